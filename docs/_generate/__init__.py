@@ -1,1 +1,1 @@
-"""Generators of the pages that are made from the code."""
+"""Generators of the pages that are written from the code."""

@@ -1,4 +1,4 @@
-"""docs/CLI.md: every verb with its options, examples and exit codes, from the command line itself."""
+"""docs/CLI.md: every verb with its options, examples and exit codes, from the typer app."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cutwater.core import errors
 
 _OTHER_CODES = {
     0: ("", "Fine."),
-    1: ("", "A check found differences; `demo`, `doctor` and others say what by `--help`."),
+    1: ("", "A check found differences. `--help` of `demo`, `doctor` and other verbs explains which."),
     130: ("", "Interrupted by Ctrl-C or SIGTERM (`demo`)."),
 }
 
 
 def cli_page(generated: str) -> str:
-    """The page; `generated` says how it is renewed."""
+    """Return the page. `generated`: the text on how it is generated."""
     head = (
         "# Command line\n\nThe command is `cutwater`. Every verb takes `--help`. Settings come from the "
         f"environment: see [SETTINGS.md](SETTINGS.md). {generated}"
@@ -39,14 +39,13 @@ def _exit_codes() -> str:
     known = sorted((_OTHER_CODES | kinds).items())
     rows = "\n".join(f"| {code} | {name} | {text} |" for code, (name, text) in known)
     return (
-        "## Exit codes\n\nThe same for every verb and every service. In Python the error of that name "
-        "is raised.\n\n"
+        "## Exit codes\n\nThey are the same for every verb and every service. Python code raises the error of "
+        "that name.\n\n"
         f"| code | error | meaning |\n|---|---|---|\n{rows}\n"
     )
 
 
 def _verbs(path: str, verb: Any) -> Iterator[str]:
-    """A verb, or a group and the verbs in it."""
     inner = getattr(verb, "commands", None)
     yield _section(path, verb, leaf=inner is None)
     for name, one in (inner or {}).items():
@@ -69,7 +68,6 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown takes as it stands."""
     return text.replace("<", "\\<").replace("*", "\\*").replace("|", "\\|")
 
 

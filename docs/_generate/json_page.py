@@ -1,4 +1,4 @@
-"""docs/JSON.md and docs/json/: what each verb prints with `--json`, from the shapes that tests hold it against."""
+"""docs/JSON.md and docs/json/: the JSON of each verb, from `cutwater.cli.shapes`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cutwater.cli.shapes import SHAPES, job, regions, state
 
 _HEAD = """# JSON of the command line
 
-What each verb prints with `--json`. {generated}
+This page lists what each verb prints with `--json`. {generated}
 Beside this page, `json/VERB.schema.json` is the JSON Schema of each verb.
 
-- A field that is listed is always there, unless its type says "optional". A later version may have more fields: a
-  schema allows no others, so validate with that of the version that you run.
+- A listed field is always present, unless its type says "optional". A later version may have more fields, which
+  the schema does not allow: validate with the schema of the version that you run.
 - A token, a generation and a path are texts. A hash is hexadecimal. A cut is an object of `topic/partition` and
   the next offset.
 - A name that ends in `_ms` is a duration in milliseconds or a time in milliseconds since 1970. Other times are
@@ -26,33 +26,32 @@ Beside this page, `json/VERB.schema.json` is the JSON Schema of each verb.
   values of measures are written as on the output topic ([FORMAT.md](FORMAT.md)).
 - Standard output holds nothing but JSON; warnings are on standard error. Control characters are escaped as
   `\\u001b`.
-- Tables show the same facts for people: their columns and words may change in any version. In a pipe, with
+- Tables show the same facts for people. Their columns and words may change in any version. In a pipe, with
   `NO_COLOR` or in a CI run (`CI`) they are plain text. In a pipe and in a CI run each row is one line.
 """
 
 
 def json_page(generated: str) -> str:
-    """Return the page; `generated` says how it is renewed."""
+    """Return the page. `generated`: the text on how it is generated."""
     return "\n".join([_HEAD.format(generated=generated), *(_section(verb) for verb in SHAPES)])
 
 
 def schema_files() -> dict[str, str]:
-    """Return the schemas by their name under docs/."""
     return {f"json/{verb.replace(' ', '-')}.schema.json": _file(verb) for verb in SHAPES}
 
 
 @cache
 def schema(verb: str) -> dict[str, Any]:
-    """Return the JSON Schema of what a verb prints; objects with fields have no others."""
+    """Return the JSON Schema of what a verb prints, without additional fields."""
     for module in (job, regions, state):
         for one in vars(module).values():
             if isinstance(one, type) and hasattr(one, "__total__"):
-                # Here, since verbs would otherwise import pydantic for it.
+                # Set here, so that verbs need not import pydantic.
                 one.__pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)  # type: ignore[attr-defined]
     made: dict[str, Any] = TypeAdapter(SHAPES[verb]).json_schema()
     for one in (made, *made.get("$defs", {}).values()):
         for field in one.get("properties", {}).values():
-            field.pop("title", None)  # the name once more
+            field.pop("title", None)  # repeats the name
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
 
@@ -97,7 +96,6 @@ def _inner(field: dict[str, Any], made: dict[str, Any]) -> Iterator[tuple[str, d
 
 
 def _kind(field: dict[str, Any], made: dict[str, Any]) -> str:
-    """Return a type in words."""
     if "anyOf" in field:
         return " or ".join(_kind(one, made) for one in field["anyOf"])
     one = _resolved(field, made)

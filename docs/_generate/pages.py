@@ -1,4 +1,4 @@
-"""The generated pages of docs/: each is written from the very code that it speaks of.
+"""The generated pages of docs/, each written from the code that it describes.
 
 python -m docs._generate.pages docs
 """
@@ -30,11 +30,10 @@ from cutwater.adapters.job_files.models import (
 )
 from cutwater.core.job.measures import KINDS
 
-_GENERATED = "Generated from the code by `make fmt`; a test keeps it true.\n"
+_GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 
 
 def settings_page() -> str:
-    """docs/SETTINGS.md."""
     rows = [
         f"| `CUTWATER_{name.upper()}` | `{_of(field)}` | {field.description} |"
         for name, field in Settings.model_fields.items()
@@ -44,7 +43,6 @@ def settings_page() -> str:
 
 
 def job_page() -> str:
-    """docs/JOBFILE.md."""
     parts = ["# Job file\n\nYAML. Durations are a whole number and one of ms, s, m, h, d. " + _GENERATED]
     sections = (
         ("", JobModel),

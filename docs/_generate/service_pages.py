@@ -1,4 +1,4 @@
-"""docs/HTTP.md and docs/METRICS.md, from the services themselves: routes, answers, registries."""
+"""docs/HTTP.md and docs/METRICS.md, from the services' routes, answers and metric registries."""
 
 from __future__ import annotations
 
@@ -81,27 +81,27 @@ _EXAMPLES = {
 }
 _KEYS_OF_ANY_KIND = f"""## Keys of any kind
 
-Every key that is written can be asked for: it has {MAX_KEY_BYTES:,} bytes of UTF-8 at most
-([FORMAT.md](FORMAT.md#dead-letters-and-late-events)). In a path each byte but letters, digits, `-`, `_` and `~` is
-escaped as `%2E`, dots too: `..` is the folder above to clients and proxies, and slashes are changed by some. In a
-query, `GET /v1/state?key=`, they are not; `key64=` names the key in base64.
-An address whose `%` signs stand for no UTF-8 is 400. A URL has 65,000 bytes at most (400
-behind it), and many proxies take 8,192. Longer keys, which only versions without a bound have written, are asked
-for by `POST /v1/keys`.
+Every written key can be read. A key has at most {MAX_KEY_BYTES:,} bytes of UTF-8
+([FORMAT.md](FORMAT.md#dead-letters-and-late-events)). In a path, escape each byte except letters, digits, `-`, `_`
+and `~` as `%2E`. Escape dots too, since clients and proxies resolve `..`; some proxies also change slashes. A
+query, `GET /v1/state?key=`, has neither problem; `key64=` takes the key in base64.
+If the escapes of an address are not UTF-8, the answer is 400. A URL has at most 65,000 bytes (400 if it is
+longer); many proxies accept only 8,192. Longer keys, which only versions without a limit have written, can be read
+with `POST /v1/keys`.
 """
 _PORT = {
-    403: "a page in a browser asks, or by a name that is not this port's, and no token is set "
+    403: "no token is set, and the request is from a page in a browser or for a host name that is not this port's "
     "([SECURITY.md](SECURITY.md#pages-in-a-browser))",
-    408: "head or body of the request did not come whole in time ([SECURITY.md](SECURITY.md#clients-that-stall))",
+    408: "head or body of the request did not arrive in time ([SECURITY.md](SECURITY.md#clients-that-stall))",
     431: "the request's head is too large",
 }
-"""What the port itself answers, in front of the application."""
+"""Status codes of the port itself, before the application."""
 _BODIES = {"/v1/keys": '{"keys": ["EWR", "JFK"], "from": "2013-01-02T11:00:00Z", "limit": 1, "rows": 1}'}
-"""What is posted with an example; the others are asked for."""
+"""Bodies of the examples that are posted; the others use GET."""
 
 
 class _View:
-    """A view of one row at one milestone, or of nothing: the pages are made without brokers and disks."""
+    """A view of one row at one milestone, or an empty one, so that the pages need no brokers and disks."""
 
     def __init__(self, milestone: Milestone | None) -> None:
         self.milestone = milestone
@@ -145,15 +145,14 @@ def _row(key: str, start_ms: int) -> Row:
 
 
 def http_page(generated: str) -> str:
-    """docs/HTTP.md."""
     app = _app()
     parts = [
         "# HTTP API\n\nThe rehydrator answers at the address that `cutwater up` prints, by default "
         f"`http://127.0.0.1:8321`; `/docs` has the OpenAPI description. {generated}\n"
-        "Each answer about the state is of one milestone, and names it; there, `standby` is true where a standby "
-        "answered in the place of its owner ([OPERATING.md](OPERATING.md#standbys)).\n"
+        "Each answer about the state is at one milestone, and names it. Its `standby` is true if a standby "
+        "answered for its owner ([OPERATING.md](OPERATING.md#standbys)).\n"
         "With `CUTWATER_API_TOKEN` set, a request needs the header `Authorization: Bearer <token>`; only "
-        f"{' and '.join(f'`{one}`' for one in sorted(OPEN_PATHS))} answer without.\n"
+        f"{' and '.join(f'`{one}`' for one in sorted(OPEN_PATHS))} answer without it.\n"
     ]
     parts.append(_KEYS_OF_ANY_KIND)
     for path, methods in app.openapi()["paths"].items():
@@ -163,7 +162,6 @@ def http_page(generated: str) -> str:
 
 
 def routes() -> dict[str, Any]:
-    """The routes of the API as OpenAPI tells them, by path."""
     found: dict[str, Any] = _app().openapi()["paths"]
     return found
 
@@ -195,14 +193,13 @@ def _route(method: str, path: str, told: dict[str, Any], app: FastAPI) -> Iterat
 
 
 def _body(told: dict[str, Any], app: FastAPI) -> dict[str, Any]:
-    """The fields of the JSON object that a route takes."""
     reference: str = told["requestBody"]["content"]["application/json"]["schema"]["$ref"]
     fields: dict[str, Any] = app.openapi()["components"]["schemas"][reference.rpartition("/")[2]]["properties"]
     return fields
 
 
 def _answer(app: FastAPI, path: str, body: str | None) -> Any:
-    """What the application itself says: an example that cannot be wrong."""
+    """Return the answer of the application itself, so that the example cannot be wrong."""
 
     async def ask() -> Any:
         transport = httpx.ASGITransport(app)
@@ -242,7 +239,7 @@ def _status() -> str:
 
 
 def registries() -> dict[str, CollectorRegistry]:
-    """The registry of each service that has one, by the name of its folder."""
+    """Return the registry of each service that has one, by the name of its folder."""
     view = ViewMetrics()
     view.watch(lambda: cast(View, _View(None)), lambda: _NOW_MS)
     view.registry.register(StoreMetrics(lambda: None))
@@ -256,10 +253,10 @@ def registries() -> dict[str, CollectorRegistry]:
         "watch": WatchMetrics().registry,
         "mirror": MirrorMetrics().registry,
     }
-    for name in ("rehydrator", "publisher"):  # of the account of their start
+    for name in ("rehydrator", "publisher"):  # the metrics of the recovery trail
         Trail(Cluster(""), None, found[name])
     for registry in found.values():
-        HttpMetrics(registry)  # of its port
+        HttpMetrics(registry)  # the metrics of its port
     return found
 
 
@@ -274,10 +271,9 @@ _WHERE = {
 
 
 def metrics_page(generated: str) -> str:
-    """docs/METRICS.md."""
     head = (
-        "# Metrics\n\nIn Prometheus' text format. Durations are in seconds, moments in Unix time. A counter shows "
-        f"with the suffix `_total`, a histogram with `_bucket`, `_sum` and `_count`. {generated}"
+        "# Metrics\n\nMetrics are in Prometheus' text format. Durations are in seconds, times in Unix time. "
+        f"A counter has the suffix `_total`, a histogram `_bucket`, `_sum` and `_count`. {generated}"
     )
     parts = [head]
     for name, registry in registries().items():

@@ -1,4 +1,4 @@
-"""Orders for the tutorial: creates the topic where it is missing, and produces some twice."""
+"""Create the topic of the tutorial if it is missing, and produce orders, some of them twice."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Revenue by region and ten minutes, from a topic of orders that may come twice: a query of your own, attached."""
+"""Attach a query of your own: revenue by region and ten minutes, from a topic with duplicate orders."""
 
 import os
 import signal

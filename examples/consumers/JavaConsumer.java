@@ -18,11 +18,11 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Whole milestones from a job's output, with kafka-clients and avro alone. One line per milestone, and one per row.
+ * Reads whole milestones from a job's output, with kafka-clients and avro only: one line per milestone and per row.
  *
  * <p>usage: java -cp JARS JavaConsumer.java BROKERS TOPIC OUTPUT_SCHEMA.avsc END_SCHEMA.avsc
  *
- * <p>Ends when nothing new comes for 5 s.
+ * <p>Ends after 5 s without a new record.
  */
 public final class JavaConsumer {
   private static final int HEADER_BYTES = 10; // c3 01 and the schema's fingerprint
@@ -42,7 +42,7 @@ public final class JavaConsumer {
     var bytes = new ByteArrayDeserializer();
     try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
       int partitions = consumer.partitionsFor(topic).size();
-      List<List<GenericRecord>> open = new ArrayList<>(); // rows whose end marker has not come yet
+      List<List<GenericRecord>> open = new ArrayList<>(); // rows whose end marker has not arrived yet
       List<Deque<Group>> ended = new ArrayList<>(); // milestones that a partition has ended
       for (int number = 0; number < partitions; number++) {
         open.add(new ArrayList<>());
@@ -61,7 +61,7 @@ public final class JavaConsumer {
           }
           GenericRecord end = decode(record.value(), endSchema);
           if (!(boolean) end.get("last")) {
-            continue; // a milestone too large for one transaction goes on
+            continue; // a milestone too large for one transaction continues
           }
           List<GenericRecord> rows = open.set(number, new ArrayList<>());
           if (rows.size() != (long) end.get("rows")) {

@@ -1,8 +1,8 @@
-"""Whole milestones from a job's output, with confluent-kafka and fastavro alone.
+"""Read whole milestones from a job's output, with confluent-kafka and fastavro only.
 
 usage: python python_consumer.py BROKERS TOPIC OUTPUT_SCHEMA.avsc END_SCHEMA.avsc [SEQUENCE]
 
-Prints one line of JSON a milestone. SEQUENCE: begin behind that milestone. Ends when nothing new comes for 5 s.
+Prints one line of JSON per milestone. SEQUENCE: start after that milestone. Ends after 5 s without a new record.
 """
 
 import io
@@ -24,12 +24,12 @@ def main(brokers, topic, output_schema, end_schema, after=0):
             "bootstrap.servers": brokers,
             "group.id": "unused",
             "isolation.level": "read_committed",  # the default of librdkafka, and needed
-            "enable.auto.commit": False,  # a partition's offset says nothing of the milestone: keep the sequence
+            "enable.auto.commit": False,  # a partition's offset does not identify the milestone: keep the sequence
         }
     )
     partitions = range(len(consumer.list_topics(topic, timeout=20).topics[topic].partitions))
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-    open_rows = [[] for _ in partitions]  # rows whose end marker has not come yet
+    open_rows = [[] for _ in partitions]  # rows whose end marker has not arrived yet
     ended = [deque() for _ in partitions]  # milestones that this partition has ended, oldest first
     while (message := consumer.poll(IDLE_S)) is not None:
         if message.error():
@@ -39,7 +39,7 @@ def main(brokers, topic, output_schema, end_schema, after=0):
             open_rows[number].append(fastavro.schemaless_reader(body, rows_schema))
             continue
         end = fastavro.schemaless_reader(body, ends_schema)
-        if not end["last"]:  # a milestone too large for one transaction goes on
+        if not end["last"]:  # a milestone too large for one transaction continues
             continue
         rows, open_rows[number] = open_rows[number], []
         if len(rows) != end["rows"]:

@@ -1,4 +1,4 @@
-"""Which job the tests of this folder run: `pytest`, or `pytest --cutwater containers`."""
+"""The job for the tests of this folder. Run `pytest`, or `pytest --cutwater containers`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Orders go in; what has been committed is asked for, and read milestone by milestone."""
+"""Produce orders, query the committed state, and read it milestone by milestone."""
 
 from cutwater.testing import Deployment
 

@@ -1,4 +1,4 @@
-"""The milestones of the flights job, each once it is whole; ends after five seconds without a new one.
+"""Print each milestone of the flights job once it is complete. End after five seconds without a new one.
 
 usage: python watch.py BROKERS
 """

@@ -1,4 +1,4 @@
-"""One attempt of one generation, whoever wrote the query: takes over, compares, runs until it is told to stop."""
+"""One attempt of one generation, for a job file's query or an attached one: take over, compare, run."""
 
 from __future__ import annotations
 
@@ -46,19 +46,18 @@ from cutwater_spark.seed.prepare import Seeds
 
 STOP_AFTER_COMMIT_S = 10.0
 JVM_EVERY_S = 5.0
-"""Asking the JVM takes some ten milliseconds, and an epoch may take 300."""
+"""A query of the JVM takes some ten milliseconds; an epoch may take 300."""
 
 StartQuery = Callable[[EpochWriter, Decoding | None], StreamingQuery]
-"""Starts the query with an epoch writer as its `foreachBatch`, on the attempt's checkpoint.
+"""Starts the query on the attempt's checkpoint, with the epoch writer as its `foreachBatch`.
 
-It decodes events as it is told; None where that is not Cutwater's business.
+The decoding is None for an attached query.
 """
 LookAtExecution = Callable[[Any], Seen]
 """What an epoch read, from the JVM's object of its execution."""
 
 
 def location_of(job: Job, settings: Settings) -> str:
-    """Where the checkpoint lies: each generation has its own."""
     generation = settings.generation
     if not settings.checkpoint:
         return str((settings.data_dir / "checkpoints" / job.name / str(generation)).resolve())
@@ -67,7 +66,7 @@ def location_of(job: Job, settings: Settings) -> str:
 
 
 class Attempt:
-    """`take_over`, then `run`. `stop` ends the run after a commit. `query` is the query that runs now."""
+    """One attempt: call `take_over`, then `run`. `stop` ends it after a commit. `query`: the current query."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class Attempt:
         account: Account | None = None,
         returning: Returning | None = None,
     ) -> None:
-        """`returning`: asks the other region once more, where one was asked before."""
+        """`returning`: asks the other region again, if the driver asked it before."""
         self._job = job
         self._settings = settings
         self._log = log
@@ -95,37 +94,37 @@ class Attempt:
         self._spark = spark
         self.checkpoint = self._checkpoint = Checkpoint(spark, self.location)
         self.origin = FIRST
-        """What the generation has taken over from its parent milestone."""
+        """The start state, taken over from the parent milestone."""
         self.seed: str | None = None
-        """The folder of the state that it has taken over; None for a job's first generation."""
+        """The folder of the seed; None for a job's first generation."""
         self.query: StreamingQuery | None = None
         self.decodings: Decodings | None = None
         self.begun: int | None = None
-        """The epoch of which something was written when the query started, and which was not finished."""
+        """The epoch that was partly written when the query started."""
         self._query_set = threading.Event()
         self._number = 0
         self._metrics = DriverMetrics()
         self._jvm_asked_s = -JVM_EVERY_S
 
     def take_over(self) -> None:
-        """Fence older drivers and say so; raises CutwaterError before anything is written when this may not be.
+        """Fence older drivers and write a Start. Raise CutwaterError, before any write, if that is not allowed.
 
-        Stopped where it was told to stop while it fetches a snapshot: the next attempt goes on with the files.
+        Raise Stopped if stopped during the fetch of a snapshot; the next attempt continues with its files.
         """
         with self._account as start:
             self._take_over(start)
 
     def _take_over(self, start: Account) -> None:
         cluster, job = self._settings.cluster, self._job
-        with start.step("asking who is at work"):
+        with start.step("checking the generation"):
             parent = parent_milestone(job, self._settings)
         topic = topics.changelog(job.name, self._generation)
         self._changelog = Changelog(cluster, topic, job.shards.partitions)
         if (found := partition_count(cluster, topic)) != self._changelog.partitions:
-            raise UsageError(f"{topic} has {found} partitions, and the job file says {self._changelog.partitions}")
+            raise UsageError(f"{topic} has {found} partitions, but the job file says {self._changelog.partitions}")
         with start.step("comparing the job file with the checkpoint"):
             self._checkpoint.pin(job.definition)
-        # Before fencing: without the registry there would be nothing to write.
+        # Before fencing: without the registry no row could be written.
         self._state_header = state_header_of(job, self._settings)
         self._barriers = BarrierLog(cluster, job.name, self._generation, told=self._told)
         taking_over = TakeOver(
@@ -140,8 +139,9 @@ class Attempt:
             start,
         )
         self._number, self._past = taking_over.run(now_ms)
-        with start.step("asking again, behind the fencing"):
-            parent_milestone(job, self._settings)  # who released or promoted meanwhile had fenced the one before
+        with start.step("checking the generation again, after fencing"):
+            # A release or promotion since the first check has fenced the previous driver.
+            parent_milestone(job, self._settings)
         if self._past.newest is not None:
             self._metrics.stands_at(self._past.newest)
         if parent is not None:
@@ -150,14 +150,14 @@ class Attempt:
                 seed = Seeds(self._spark, job, *about).of(parent, self._checkpoint)
             self.origin, self.seed = Origin.of(parent).raised(seed.floor_ms), seed.folder
         if self._returning is not None:
-            # The last thing: starting Spark and reading a state take minutes, and a failover fits in there.
+            # Last: starting Spark and reading a state take minutes, long enough for a failover.
             with start.step("asking the other region again"):
                 self._returning.again(self._generation, self._log)
 
     def run(self, start: StartQuery) -> None:
-        """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
+        """Run until stopped. Raise CutwaterError if the generation or this driver cannot continue."""
         if not self._number:
-            raise UsageError("take_over comes before run")
+            raise UsageError("call take_over before run")
         clearing = Collector(
             self._changelog,
             self._changelog.partitions,
@@ -200,13 +200,12 @@ class Attempt:
             unserve()
 
     def _told(self, signal: Signal) -> None:
-        """A signal stands on the barriers topic: the moment at which metrics are brought up to date."""
         self._metrics.told(signal)
         now_s = time.monotonic()
         if not self._settings.driver_port or now_s < self._jvm_asked_s + JVM_EVERY_S:
             return
         self._jvm_asked_s = now_s
-        with suppress(Py4JError, OSError):  # a JVM that is about to end; nothing depends on it
+        with suppress(Py4JError, OSError):  # the JVM is about to end; metrics are optional
             self._metrics.jvm(jvm.figures(self._spark))
 
     def _pace(self) -> CatchingUp:
@@ -220,10 +219,7 @@ class Attempt:
         return CatchingUp(share, wanted, self._stop, self._metrics.rests)
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
-        """Run the query; again when it has finished an epoch of another decoding.
-
-        And when Spark ended it by an error of its own after a commit (SPARK-55271).
-        """
+        """Run the query; restart it after another decoding's epoch, or an error after a commit (SPARK-55271)."""
         while not self._stop.is_set():
             committed = self._checkpoint.newest_committed()
             decoding, last = self._choose(epochs)
@@ -231,7 +227,7 @@ class Attempt:
             self._query_set.set()
             try:
                 if self._watch(self.query, epochs, announcer, last):
-                    return  # stopped: by us, or by whoever owns the session
+                    return  # stopped by this driver or by the session's owner
             except StreamingQueryException as error:
                 if isinstance(epochs.failure, Rejudged):
                     epochs.go_on()
@@ -255,7 +251,7 @@ class Attempt:
         return self.decodings.choose(self.begun)
 
     def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer, last: int | None) -> bool:
-        """Is that all? False once the query has been stopped behind its `last` epoch."""
+        """Wait until the query ends and return True; return False if it was stopped after its `last` epoch."""
         while not query.awaitTermination(0.2):
             if announcer.failure is not None:
                 query.stop()
@@ -270,15 +266,15 @@ class Attempt:
         return True
 
     def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> None:
-        """Stop between two epochs, so that the next start has nothing to replay."""
+        """Stop between two epochs, so that the next start replays nothing."""
         with epochs.lock:
             deadline = time.monotonic() + STOP_AFTER_COMMIT_S
-            # An earlier attempt's barrier is committed by the replay, which waits for this very lock.
+            # Not for an earlier attempt's barrier: its replay commits it, and that waits for this lock.
             newest = epochs.newest_own
             while newest and not self._checkpoint.is_committed(newest.epoch) and time.monotonic() < deadline:
                 time.sleep(0.02)
             epochs.stopping = True
-        # Outside the lock: stopping waits for an epoch that waits for it.
+        # Outside the lock: stop() waits for the epoch, which waits for the lock.
         query.stop()
 
     def _look_at_epoch(self) -> Seen:

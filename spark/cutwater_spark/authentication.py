@@ -1,6 +1,6 @@
-"""On a Spark cluster: who is let in, and what others can read on the network and on disks.
+"""Authentication and encryption on a Spark cluster.
 
-By default Spark asks nobody who he is: whoever reaches a port of driver or executor can run programs there.
+By default Spark authenticates nothing: any client that reaches a port of driver or executor can run programs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SECRET = "spark.authenticate.secret"  # noqa: S105 (its name)
 PROTECTED = {
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
-    # The first version derives no key from what was agreed. AES/GCM loses messages in Spark 4.1.1 (SPARK-56227).
+    # Version 1 has no key derivation. AES/GCM loses messages in Spark 4.1.1 (SPARK-56227).
     "spark.network.crypto.authEngineVersion": "2",
-    # Else whoever fails by this protocol goes on by SASL, which encrypts nothing.
+    # Otherwise a client that fails here falls back to SASL, which encrypts nothing.
     "spark.network.crypto.saslFallback": "false",
     "spark.io.encryption.enabled": "true",
 }
@@ -31,22 +31,22 @@ _NO_MASTER = ("stopped SparkContext", "masters are unresponsive")
 
 
 def protection(settings: Settings) -> dict[str, str]:
-    """Spark's settings for a cluster, without the secret. Raises UsageError where one is needed and missing."""
+    """Return Spark's settings for a cluster, without the secret. Raise UsageError if it is needed and missing."""
     if settings.needs_spark_secret and not settings.spark_secret.get_secret_value():
         raise UsageError(
-            f"CUTWATER_SPARK_SECRET is not set, and {settings.spark_master} makes no secret by itself: whoever "
-            "reaches driver or executors could run programs there. Set it to the secret of master and workers, or "
-            "CUTWATER_SPARK_AUTHENTICATE=false to leave it to spark-defaults.conf (docs/SECURITY.md)"
+            f"CUTWATER_SPARK_SECRET is not set, and {settings.spark_master} makes no secret by itself: any client "
+            "that reaches driver or executors could run programs there. Set it to the secret of master and "
+            "workers, or leave it to spark-defaults.conf with CUTWATER_SPARK_AUTHENTICATE=false (docs/SECURITY.md)"
         )
     return dict(PROTECTED) if settings.spark_authenticate else {}
 
 
 def started(conf: dict[str, str], settings: Settings) -> SparkSession:
-    """The session with these Spark settings. Raises UnavailableError where Spark's master takes no application."""
+    """Start a session with these Spark settings. Raise UnavailableError if Spark's master refuses the driver."""
     whole = SparkConf(loadDefaults=False).setMaster(settings.spark_master).setAll(list(conf.items()))
     if not settings.needs_spark_secret:
         return SparkSession.builder.config(conf=whole).getOrCreate()
-    # Of what a JVM starts with pyspark makes arguments, which everybody on the machine can read.
+    # Set after the JVM's start: pyspark passes earlier settings as arguments, which any local user can read.
     gateway = launch_gateway(whole)
     try:
         SparkContext(gateway=gateway, conf=whole.set(SECRET, settings.spark_secret.get_secret_value()))
@@ -54,18 +54,17 @@ def started(conf: dict[str, str], settings: Settings) -> SparkSession:
     except Py4JError as error:
         if any(sign in str(error) for sign in _NO_MASTER):
             raise UnavailableError(
-                f"Spark's master {settings.spark_master} does not take the driver: is it there? Has it the "
-                "secret of CUTWATER_SPARK_SECRET, and the settings that docs/SECURITY.md lists?"
+                f"Spark's master {settings.spark_master} does not take the driver. Check that it runs and has the "
+                "secret of CUTWATER_SPARK_SECRET and the settings that docs/SECURITY.md lists"
             ) from error
         raise
 
 
 def warn_if_open(session: SparkSession, log: Any) -> None:
-    """Say it where the session is one of a cluster that lets in everybody."""
     context = session.sparkContext
     if not context.master.startswith("local") and context.getConf().get("spark.authenticate", "false") != "true":
         log.warning(
-            "Spark lets in whoever reaches the driver or an executor: spark.authenticate is not true "
-            "(docs/SECURITY.md)",
+            "any client that reaches the driver or an executor can run programs there: spark.authenticate is not "
+            "true (docs/SECURITY.md)",
             master=context.master,
         )

@@ -1,4 +1,4 @@
-"""Spark's checkpoint, read through Hadoop's file system: works on a local folder and on an object store."""
+"""Spark's checkpoint, in a local folder or an object store, through Hadoop's file system."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ _SEEDS, _SEED = "cutwater-seeds", "cutwater-seed"
 
 
 class Seed(NamedTuple):
-    """What a generation takes over from its parent. It never changes: epochs are computed by it again."""
+    """The state that a generation takes over from its parent. It never changes: replayed epochs use it again."""
 
     folder: str
     floor_ms: int = 0
 
 
 class Checkpoint:
-    """One query's checkpoint location."""
-
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.location = location
         jvm: Any = spark._jvm
@@ -38,32 +36,26 @@ class Checkpoint:
         self._read = jvm.org.apache.commons.io.IOUtils
 
     def pin(self, definition: str) -> None:
-        """Keep the job's definition beside the checkpoint, or compare it with the one that is kept.
-
-        Raises UsageError when they differ: rows of two definitions would mix in one changelog.
-        """
+        """Store the job's definition. Raise UsageError if another is stored: rows would mix in one changelog."""
         path = self._path(f"{self.location}/{DEFINITION}")
         if not self._files.exists(path):
             self._keep(path, definition)
         elif (kept := self._text(path)) != definition:
             raise UsageError(
-                "the job file no longer says what this generation was started with: "
-                f"{differences(kept, definition)}. Put it back, or start a new job or generation; only lateness, "
-                "retention, the size of an epoch and which events are usable (max_ahead, max_event_bytes, format "
-                "and schema) may change."
+                "the job file differs from what this generation was started with: "
+                f"{differences(kept, definition)}. Only lateness, retention, the size of an epoch and which "
+                "events are usable (max_ahead, max_event_bytes, format and schema) may change. Undo the change, "
+                "or start a new job or generation."
             )
 
     def keep_decoding(self, attempt: int, decoding: str) -> None:
-        """Keep how an attempt decodes events from now on; nothing that is kept is ever written over.
-
-        Its first is named by the attempt, its later ones have their number behind that: `5`, `5-1`, `5-2`.
-        """
+        """Store an attempt's decoding from now on, never over another. Attempt 5's files: `5`, `5-1`, `5-2`."""
         mine = [number for of, number in self._decodings() if of == attempt]
         name = f"{attempt}-{max(mine) + 1}" if mine else str(attempt)
         self._keep(self._path(f"{self.location}/{_DECODINGS}/{name}"), decoding)
 
     def newest_decoding(self) -> str | None:
-        """What the newest attempt that kept any kept last; None without any."""
+        """Return the last decoding of the newest attempt that stored one; None if there is none."""
         kept = self._decodings()
         if not kept:
             return None
@@ -72,19 +64,17 @@ class Checkpoint:
         return self._text(self._path(f"{self.location}/{_DECODINGS}/{name}"))
 
     def _decodings(self) -> list[tuple[int, int]]:
-        """(attempt, number within it) of those that are kept."""
+        """Return (attempt, number within it) of each stored decoding."""
         found = [_KEPT.fullmatch(name) for name in self._names(_DECODINGS)]
         return [(int(one[1]), int(one[2] or 0)) for one in found if one]
 
     def seed_folder(self, attempt: int) -> str:
-        """Where an attempt writes the seed of its generation."""
         return f"{self.location}/{_SEEDS}/{attempt}"
 
     def keep_seed(self, attempt: int, floor_ms: int) -> None:
-        """Say that what this attempt has written there is the seed, whole, and what floor goes with it.
+        """Record that the seed of this attempt is complete, with its floor.
 
-        In place of what an older attempt may have said meanwhile, which did not know that it was fenced; never in
-        place of a newer one's.
+        This replaces the record of an older attempt, which may not have noticed its fencing, never a newer one's.
         """
         path = self._path(f"{self.location}/{_SEED}")
         said = self._seeded_by()
@@ -94,38 +84,38 @@ class Checkpoint:
         self._keep(path, f"{attempt} {floor_ms}")
 
     def seed(self) -> Seed | None:
-        """The seed that every attempt begins with; None where none is whole."""
+        """Return the seed that every attempt starts from; None if none is complete."""
         said = self._seeded_by()
         return None if said is None else Seed(self.seed_folder(said[0]), *said[1:])
 
     def _seeded_by(self) -> list[int] | None:
-        """The attempt; and the floor, which earlier versions did not say."""
+        """Return the attempt and its floor; earlier versions recorded no floor."""
         path = self._path(f"{self.location}/{_SEED}")
         return [int(one) for one in self._text(path).split()] if self._files.exists(path) else None
 
     def bring(self, file: Path, attempt: int) -> str:
-        """Move a file of this machine to where executors read it too: what an attempt makes its seed of."""
+        """Move a local file, the input of an attempt's seed, to where executors can read it."""
         folder = f"{self.seed_folder(attempt)}-brought"
         target = self._path(f"{folder}/{file.name}")
         self._files.mkdirs(target.getParent())
-        # Not as_uri(): Hadoop takes what stands in a path for itself, %20 for three characters.
+        # Not as_uri(): Hadoop reads %20 in a path as three characters.
         self._files.copyFromLocalFile(True, True, self._path(f"file://{file.resolve()}"), target)
         return folder
 
     def drop_brought(self, attempt: int) -> None:
-        """The seed is made of it."""
+        """Delete the moved file, once the seed is written."""
         self._files.delete(self._path(f"{self.seed_folder(attempt)}-brought"), True)
 
     def drop_seeds(self) -> None:
-        """Delete what earlier attempts have left of seeds, none of which is whole."""
+        """Delete the incomplete seeds of earlier attempts."""
         self._files.delete(self._path(f"{self.location}/{_SEEDS}"), True)
 
     def newest_planned(self) -> int:
-        """The newest N with `offsets/N`; -1 without any."""
+        """Return the newest N with `offsets/N`; -1 if there is none."""
         return self._newest("offsets")
 
     def newest_committed(self) -> int:
-        """The newest N with `commits/N`; -1 without any."""
+        """Return the newest N with `commits/N`; -1 if there is none."""
         return self._newest("commits")
 
     def is_committed(self, epoch: int) -> bool:
@@ -135,12 +125,12 @@ class Checkpoint:
         return bool(self._files.exists(self._path(f"{self.location}/offsets/{epoch}")))
 
     def plan(self, epoch: int) -> Plan:
-        """Raises ProtocolError when the file is not of the one form we know (version v1)."""
+        """Return the epoch's plan. Raise ProtocolError if the file is not an offset log of version v1."""
         place = f"{self.location}/offsets/{epoch}"
         return parse_plan(self._text(self._path(place)), place)
 
     def _keep(self, path: Any, text: str) -> None:
-        # Beside, then renamed: a file that is there is whole.
+        # Written beside and renamed, so that a file under its name is complete.
         beside = self._path(path.getParent(), f".{path.getName()}.tmp")
         stream = self._files.create(beside)
         stream.write(bytearray(text.encode()))
@@ -165,10 +155,10 @@ class Checkpoint:
 
 
 def parse_plan(text: str, where: str) -> Plan:
-    """Line 1 `v1`, line 2 JSON with the watermark, then one line of offsets per source, in union order.
+    """Parse line 1 `v1`, line 2 JSON with the watermark, then one line of offsets per source, in union order.
 
-    Sources that are not Kafka's are no part of the cut. A partition that two sources read is cut at the smaller
-    offset: what is below it, both have read.
+    Only Kafka sources are part of the cut. A partition that two sources read is cut at the smaller offset: both
+    have read everything below it.
     """
     lines = text.strip().split("\n")
     try:
@@ -183,12 +173,12 @@ def parse_plan(text: str, where: str) -> Plan:
         return Plan(Cut.of(offsets), int(json.loads(lines[1])["batchWatermarkMs"]))
     except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
         raise ProtocolError(
-            f"{where}: not an offset log of the form v1 with a Kafka source ({error!r}); is Spark 4.1 in use?"
+            f"{where}: not an offset log of version v1 with a Kafka source ({error!r}). Is Spark 4.1 in use?"
         ) from error
 
 
 def _offsets(line: str) -> dict[TopicPartition, int] | None:
-    """One source's line; None when it is not Kafka's. `-` is a source that has read nothing yet."""
+    """Parse one source's line; None if it is not Kafka's. `-`: the source has read nothing yet."""
     if line == "-":
         return {}
     found = json.loads(line)

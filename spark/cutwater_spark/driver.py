@@ -54,7 +54,7 @@ from cutwater_spark.tools.scratch import scratch
 
 
 class Driver:
-    """One attempt of one generation of a job file's own query, until it is told to stop."""
+    """One attempt of one generation that runs the query of a job file."""
 
     def __init__(self, job: Job, settings: Settings, log: Any) -> None:
         self._job = job
@@ -68,11 +68,11 @@ class Driver:
         self._stop.set()
 
     def run(self) -> None:
-        """Returns when stopped; raises CutwaterError when the generation or this driver cannot go on."""
+        """Run until stopped. Raise CutwaterError if the generation or this driver cannot continue."""
         job, settings, cluster = self._job, self._settings, self._settings.cluster
         if job.attached:
             raise UsageError(
-                f"job {job.name} is attached to a query of your own: run your program, which calls "
+                f"job {job.name} is attached to a query of your own. Run your program, which calls "
                 "cutwater_spark.attach (docs/ATTACH.md)"
             )
         start = account("driver", job.name, settings.generation, cluster, self._log)
@@ -87,7 +87,7 @@ class Driver:
         with start.step("starting Spark"):
             spark = open_session(job, settings, location_of(job, settings), self._scratch())
         warn_if_open(spark, self._log)
-        listen(self)  # Spark has put its own handler for Ctrl-C in place of ours
+        listen(self)  # Spark has replaced the handler for Ctrl-C
         attempt = Attempt(
             spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start, asking
         )
@@ -98,41 +98,41 @@ class Driver:
         except LostRecordsError as error:
             raise advised(error, cluster, job.name) from None
         except Stopped:
-            self._log.info("stopped while a snapshot was fetched: the next start goes on with its files")
+            self._log.info("stopped during the fetch of a snapshot; the next start continues with its files")
         finally:
             spark.stop()
 
     def _settled(self, start: Account, asking: Returning) -> bool:
-        """Asks the other region; False when stopped while that was waited for.
+        """Wait for the other region's answer; return False if stopped meanwhile.
 
-        Before there is a Spark: it may be waited for long. Raises FencedError where it has gone on with the job.
+        Raise FencedError if that region has taken over the job. Spark is not started yet: the wait may be long.
         """
         settings, metrics = self._settings, DriverMetrics()
 
         def waiting(now: bool) -> None:
             metrics.waiting_for_region(now)
-            if now:  # only then: the driver that this one follows may still have the port
+            if now:  # not earlier: the previous driver may still have the port
                 serving.callback(serve(metrics.registry, settings, "CUTWATER_DRIVER_PORT", self._log))
 
         try:
             with ExitStack() as serving, start.step("asking the other region"):
-                parent_milestone(self._job, settings)  # whose generation is over asks nobody
+                parent_milestone(self._job, settings)  # raises before the wait if the generation has ended
                 return asking.settled(settings.generation, self._stop, self._log, waiting)
         except CutwaterError as error:
             start.stopped(error)
             raise
 
     def _scratch(self) -> Path | None:
-        """Spark's own places where the user has named one, and with executors that are not on this machine."""
+        """Return a folder for the JVM's files; None with SPARK_LOCAL_DIRS or a master that is not local."""
         if "SPARK_LOCAL_DIRS" in os.environ or not self._settings.spark_master.startswith("local"):
             return None
         folder = scratch(self._settings.data_dir.resolve() / "scratch")
         if folder is None:
-            self._log.warning("Spark's working files lie in the system's temporary folder", reason="data folder")
+            self._log.warning("Spark's working files are in the system's temporary folder", reason="data folder")
         return folder
 
     def _known_schemas(self) -> tuple[WriterSchema, ...]:
-        """The schemas of the events, from job file or registry; those of later events count after a restart."""
+        """Return the event schemas of job file or registry. A schema that is added later needs a restart."""
         registry = registry_for(self._job, self._settings)
         try:
             known = known_schemas(self._job, registry)
@@ -143,7 +143,7 @@ class Driver:
         for problem in unreadable(self._job, known):
             self._log.warning("events of a schema are undecodable", problem=problem)
         for line in defaulted(self._job, known):
-            self._log.warning("symbols of a schema are read as a default", symbols=line)
+            self._log.warning("enum symbols of a schema are read as the default", symbols=line)
         return known
 
     def _start(
@@ -179,17 +179,15 @@ class Driver:
         )
 
     def _look_at_input(self, execution: Any) -> Seen:
-        """What was observed on the input of the epoch just run, from the executed plan's metrics."""
         found = execution.observedMetrics().get(INPUT_METRICS)
         if found.isEmpty():
             return Seen()  # an epoch without data executes no source
-        # As text: a call to the JVM for each value would be many, in every epoch.
+        # One text: each value by itself would be a call to the JVM, in every epoch.
         seen = seen_of(json.loads(found.get().json()), self._sources)
         self._watch_skew(seen.skew_ms)
         return seen
 
     def _watch_skew(self, skew_ms: int) -> None:
-        """Say when partitions drift apart by more than the lateness, and when they have come together again."""
         warning = skew_warning(skew_ms, self._job.lateness_ms)
         if warning and not self._skewed:
             self._log.warning(warning, skew_ms=skew_ms)
@@ -199,13 +197,12 @@ class Driver:
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
     try:
         return run_service("driver", Driver, foreseen=(Py4JError, PySparkException))
     except (Py4JError, PySparkException) as error:
         print(
-            # Last, where whoever reads the log's end finds it: Spark's own text may be long.
-            f"{error}\ncutwater driver: Spark ended with an error; a restart goes on from the checkpoint: "
+            # Last, so that it is at the end of the log: Spark's own text may be long.
+            f"{error}\ncutwater driver: Spark ended with an error; a restart continues from the checkpoint: "
             f"{root_cause(str(error))}",
             file=sys.stderr,
         )

@@ -1,4 +1,4 @@
-"""What the driver's JVM says of itself: its register of what can be watched (JMX), asked over the gateway."""
+"""Metrics of the driver's JVM: its MBean server (JMX), called over the gateway."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _COLLECTORS = "java.lang:type=GarbageCollector,name=*"
 
 
 def asked(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
-    """A method of the register; each argument behind the class that it is taken as.
+    """Call a method of the MBean server. `given`: (class name, value) of each argument.
 
-    Found by its interface: the class behind that is of a module that lets nobody in.
+    The method is looked up on the interface: the implementing class is in a closed module.
     """
     java: Any = spark._jvm
     gateway: Any = spark.sparkContext._gateway
@@ -30,19 +30,17 @@ def asked(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
 
 
 def named(spark: SparkSession, pattern: str) -> list[Any]:
-    """The names in the register that fit a pattern."""
     java: Any = spark._jvm
     found = asked(spark, "queryNames", (NAME, java.javax.management.ObjectName(pattern)), (QUERY, None))
     return list(found.toArray())
 
 
 def attribute(spark: SparkSession, name: Any, of: str) -> Any:
-    """One attribute of what has that name."""
     return asked(spark, "getAttribute", (NAME, name), ("java.lang.String", of))
 
 
 def figures(spark: SparkSession) -> JvmFigures:
-    """Heap and garbage collection, since the JVM's start; some ten milliseconds. Raises Py4JError, OSError."""
+    """Return heap and garbage collection since the JVM's start, in some ten ms. Raise Py4JError, OSError."""
     java: Any = spark._jvm
     runtime = java.java.lang.Runtime.getRuntime()
     collectors = named(spark, _COLLECTORS)

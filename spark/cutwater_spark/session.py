@@ -1,4 +1,4 @@
-"""The Spark session and the settings that the protocol and the speed rely on."""
+"""The Spark session, with the settings that correctness and speed depend on."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _COMPILE_LATER = " ".join(
         "BackEdge": 400_000,
     }.items()
 )
-"""What is called for every row gets there in a moment; planning, once an epoch, need not be optimised.
+"""Code that runs per row reaches these thresholds at once; planning, once an epoch, needs no optimisation.
 
-With Java's own thresholds its compilers take two fifths of a driver's first minute, from the same cores.
+With Java's defaults, its compilers take two fifths of a driver's CPU in the first minute.
 """
 
 
 def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:
-    """The Spark settings that a driver's job and environment make, by name. Raises UsageError."""
+    """Return the Spark settings for a driver's job and environment, by name. Raise UsageError."""
     conf = {
         "spark.app.name": f"cutwater-{job.name}",
         "spark.driver.memory": settings.spark_driver_memory,
@@ -48,16 +48,16 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.ui.enabled": "true" if settings.spark_ui_port else "false",
         "spark.ui.port": str(settings.spark_ui_port or 4040),
         "spark.ui.showConsoleProgress": "false",
-        # The UI asks nobody who he is, and a killed stage ends the epoch.
+        # The UI has no authentication, and a killed stage ends the epoch.
         "spark.ui.killEnabled": "false",
         "spark.sql.session.timeZone": "UTC",
         # A second copy of a task would write its rows twice.
         "spark.speculation": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(job.shuffle_partitions),
-        # Of two equal names in an object within an event's field the last one counts, as in the event itself.
+        # In an object inside an event's field the last of two equal names counts, as in the event itself.
         REPEATED_NAMES: "true",
-        # With Kafka's V1 sink an Observation never returns: take Kafka off the list.
+        # Without Kafka in the list: with its V1 sink an Observation never returns.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         STATE: STATE_PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -83,29 +83,29 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
 
 
 def _archive(path: str) -> str:
-    """The file of CUTWATER_SPARK_CLASSES; without this Java would start slowly and say nothing."""
+    """Return the file of CUTWATER_SPARK_CLASSES. Java ignores a missing file silently and starts slowly."""
     if not Path(path).is_file() or " " in path:
         raise UsageError(
-            f"CUTWATER_SPARK_CLASSES: {path} is no file, or has a blank in its name; make it by "
+            f"CUTWATER_SPARK_CLASSES: {path} is no file, or has a blank in its name. Create it with "
             "'python -m cutwater_spark.tools.classes FILE', or leave the setting empty"
         )
     return path
 
 
 def avro_limits(max_event_bytes: int) -> str:
-    """A damaged event of a few bytes may claim a text of 2 GB: Avro would allocate it before it reads.
+    """Return the JVM options that limit Avro: a damaged event of a few bytes may claim a text of 2 GB.
 
-    The same bound holds for what is written, so it is that of rows where `max_event_bytes` is smaller: a list
-    keeps events that are too large, and a state the texts of before it was lowered.
+    Avro would allocate that before reading. The limit also holds for writing, so it is at least that of rows: a
+    list holds events that are too large, and a state may hold texts from before `max_event_bytes` was lowered.
     """
     kinds, most = ("string", "bytes", "collectionItems"), max(max_event_bytes, topics.ROW_BYTES_MAX)
     return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={most}" for kind in kinds)
 
 
 def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | None = None) -> SparkSession:
-    """`scratch`: where the JVM keeps its working files; by default where Spark says."""
+    """Open the session. `scratch`: the folder of the JVM's working files; Spark's default if None."""
     if settings.spark_master.startswith("local"):
-        # No setting says where the UI listens, only this; by default to the network, and it can end queries.
+        # Only this sets the UI's address; by default it listens on the network, and it can end queries.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = configuration(job, settings, checkpoint)
     if scratch is not None:
@@ -114,52 +114,51 @@ def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | 
     session = started(conf, settings)
     session.sparkContext.setLogLevel("WARN")
     reach_checkpoint(session, settings, checkpoint)
-    _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of every nullable column, every task
+    _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of each nullable column in each task
     _quiet(session, "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor")
     return session
 
 
 def reach_checkpoint(session: SparkSession, settings: Settings, checkpoint: str) -> None:
-    """How to reach the object store of a checkpoint, if it is in one. Raises UsageError without the connector.
+    """Configure access to an `s3a:` checkpoint. Raise UsageError if the connector is missing.
 
-    Spark's default for checkpoint files stays: one made for object stores (spark-hadoop-cloud's) logs a write that
-    failed, and goes on as if the file were there.
+    Spark's default checkpoint file manager stays: that of spark-hadoop-cloud only logs a failed write.
     """
     if not checkpoint.startswith("s3a:"):
         return
     hadoop = session._jsc.hadoopConfiguration()
     if hadoop.getClassByNameOrNull(_CONNECTOR) is None:
         raise UsageError(
-            f"the checkpoint is {checkpoint}, and the Spark session has no S3 connector: start it with the jars "
-            "that CUTWATER_SPARK_JARS names when CUTWATER_CHECKPOINT is set to that place (docs/CONTAINERS.md)"
+            f"the checkpoint is {checkpoint}, and the Spark session has no S3 connector. Set CUTWATER_CHECKPOINT "
+            "to it, and start the session with the jars that CUTWATER_SPARK_JARS then has (docs/CONTAINERS.md)"
         )
     if settings.s3_endpoint:
         hadoop.set("fs.s3a.endpoint", settings.s3_endpoint)
         hadoop.set("fs.s3a.path.style.access", "true")
     if settings.s3_anonymous:
         hadoop.set("fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider")
-    # Spark has copied the keys from the environment to where it hands them to executors. Each reads its own.
+    # Spark copies the keys from the environment and sends them to executors; each executor reads its own.
     for key in ("access.key", "secret.key", "session.token"):
         for scheme in ("s3", "s3n", "s3a"):
             hadoop.unset(f"fs.{scheme}.{key}")
 
 
 def adapt(session: SparkSession) -> None:
-    """Make a user's own session fit: what can still be set is set; raises UsageError naming what cannot."""
+    """Adjust a user's own session. Raise UsageError naming what it lacks and cannot be changed any more."""
     conf = session.conf
     if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
-        raise UsageError("spark.speculation is true: a second copy of a task would write rows twice; turn it off")
+        raise UsageError("spark.speculation is true: a second copy of a task would write rows twice. Turn it off")
     formats = [one.strip() for one in str(conf.get("spark.sql.sources.useV1SourceList") or "").split(",")]
     # With Kafka's V1 sink an Observation never returns.
     conf.set("spark.sql.sources.useV1SourceList", ",".join(one for one in formats if one.lower() != "kafka"))
-    if "HDFSBackedStateStoreProvider" in str(conf.get(STATE)):  # Spark's default, which holds all state in memory
+    if "HDFSBackedStateStoreProvider" in str(conf.get(STATE)):  # Spark's default, all state in memory
         conf.set(STATE, STATE_PROVIDER)
         conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     try:
         session.range(1).select(to_avro("id"))
     except (PySparkException, TypeError, Py4JError) as error:
         raise UsageError(
-            "the Spark session has no spark-avro: start it with the connectors' jars, as in spark-submit --jars "
+            "the Spark session has no spark-avro. Start it with the connectors' jars, as in spark-submit --jars "
             f'"$CUTWATER_SPARK_JARS" ({str(error)[:200]})'
         ) from None
     _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")

@@ -91,7 +91,7 @@ def test_milestones_are_contiguous_and_chained(cli: Cli) -> None:
     assert all(one["parent_hash"] == before["hash"] for before, one in pairwise(stream))
     done = cli.run("milestones", "--check")
     assert done.returncode == 0
-    assert "contiguous and chained, as their barriers say, and nothing is lost" in done.stdout
+    assert "contiguous, chained, equal to their barriers, and nothing is lost" in done.stdout
 
 
 def test_verify_finds_all_places_equal(cli: Cli) -> None:
@@ -146,7 +146,7 @@ def test_a_wrong_view_is_named_and_built_anew(cli: Cli) -> None:
     assert cli.run("verify").returncode == 1, "nothing was done yet"
     repaired = cli.run("verify", "--repair", "--yes", "--json")
     assert repaired.returncode == 0, repaired.stderr
-    assert "was built anew" in parsed(["verify"], repaired.stdout)["repair"]
+    assert "was rebuilt" in parsed(["verify"], repaired.stdout)["repair"]
     wait_until(lambda: _events_shown(cli) == len(EVENTS), "the right view")
     assert cli.json("get", "k7")["rows"] == right
 

@@ -67,7 +67,7 @@ def test_two_regions_from_death_to_failback(tmp_path: Path) -> None:
         checks = [one["check"] for one in told["checks"] if one["check"].startswith(what)]
         assert sum("equals DuckDB" in one for one in checks) == 3
     assert sum("has no gap" in one["check"] for one in told["checks"]) == 3
-    assert [one for one in told["checks"] if "leave: eu has the job" in one["check"]]
+    assert [one for one in told["checks"] if "exit: eu has the job" in one["check"]]
     assert [one for one in told["checks"] if "eu is a replica of us again" in one["check"]]
     facts = told["facts"]
     assert facts["differing_rows"] == 0

@@ -29,8 +29,8 @@ def test_a_project_without_a_job_file_is_told_what_to_define(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("CUTWATER_PORT", "8321", "CUTWATER_PORT is chosen by cutwater.testing"),
-        ("CUTWATER_TRIGER_MS", "1", "CUTWATER_TRIGER_MS is none"),
+        ("CUTWATER_PORT", "8321", "CUTWATER_PORT is set by cutwater.testing"),
+        ("CUTWATER_TRIGER_MS", "1", "CUTWATER_TRIGER_MS is not a setting"),
         ("CUTWATER_HEARTBEAT_MS", "soon", "CUTWATER_HEARTBEAT_MS: .*valid integer"),
     ],
 )

@@ -26,7 +26,7 @@ SHOWN = {
     "cutwater tail --limit 1": "g1-local-00000000:1",
     "cutwater get EWR": "2013-01-02T11:00:00Z",
     "cutwater status": "g1-local-00000000:",
-    "cutwater milestones --check": "contiguous and chained",
+    "cutwater milestones --check": "contiguous, chained",
     "curl": '"window_start":"2013-01-02T11:00:00Z"',
     "cutwater produce examples/tutorial/more.jsonl": "1 events delivered to flights.events",
     "cutwater tail --idle": "47",

@@ -13,19 +13,19 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "Backlog.add",
         "without self._applied: "
         "self._applied and (not self._pending) and (milestone.sequence != self._sequence + 1)",
-    ): "whoever has applied nothing jumps, whether there is a gap or not",
+    ): "a reader that has applied nothing jumps, with or without a gap",
     (
         "query/top_n.py",
         "Ranking.offer",
         "< for >=: len(self._kept) >= 2 * self._most + 1",
-    ): "it is only sorted more often",
+    ): "the list is only sorted more often",
     (
         "monitoring/job_status_fold.py",
         "_sampled",
         ">= for >: now_ms > newest",
     ): "at the same moment nothing is sampled again",
-    ("state/size_census.py", "Tally.__init__", "3 for 2"): "how many keys are held is memory alone",
-    ("protocol/recovery_log.py", "unrecorded", "2 for 1"): "nobody reads that account",
+    ("state/size_census.py", "Tally.__init__", "3 for 2"): "the number of keys held affects only memory",
+    ("protocol/recovery_log.py", "unrecorded", "2 for 1"): "no caller reads that account",
     (
         "state/backlog.py",
         "Backlog._check",

@@ -20,25 +20,25 @@ _HEAD = """# Mutations of the core
 
 A test that passes whatever the code does shows nothing. `make mutate` changes one place of one module of
 `services/cutwater/core` at a time (a *mutant*) and runs the tests that run that function, its module's own first,
-until one fails. A mutant that no test notices is a place where the code could be wrong unseen.
+until one fails. If no test notices a mutant, an error in that place would go unnoticed.
 
 | operator | example |
 |---|---|
 | comparisons | `<` becomes `<=` and `>=`; `==` becomes `!=`, `is` `is not`, `in` `not in` |
 | `and`, `or` | each becomes the other; each operand is left out |
-| `not` | left out; the condition of an `if` or a `while` is turned round |
-| arithmetic | `+` and `-`, `*` and `//`, `\\|` and `&` change places; `min` and `max`, `any` and `all` too |
-| constants | a number is one more; `True` and `False` change places, defaults of parameters too |
+| `not` | left out; the condition of an `if` or a `while` is negated |
+| arithmetic | `+` and `-`, `*` and `//`, `\\|` and `&` are exchanged; `min` and `max`, `any` and `all` too |
+| constants | a number is increased by 1; `True` and `False` are exchanged, in defaults of parameters too |
 | statements | a call, a `raise`, a `break`, a `continue`, an assignment to a field is deleted |
 
-Not changed, because no test should repeat them: texts and what is put into them, annotations, decorators, and
-numbers that a module names in capitals, such as a time-out. Only tests that need no broker and no Spark are run,
-within {budget} seconds for each mutant, and the first histories of the simulation among them: so what only a test
-on a real broker notices counts as not noticed.
+Texts and the values in them, annotations, decorators, and numbers that a module names in capitals (such as a
+time-out) are not changed, because no test should repeat them. Only tests without a broker and Spark are run, the
+first histories of the simulation among them, within {budget} seconds per mutant. A mutant that only a test on a real
+broker notices counts as not noticed.
 
-`make mutate MODULE=core/protocol/commit.py` runs one module, `make mutate SAMPLE=600` a sample, the same each
-time. What was run stays in `build/mutation`: a run that was broken off goes on. `make mutate AGAIN=1` tries those
-once more that no test noticed, `make mutate RECORD=1` writes this page.
+`make mutate MODULE=core/protocol/commit.py` runs one module, `make mutate SAMPLE=600` the same sample each time.
+Results stay in `build/mutation`, so an interrupted run continues. `make mutate AGAIN=1` repeats the mutants that no
+test noticed, `make mutate RECORD=1` writes this page.
 """
 
 
@@ -76,7 +76,7 @@ def page(score: Mapping[str, Any]) -> str:
         "## The score\n",
         f"On {score['date']}: {noticed:,} of {run:,} mutants were noticed, **{noticed / run:.1%}**. "
         f"There are {score['all']:,} in all; these are a sample from each module. The aim is 90 %. A test "
-        "that was written since for one of those below counts once `make mutate AGAIN=1 RECORD=1` has run.\n",
+        "written since for a mutant below counts once `make mutate AGAIN=1 RECORD=1` has run.\n",
         "| module | noticed | of | |\n|---|---|---|---|",
         *(f"| `{name}` | {dead} | {of} | {dead / of:.0%} |" for name, (dead, of) in sorted(modules.items())),
         "\n## What no test noticed\n",
@@ -94,7 +94,7 @@ def page(score: Mapping[str, Any]) -> str:
 
 def _alive(alive: Sequence[Sequence[str]]) -> list[str]:
     if not alive:
-        return ["Nothing of what was run."]
+        return ["Tests noticed every mutant that was run."]
     counted = Counter((module, scope, what) for module, scope, what in alive)
     rows = [f"| `{module}` | `{scope}` | {_code(what)} |" for module, scope, what in counted]
     return ["| module | in | change |\n|---|---|---|", *rows]

@@ -182,7 +182,7 @@ def test_a_wrong_secret_of_the_origins_is_named_as_such(stage: Stage) -> None:
     asked = stage.call("regions", str(stage.path), "--json", origin=bad)
     (replica,) = json.loads(asked.stdout)["replicas"]
     assert (asked.returncode, replica["records"]) == (0, None)
-    assert f"{ORIGIN} is not asked: " in asked.stderr
+    assert f"{ORIGIN} is not queried: " in asked.stderr
     assert named in asked.stderr
     plain = replace(stage.mirrors, security=replace(stage.mirrors.security, certificate_file="", key_file=""))
     assert stage.mirror(plain).wait(120) == UsageError.exit_code

@@ -595,7 +595,7 @@ class Regions(Several):
 
     def _back_to_work(self, given_up: Generation) -> None:
         """Who left because of a claim that was given up since is started again, as the error says to do."""
-        for slot in [one for one, why in self.left.items() if f"gone on with job {JOB.name}: {given_up}" in why]:
+        for slot in [one for one, why in self.left.items() if f"taken over job {JOB.name}: {given_up}" in why]:
             del self.left[slot]
 
     def _switchover(self, process: Process, one: FailingOver, elsewhere: Any, name: str) -> None:

@@ -134,7 +134,7 @@ def test_an_old_barrier_after_the_new_ones_is_not_taken() -> None:
 def test_an_epoch_told_differently_after_its_milestone_ends_the_generation() -> None:
     """A's telling was committed; B's differs: commit-signal stops, and nothing of B's is shown."""
     world = seen(two_tellings).world
-    assert "tells it differently" in world.stopped["signal"]
+    assert "reports it differently" in world.stopped["signal"]
     assert [one.milestone.attempt for one in world.checker.truths] == [1]
 
 

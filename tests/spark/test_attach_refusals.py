@@ -69,11 +69,11 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
     slid = received.groupBy(F.window("at", "10 minutes", "5 minutes"), "region")
     derived = marked.groupBy(F.window(F.expr("at + interval 1 second"), "10 minutes"), "region")
     return {
-        "watermark stands on 'received', and 'window' is a window of 'at'": received.groupBy(
+        "watermark is on 'received', but 'window' is a window of 'at'": received.groupBy(
             F.window("at", "10 minutes"), "region"
         ).agg(*values()),
-        "watermark stands on 'received', and 'window' is a window of 'at': ": slid.agg(*values()),
-        "watermark stands on 'at', and 'window' is a window of 'cast\\(at [+] ": derived.agg(*values()),
+        "watermark is on 'received', but 'window' is a window of 'at': ": slid.agg(*values()),
+        "watermark is on 'at', but 'window' is a window of 'cast\\(at [+] ": derived.agg(*values()),
         "not streaming": spark.range(3).toDF("region"),
         "no window column": marked.groupBy("region").agg(*values()),
         "no watermark": no_watermark.agg(*values()),

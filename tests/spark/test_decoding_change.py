@@ -58,7 +58,7 @@ def test_max_ahead_is_lowered_between_a_crash_and_the_restart(job: Flow) -> None
     assert (milestone.epoch, milestone.attempt) == (0, 2)
     assert {key for key, _ in job.state(milestone)} == {"ahead"}
     log = job.log("cutwater_spark.driver").read_text()
-    assert "epoch 0 is finished first with the decoding that it was begun with" in log
+    assert "epoch 0 is finished first, with the decoding that it was started with" in log
     assert "max_ahead was 86400000 ms and is 3600000 ms" in log
 
     job.produce([{"key": "ahead again", "at": ahead_ms, "value": 1}])

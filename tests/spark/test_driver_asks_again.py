@@ -63,4 +63,4 @@ def test_a_release_between_the_question_and_the_fencing_is_heeded(job: Flow) -> 
     wait_until(left, "the driver to leave", 90)
     assert driver.returncode == FencedError.exit_code
     said = job.log("held").read_text()
-    assert f"the job was released to region eu behind milestone {made.token}; this driver leaves" in said
+    assert f"the job was released to region eu after milestone {made.token}; this driver stops" in said

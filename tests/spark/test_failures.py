@@ -29,7 +29,7 @@ def test_an_object_store_that_does_not_let_in_is_named_with_what_to_check(text: 
     """No restart mends it: wrong keys, none at all, or a user who may not."""
     with pytest.raises(UsageError) as told, explaining("flights.events", CHECKPOINT):
         raise Py4JError(text)
-    assert f"does not let us to the checkpoint {CHECKPOINT}" in str(told.value)
+    assert f"denies access to the checkpoint {CHECKPOINT}" in str(told.value)
     assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the driver and of every executor" in str(told.value)
     assert isinstance(told.value.__cause__, Py4JError), "Spark's own words stay in the trace"
 

@@ -65,7 +65,7 @@ def test_lines_that_cannot_be_had_do_no_harm() -> None:
     with telling(log, "it is read", None, away, every_s=0.01):  # type: ignore[arg-type]
         until(lambda: log.lines, "a line")
     [(what, about)] = log.lines
-    assert what == "how far it is cannot be told"
+    assert what == "the progress is not known"
     assert "empty" in about["reason"]
 
 

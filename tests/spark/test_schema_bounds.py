@@ -55,8 +55,8 @@ def test_an_event_of_few_bytes_does_not_end_the_query(spark: SparkSession, tmp_p
     found = decoded(spark, job, values, known)
     assert [one if isinstance(one, str) else one["key"] for one in found] == [*"kkkk", *[UNDECODABLE] * 6, "k"]
     (line,) = unreadable(job, tuple(known))
-    assert line.startswith("schema number 1: x: an item takes no byte")
-    assert line.endswith("none of its events is taken")
+    assert line.startswith("schema number 1: x: an item takes 0 bytes")
+    assert line.endswith("all of its events are rejected")
 
 
 def test_a_version_that_cannot_be_read_is_in_no_one_s_way(spark: SparkSession, tmp_path: Path) -> None:

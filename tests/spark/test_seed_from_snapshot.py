@@ -150,7 +150,7 @@ def test_compaction_has_overtaken_the_parent(job: Flow, monkeypatch: pytest.Monk
     told = start(job, parent, "--dry-run")
     assert told["seed"]["from"] == "snapshot"
     assert told["seed"]["snapshots"] == [f"{parent.token} (all)"]
-    assert "compaction may have taken rows" in told["seed"]["reason"]
+    assert "compaction may have removed rows" in told["seed"]["reason"]
     second = Second(job, parent, 5)
     patched(job, second)
     barriers = second.wait()
@@ -172,13 +172,13 @@ def test_records_below_the_cut_were_deleted(job: Flow) -> None:
     told = start(job, parent, "--dry-run")["seed"]
     assert (told["from"], told["store"]) == ("snapshot", job.settings["CUTWATER_SNAPSHOTS"])
     assert "records below the cut were deleted" in told["reason"]
-    assert "no store of snapshots is named" in start(job, parent, code=2, CUTWATER_SNAPSHOTS="")
+    assert "no snapshot store is configured" in start(job, parent, code=2, CUTWATER_SNAPSHOTS="")
     job.produce(events(1_400, 600))
     second, crashes = Second(job, parent, 5), Crashes(job)
     without = second.job.driver(**second.env, CUTWATER_SNAPSHOTS="")
     assert without.wait(120) == UsageError.exit_code
     said = job.log(DRIVER).read_text()
-    assert "no store of snapshots is named" in said
+    assert "no snapshot store is configured" in said
     away = {"CUTWATER_SNAPSHOTS": "s3://bucket/prefix", "CUTWATER_S3_ENDPOINT": "http://127.0.0.1:9"}
     keys = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nobody"}
     assert second.job.driver(**second.env, **away, **keys).wait(180) == UnavailableError.exit_code

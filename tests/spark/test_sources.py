@@ -327,4 +327,4 @@ def test_a_source_that_is_not_here_is_named(regions: Regions) -> None:
     second = Second(eu, parent, 3, EU, origin=US, **places)
     assert second.driver().wait(120) == UsageError.exit_code
     said = eu.log("cutwater_spark.driver").read_text()
-    assert f"{parent.token} has read {missing}/0, and there is no topic {missing} here" in said
+    assert f"{parent.token} has read {missing}/0, but there is no topic {missing} here" in said

@@ -1,1 +1,1 @@
-"""One outside library each: Kafka, Avro, RocksDB, hashing, settings, logs."""
+"""One external library each: Kafka, Avro, RocksDB, hashing, settings, logs."""

@@ -15,22 +15,22 @@ _SPARK_SEED = 42
 
 
 def key_hash(key: str) -> int:
-    """Spark's `xxhash64(key)` of a string column, signed."""
+    """Return Spark's `xxhash64(key)` of a string column, signed."""
     return signed(xxhash.xxh64_intdigest(key.encode(), seed=_SPARK_SEED))
 
 
 def key_bytes_hash(key: bytes) -> int:
-    """`key_hash` of a key as UTF-8, unsigned: the low bits, which name the shard, are the same."""
+    """Return `key_hash` of a UTF-8 key, unsigned: the low bits, which select the shard, are the same."""
     return int(xxhash.xxh64_intdigest(key, seed=_SPARK_SEED))
 
 
 def rows_hash(keys: Iterable[bytes], values: Iterable[bytes]) -> int:
-    """The XOR of `row_hash` over keys and their values; 0 for none. By C's loops alone: there may be millions."""
+    """Return the XOR of `row_hash` over the rows; 0 for none. Only C loops: there may be millions of rows."""
     seeds = map(xxhash.xxh64_intdigest, keys, repeat(_SPARK_SEED))
     return reduce(xor, map(xxhash.xxh64_intdigest, values, seeds), 0)
 
 
 def row_hash(key: bytes, value: bytes) -> int:
-    """Spark's `xxhash64(key, value)` of two binary columns, unsigned: the first hash seeds the second."""
+    """Return Spark's `xxhash64(key, value)` of two binary columns, unsigned: the first hash seeds the second."""
     seed = xxhash.xxh64_intdigest(key, seed=_SPARK_SEED)
     return int(xxhash.xxh64_intdigest(value, seed=seed))

@@ -1,8 +1,8 @@
-"""An object store, through obstore: a folder of this machine, or what S3, GCS or Azure serve.
+"""An object store, through obstore: a local folder, S3, GCS or Azure.
 
-Every request has a time-out and a few retries. Who may not enter, and a bucket that does not exist, are errors of
-the user's; a store that does not answer is unavailable. What the library says is passed on without addresses'
-signatures and without secrets of the environment.
+Every request has a time-out and a few retries. Denied access and a missing bucket are usage errors; a store that
+does not answer is unavailable. The library's messages are passed on without URL signatures and without secrets
+from the environment.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ CHUNK_BYTES = 8 << 20
 PARTS_AT_ONCE = 2
 CONNECT_S = 5
 REQUEST_S = 120
-"""One request with its body, a chunk at most."""
+"""Time-out of one request with its body, at most one chunk."""
 RETRIES = 3
 RETRY_S = 30
-"""How long after a request began it is still tried again."""
+"""Time after the start of a request in which it is retried."""
 _SECRET_NAMES = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SAS", re.IGNORECASE)
 _SECRET_CHARACTERS_MIN = 8
 _SAID_MAX = 300
@@ -41,12 +41,12 @@ _UNFINISHED = re.compile(r".*#\d+")
 
 
 class Objects:
-    """One place in an object store, by names relative to it."""
+    """Objects below one location of an object store, by names relative to it."""
 
     def __init__(self, place: str, endpoint: str = "", anonymous: bool = False, retries: int = RETRIES) -> None:
-        """`place`: a folder, or a URL as s3://BUCKET/PREFIX. Raises UsageError.
+        """`place`: a folder, or a URL such as s3://BUCKET/PREFIX. Raises UsageError; sends no request.
 
-        `endpoint`: the URL of another store that speaks S3. Nothing is asked yet.
+        `endpoint`: the URL of another S3-compatible store.
         """
         self.place = place
         self._folder = None if "://" in place else Path(place).absolute()
@@ -57,27 +57,26 @@ class Objects:
 
     @property
     def _store(self) -> Any:
-        """A folder is made when it is first needed: its disk may be away as any other store may."""
+        # A folder is created at its first use: its disk may be unavailable, like any other store.
         if self._opened is None:
             self._opened = LocalStore(prefix=str(self._folder), mkdir=True)
         return self._opened
 
     def path(self, name: str) -> Path | None:
-        """Where an object lies on this machine; None where the store is no folder."""
+        """Return the local path of an object; None if the store is no folder."""
         return self._folder / name if self._folder is not None else None
 
     def put_file(self, name: str, file: Path) -> None:
-        """A whole object from a file, or none."""
+        """Write a whole object from a file, or none."""
         with self._told(f"writing {name}"):
             obstore.put(self._store, name, file, chunk_size=CHUNK_BYTES, max_concurrency=PARTS_AT_ONCE)
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object, in the place of another one if there is one."""
         with self._told(f"writing {name}"):
             obstore.put(self._store, name, data, use_multipart=False)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write an object only where there is none; False where there is one. The store decides, in one step."""
+        """Write an object unless it exists; return False if it does. The store decides atomically."""
         with self._told(f"writing {name}"):
             try:
                 obstore.put(self._store, name, data, mode="create", use_multipart=False)
@@ -86,7 +85,7 @@ class Objects:
         return True
 
     def read(self, name: str, bytes_max: int) -> bytes | None:
-        """A small object; None where there is none. Raises Unusable for one that is too large."""
+        """Read a small object; None if there is none. Raises Unusable for one that is too large."""
         with self._told(f"reading {name}"):
             try:
                 found = obstore.get(self._store, name)
@@ -95,11 +94,11 @@ class Objects:
                     raise
                 return None
             if found.meta["size"] > bytes_max:
-                raise Unusable(f"{name} is larger than anything of ours: {found.meta['size']:,} bytes")
+                raise Unusable(f"{name} has {found.meta['size']:,} bytes, more than any object of Cutwater")
             return bytes(found.bytes())
 
     def size(self, name: str) -> int | None:
-        """Of an object; None where there is none."""
+        """Return the size of an object; None if there is none."""
         with self._told(f"looking at {name}"):
             try:
                 return int(obstore.head(self._store, name)["size"])
@@ -107,10 +106,7 @@ class Objects:
                 return None
 
     def chunks(self, name: str, size: int) -> Iterator[bytes]:
-        """The bytes of an object that is known to have so many, each chunk by a request of its own.
-
-        Raises FileNotFoundError when it is gone.
-        """
+        """Read an object of known `size`, a request per chunk. Raises FileNotFoundError if it is gone."""
         for first in range(0, size, CHUNK_BYTES):
             with self._told(f"reading {name}"):
                 end = min(first + CHUNK_BYTES, size)
@@ -118,7 +114,6 @@ class Objects:
             yield piece
 
     def listed(self, prefix: str) -> list[Stored]:
-        """Every object below a prefix."""
         with self._told(f"listing {prefix}"):
             return [
                 Stored(str(one["path"]), int(one["size"]), int(one["last_modified"].timestamp() * 1000))
@@ -127,13 +122,11 @@ class Objects:
             ]
 
     def delete(self, name: str) -> None:
-        """Nothing happens where there is no such object."""
         with self._told(f"deleting {name}"), suppress(FileNotFoundError):
             obstore.delete(self._store, name)
 
     def delete_unfinished(self, prefix: str, before_ms: int) -> int:
-        """Of a folder: what a process that was killed while writing has left. Object stores do this by a rule of
-        their own (docs/SNAPSHOTS.md)."""
+        """Delete what killed writers left in a folder. Object stores have a rule for it (docs/SNAPSHOTS.md)."""
         if self._folder is None:
             return 0
         gone = 0
@@ -160,14 +153,14 @@ class Objects:
     def _error(self, doing: str, error: BaseException) -> CutwaterError:
         said, what = scrubbed(str(error)), f"{self.place}: {doing}: "
         if self._folder is not None:
-            return MachineError(f"{what}{said}. Check that the folder can be written and its disk has room")
+            return MachineError(f"{what}{said}. Check that the folder is writable and its disk has free space")
         if self._opened is None:
             return UsageError(f"{what}{said}. {_KEYS}")
         if _NO_BUCKET in str(error):
             return UsageError(f"{what}there is no such bucket: create it")
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-            return UsageError(f"{what}the object store does not let in ({said}). {_KEYS}")
-        return UnavailableError(f"{what}{said}. Check the address, the network and the store; it is tried again")
+            return UsageError(f"{what}the object store denies access ({said}). {_KEYS}")
+        return UnavailableError(f"{what}{said}. Check the address, the network and the store; it will be retried")
 
 
 _KEYS = (
@@ -181,9 +174,9 @@ def _remote(place: str, endpoint: str, anonymous: bool, retries: int) -> Any:
     if parts.scheme not in SCHEMES:
         raise UsageError(f"{parts.scheme}:// is no object store: use a folder, or one of {', '.join(SCHEMES)}")
     if "@" in parts.netloc and not parts.scheme.startswith("abfs"):
-        raise UsageError("the URL of an object store holds no secrets: set them in the environment")
+        raise UsageError("the URL of an object store must not contain secrets: set them in the environment")
     if parts.query or parts.fragment:
-        raise UsageError("the URL of an object store has no '?' and no '#': set what it needs in the environment")
+        raise UsageError("the URL of an object store has no '?' and no '#': set options in the environment")
     options: dict[str, Any] = {
         "client_options": {
             "connect_timeout": timedelta(seconds=CONNECT_S),
@@ -209,12 +202,12 @@ def _remote(place: str, endpoint: str, anonymous: bool, retries: int) -> Any:
 
 
 def objects_at(place: str, settings: Settings) -> Objects:
-    """The store at a place, spoken to as the settings say. Raises UsageError."""
+    """Return the store at a location, with the options of the settings. Raises UsageError."""
     return Objects(place, settings.s3_endpoint, settings.s3_anonymous)
 
 
 def scrubbed(text: str, environment: Callable[[], Any] = lambda: os.environ) -> str:
-    """The first line of what a library says, without signatures in addresses and without secrets of ours."""
+    """Return the first line of a library's message, without URL signatures and secrets from the environment."""
     line = re.sub(r"(https?://[^\s?]*)\?\S*", r"\1?…", text.strip().partition("\n")[0])
     for name, value in environment().items():
         if _SECRET_NAMES.search(name) and len(value) >= _SECRET_CHARACTERS_MIN:

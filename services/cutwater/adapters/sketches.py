@@ -13,7 +13,7 @@ class HllSketches:
 
     @cached_property
     def _library(self) -> Any:
-        """Imported for the first sketch: it brings numpy, and most commands read a job file without one."""
+        """The library, imported for the first sketch: it loads numpy, which most commands do not need."""
         import datasketches
 
         return datasketches

@@ -1,7 +1,4 @@
-"""What `--json` prints: values, never Python's way of writing one.
-
-Each kind of value is named here. Anything else is a mistake in the verb, and raises TypeError.
-"""
+"""Values as `--json` prints them. A kind of value that is not listed here is a bug in the verb (TypeError)."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _TEXTS = (Generation, Token, Path)
 
 
 def json_text(value: Any, indent: int | None = None, ascii_only: bool = True) -> str:
-    """Return a value as JSON. Raises TypeError for a kind of value that is not named here."""
+    """Return a value as JSON. Raises TypeError for a kind of value that is not listed here."""
     text = json.dumps(plain(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
     return text if ascii_only else "\n".join(map(_printable, text.split("\n")))
 
@@ -28,8 +25,8 @@ def json_text(value: Any, indent: int | None = None, ascii_only: bool = True) ->
 def plain(value: Any) -> Any:
     """Return a value as dicts, lists, texts, numbers, booleans and None. Raises TypeError as `json_text`.
 
-    A cut is an object of `topic/partition` and offset. Generation, token and path are texts, bytes hexadecimal.
-    NaN and the infinities are the texts "NaN", "Infinity" and "-Infinity": JSON has no such numbers.
+    A cut becomes an object from `topic/partition` to offset. Generation, token and path become texts, bytes
+    hexadecimal. NaN and the infinities become "NaN", "Infinity" and "-Infinity", since JSON has no such numbers.
     """
     if isinstance(value, Enum):
         return plain(value.value)
@@ -55,11 +52,10 @@ def _composed(value: Any) -> Any:
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    raise TypeError(f"{type(value).__name__} has no form in JSON: name it in {__name__}")
+    raise TypeError(f"{type(value).__name__} has no form in JSON: add it to {__name__}")
 
 
 def _name(name: Any) -> str:
-    """Return the name of a field."""
     if isinstance(name, TopicPartition):
         return f"{name.topic}/{name.partition}"
     text = plain(name)
@@ -67,9 +63,9 @@ def _name(name: Any) -> str:
         return text
     if type(text) is int:
         return str(text)
-    raise TypeError(f"{type(name).__name__} is no name of a field in JSON")
+    raise TypeError(f"{type(name).__name__} cannot be a field name in JSON")
 
 
 def _printable(line: str) -> str:
-    """Return the line with what a terminal could obey, or what is no text, as JSON escapes it."""
+    """Return the line with control characters and other unprintable characters as JSON escapes."""
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)

@@ -1,4 +1,4 @@
-"""A verb whose argument is a key: a key may begin with a dash, as -5 does."""
+"""A command whose argument is a key, which may begin with a dash, as -5 does."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ LONG = "--"
 
 
 class KeyCommand(TyperCommand):
-    """Takes a word with one dash for the key, unless it is one of the verb's options.
+    """A command that takes a word with one dash as the key, unless the word is one of its options.
 
-    A word with two dashes is an option, and refused with a suggestion where the verb has none of that name. A key
-    that begins with two dashes stands behind `--`, as everywhere.
+    A word with two dashes is an option; an unknown one is refused with a suggestion. A key that begins with two
+    dashes must follow `--`.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -22,10 +22,10 @@ class KeyCommand(TyperCommand):
 
 
 def with_keys_last(words: list[str], options: dict[str, bool]) -> list[str]:
-    """Return the same words with the keys behind a `--`, where a parser leaves their dashes alone.
+    """Return the same words with the keys after a `--`, so that the parser ignores their dashes.
 
-    `options`: does the option of that name take the next word? Where that word is missing, the option comes last
-    and no key: the parser then says what is missing.
+    `options`: for each option, whether it takes the next word. If that word is missing, the option is the last
+    word and there is no key, so that the parser reports what is missing.
     """
     named, keys, left = list[str](), list[str](), iter(words)
     for word in left:

@@ -1,4 +1,4 @@
-"""`cutwater`: the command line. Verbs live in the files beside this one."""
+"""`cutwater`: the command line. The verbs are in the folders beside this file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cutwater.cli.verbs import LazyVerbs
 from cutwater.core.errors import UnexpectedError
 
 EXIT_CODES = (
-    "Exit codes: 0 fine · 1 a check found differences, or an alert is on · 2 wrong input · "
+    "Exit codes: 0 success · 1 a check found differences, or an alert is active · 2 invalid input · "
     "3 the machine lacks something · "
     "4 a broker or service does not answer · 5 the protocol forbids it · 6 fenced by a newer owner · "
     "7 records that must be equal differ · 8 foreign rows have ended the generation · "
-    "70 a fault of Cutwater, with its traceback."
+    "70 a bug in Cutwater, with its traceback."
 )
 UNEXPECTED = UnexpectedError.exit_code
 PACKAGES = ("pyspark", "confluent-kafka", "rocksdict", "faust-streaming")
-"""Whose versions decide what is possible: `--version` names those that are installed."""
+"""Packages whose versions `--version` prints if they are installed."""
 
 app = typer.Typer(
     name="cutwater",
@@ -34,7 +34,7 @@ app = typer.Typer(
 def _show_versions(asked: bool) -> None:
     if not asked:
         return
-    from importlib.metadata import PackageNotFoundError, version  # a tenth of a second
+    from importlib.metadata import PackageNotFoundError, version  # the import takes 0.1 s
     from platform import python_version
 
     typer.echo(f"cutwater {version('cutwater')}")
@@ -50,14 +50,14 @@ def _show_versions(asked: bool) -> None:
 @app.callback()
 def _root(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_versions, is_eager=True, help="Print versions, and exit.")
+        bool, typer.Option("--version", callback=_show_versions, is_eager=True, help="Print versions and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Entry point. What no verb foresees is a fault of ours, and no finding of a check."""
+    """Run the command line. An exception that no verb handles exits with 70, since 1 means that a check failed."""
     try:
         app()
     except Exception:

@@ -18,7 +18,7 @@ from cutwater.local.running_file import RunningStack
 
 
 def _widen(wide: bool) -> bool:
-    """Called for each run of a verb, with or without the option."""
+    # typer calls this for each run of a verb, with or without the option.
     out.wide = wide
     return wide
 
@@ -26,47 +26,48 @@ def _widen(wide: bool) -> bool:
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 WideOption = Annotated[
     bool,
-    typer.Option("--wide", help="All columns, and no line broken, in a narrow terminal too.", callback=_widen),
+    typer.Option("--wide", help="Print all columns and break no line, in a narrow terminal too.", callback=_widen),
 ]
-"""Of every verb that prints a table; what it sets is read by `out.table`."""
+"""For every verb that prints a table. `out.table` reads the value."""
 DataDirOption = Annotated[
     Path | None,
-    typer.Option(help="Folder of the stack's state and logs; default CUTWATER_DATA_DIR or build/cutwater."),
+    typer.Option(help="Folder of the stack's state and logs. Default: CUTWATER_DATA_DIR or build/cutwater."),
 ]
 BootstrapOption = Annotated[
     str | None,
-    typer.Option(help="Your Kafka brokers, host:port, comma separated; TLS and SASL by CUTWATER_KAFKA_*."),
+    typer.Option(help="Your Kafka brokers as host:port, comma separated. CUTWATER_KAFKA_* set TLS and SASL."),
 ]
 JobOption = Annotated[
-    Path | None, typer.Argument(help="The job file, with --bootstrap-servers; else the running stack's.")
+    Path | None,
+    typer.Argument(help="The job file, needed with --bootstrap-servers. Default: the running stack's."),
 ]
 
 
 class Place(NamedTuple):
-    """Where a job runs."""
+    """A job and the cluster, settings and stack that it runs with."""
 
     job: Job
     job_file: Path
     cluster: Cluster
     settings: Settings
-    """Those of the environment; brokers and data folder are the place's."""
+    """The environment's, with the brokers and the data folder of this place."""
     stack: RunningStack | None
-    """None where brokers are named."""
+    """None if the command line names brokers."""
 
 
 def place_of(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> Place:
-    """The brokers named with their job file, else the running stack.
+    """Return the named brokers with their job file, else the running stack.
 
-    Raises UsageError where there is neither; UnavailableError where the stack is still starting.
+    Raises UsageError if there is neither, UnavailableError while the stack is starting.
     """
     from cutwater.adapters.job_files.loader import (
-        load_job,  # reading a job file takes half of what a verb needs to begin
+        load_job,  # half of a verb's start-up time
     )
 
     settings = settings_for(data_dir, bootstrap)
     if bootstrap is not None:
         if job_file is None:
-            raise UsageError("with --bootstrap-servers the job file is needed: name it before the options")
+            raise UsageError("--bootstrap-servers needs the job file: name it before the options")
         return Place(load_job(job_file), job_file, settings.cluster, settings, None)
     stack = running_file.require(settings.data_dir)
     cluster, path = stack.cluster, job_file or Path(stack.job_file)
@@ -76,16 +77,16 @@ def place_of(job_file: Path | None, bootstrap: str | None, data_dir: Path | None
 
 
 def settings_for(data_dir: Path | None, bootstrap: str | None = None) -> Settings:
-    """The settings of the environment, with what the command line says instead."""
+    """Return the settings of the environment, overridden by those of the command line."""
     said = {"data_dir": data_dir, "bootstrap_servers": bootstrap}
     return load_settings().model_copy(update={name: value for name, value in said.items() if value})
 
 
 def settings_beside(job: str, data_dir: Path | None, bootstrap: str | None) -> Settings:
-    """As `settings_for`, for a verb whose data folder need not be a stack's: the brokers of a job that runs here.
+    """Return the settings for a verb whose data folder need not be a stack's.
 
-    Of the command line, else of the stack on the folder, else of that on the environment's folder; a stack counts
-    if it runs this job. Else of the environment.
+    The brokers are those of the command line, else of a stack that runs this job on the data folder or on the
+    environment's folder, else of the environment.
     """
     settings = settings_for(data_dir, bootstrap)
     if bootstrap is None:
@@ -99,10 +100,7 @@ def settings_beside(job: str, data_dir: Path | None, bootstrap: str | None) -> S
 
 
 def cluster_for(settings: Settings, bootstrap: str | None) -> Cluster | None:
-    """The cluster to look at: of the command line, else of the running stack, else of the environment.
-
-    None when none of them names one.
-    """
+    """Return the cluster of the command line, else of the running stack, else of the environment, else None."""
     if bootstrap is None and (stack := running_file.find(settings.data_dir)):
         return stack.cluster
     named = bootstrap is not None or "CUTWATER_BOOTSTRAP_SERVERS" in os.environ

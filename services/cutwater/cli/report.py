@@ -1,4 +1,4 @@
-"""How every verb speaks: tables for people, `--json` for programs, one line and an exit code for errors."""
+"""Output of the verbs: tables for people, JSON for programs, one message and an exit code for errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ err = Terminal("stderr")
 
 
 def handled(command: Callable[P, int | None]) -> Callable[P, None]:
-    """Turn Cutwater's errors into one message and their exit code; anything else is a bug and shows itself."""
+    """Turn Cutwater's errors into one message and their exit code. Other exceptions are bugs and propagate."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -39,12 +39,10 @@ def handled(command: Callable[P, int | None]) -> Callable[P, None]:
 
 
 def say(line: str) -> None:
-    """Print a line for a person, beside the output proper."""
     err.print(line, whole=True)
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON. Raises TypeError as `json_text`."""
     print(json_text(value, indent=2), flush=True)
 
 
@@ -54,7 +52,7 @@ def print_json_line(value: Any, ascii_only: bool = True) -> None:
 
 
 def iso(ms: int) -> str:
-    """Milliseconds as ISO 8601 in UTC, to the second; outside the years 1 to 9999 the number itself."""
+    """Return milliseconds as ISO 8601 in UTC, to the second; outside the years 1 to 9999 as `N ms`."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
@@ -62,5 +60,4 @@ def iso(ms: int) -> str:
 
 
 def milestone_json(one: Milestone) -> dict[str, Any]:
-    """A milestone by its fields, and its token first."""
     return {"token": one.token, **{field.name: getattr(one, field.name) for field in fields(one)}}

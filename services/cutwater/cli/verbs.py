@@ -1,6 +1,6 @@
-"""The verbs of the command line, and where each of them lives: a verb's module is imported once it is called.
+"""The verbs of the command line and their modules. A module is imported when its verb is called.
 
-All of them together take 0.8 to 0.9 s of CPU to import, the one that is called a third to a half of that.
+Importing all modules takes 0.8 to 0.9 s of CPU, importing one a third to a half of that.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "doctor": (
         "job.doctor",
-        "Check this machine, the brokers and a job's topics, and say what to do about what is wrong.",
+        "Check this machine, the brokers and a job's topics, and print how to fix each problem.",
     ),
-    "plan": ("job.plan", "Print the topics, rights, disk and network that a job will add. Nothing is written."),
+    "plan": ("job.plan", "Print the topics, ACLs, disk and network that a job will add. Nothing is written."),
     "prepare": (
         "job.prepare",
-        "Create a job's topics on your cluster: those that are missing, once those that exist have been checked.",
+        "Create a job's missing topics on your cluster, after checking the existing ones.",
     ),
     "up": (
         "stack.up",
         "Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.",
     ),
-    "status": ("stack.up", "Show what runs, how far each part is, and the alerts that are on."),
-    "down": ("stack.down", "End the stack that runs on the data folder."),
+    "status": ("stack.up", "Show what runs, the progress of each part, and the active alerts."),
+    "down": ("stack.down", "Stop the stack that runs on the data folder."),
     "milestones": (
         "state.milestones",
-        "List the newest milestones, or check that all are chained, plausible, and as their barriers say.",
+        "List the newest milestones, or check all: hash chain, plausibility, agreement with their barriers.",
     ),
     "prune": (
         "state.prune",
-        "Delete the oldest milestones and barriers, as far as nobody needs them any more.",
+        "Delete the oldest milestones and barriers that nothing needs any more.",
     ),
     "verify": (
         "state.verify",
-        "Compare, at one milestone, what the changelog, the view and the output hold, row by row.",
+        "Compare the changelog, the view and the output at one milestone, row by row.",
     ),
     "history": (
         "stack.history",
@@ -50,33 +50,32 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "regions": (
         "regions.regions",
-        "Show the replicas in this region: newest arrival, its age and watermark, and how far the "
-        "copies are behind.",
+        "Show the replicas in this region: newest arrival, its age and watermark, and the lag of the copies.",
     ),
     "failover": (
         "regions.failover",
-        "Go on here with the job of a region that is dead, from the newest milestone that has arrived.",
+        "Continue the job of a dead region here, from the newest milestone that has arrived.",
     ),
     "switchover": (
         "regions.failover",
-        "Go on here with the job of a region that lives, and lose nothing: planned, or back after a failover.",
+        "Continue the job of a live region here without loss: planned, or back after a failover.",
     ),
     "release": (
         "regions.failover",
-        "Give the job up in this region, for another one that goes on: its driver and commit-signal are fenced.",
+        "Give the job up in this region so that another one can continue it. Fences driver and commit-signal.",
     ),
-    "restore": ("state.restore", "Make a view at one milestone in a folder, from a snapshot and the changelog."),
+    "restore": ("state.restore", "Build a view at one milestone in a folder, from a snapshot and the changelog."),
     "export": (
         "state.export",
         "Write a view at one milestone as Parquet: key, window_start, window_end, one column per measure.",
     ),
     "rollback": (
         "generations.generation",
-        "Go back to a milestone: a generation is started from it, and promoted with its first milestone.",
+        "Go back to a milestone: claim a generation from it, which is promoted with its first milestone.",
     ),
     "tail": (
         "state.tail",
-        "Show milestones as they become whole, each with the rows that it changed, until Ctrl-C.",
+        "Show each milestone when it is complete, with the rows that it changed, until Ctrl-C.",
     ),
     "get": ("state.get", "Show the windows of one key, and the milestone they belong to."),
     "produce": ("job.produce", "Produce events to the running job, checked against its schema."),
@@ -86,38 +85,37 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "demo-regions": (
         "demo.demo_regions",
-        "Two regions on one machine: the first one's broker is killed with -9, and the second one goes on.",
+        "Run two regions on one machine: the first region's broker is killed, and the second one continues.",
     ),
     "snapshots": (
         "state.snapshots",
-        "Snapshots of a job's views: list them, read them whole, delete old ones, take one now.",
+        "Snapshots of a job's views: list, verify, prune or create them.",
     ),
     "forks": (
         "regions.forks",
-        "After a failover: what contradicts in the region that was left, which line counts, what was lost.",
+        "After a failover: list conflicting milestones of the other region, decide which count, count the loss.",
     ),
     "mirror": (
         "regions.mirror",
-        "The mirror of another region: what is copied, pause it, let it go on, begin a copy anew.",
+        "The mirror of another region: show what is copied, pause or resume it, start a copy again.",
     ),
     "generation": (
         "generations.generation",
-        "A generation is started from a milestone, catches up, and is promoted: other partitions, "
-        "other code, a rollback.",
+        "Generations: start one from a milestone, promote it when it has caught up, list, abort, prune.",
     ),
     "dead-letters": (
         "rejected.rejected_events",
         "Events that could not be used: list them, or produce them again.",
     ),
-    "late": ("rejected.rejected_events", "Events that came after one of their windows had closed."),
-    "config": ("job.config", "The settings: see what is in force before something is started."),
+    "late": ("rejected.rejected_events", "Events that arrived after one of their windows had closed."),
+    "config": ("job.config", "Settings: show the values in force, and where each comes from."),
     "schemas": ("job.schemas", "Schemas: check their evolution, show those of a job, register one."),
 }
-"""By name: the module, and the first line of the verb's help (a test keeps them equal)."""
+"""Module and first help line by verb (a test compares the line with the verb's help)."""
 
 
 class LazyCommands(MutableMapping[str, Any]):
-    """The root's commands by name; each is made from its module when it is asked for."""
+    """The root's commands by name, each created from its module on first access."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -141,7 +139,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 
 class LazyVerbs(TyperGroup):
-    """The root: lists its verbs without importing them."""
+    """The root command, which lists its verbs without importing them."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "commands": {}})
@@ -165,8 +163,7 @@ class LazyVerbs(TyperGroup):
 
 
 def _commands(module: str) -> dict[str, Any]:
-    """The commands that a module registers, by name."""
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
-    app.callback()(lambda: None)  # with one command alone typer would make no group of it
+    app.callback()(lambda: None)  # typer makes no group of a single command
     import_module(f"cutwater.cli.{module}").register(app)
     return dict(typer.main.get_group(app).commands)

@@ -1,4 +1,4 @@
-"""The client library: events in, whole milestones out.
+"""The client library: produces events, reads complete milestones.
 
 with EventProducer("job.yaml", Cluster("127.0.0.1:9092")) as producer:
     producer.send({"key": "a", "at": 1_700_000_000_000, "value": 1})

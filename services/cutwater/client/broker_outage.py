@@ -1,4 +1,4 @@
-"""Brokers that are away: librdkafka tries for ever and says so in a callback only. Here it has a bound."""
+"""A time limit for unreachable brokers: librdkafka retries for ever and reports it only to a callback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROBE_S = 1.0
 
 
 class Outage:
-    """Takes a consumer's error callback, and raises once the brokers of a topic were away for too long."""
+    """Receives a consumer's error callback. Raises if a topic's brokers are unreachable for `OUTAGE_S`."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -22,18 +22,18 @@ class Outage:
         self._since = 0.0
 
     def heard(self, error: KafkaError) -> None:
-        """One broker of many may be away: whether it matters is found out by `check`."""
+        # One broker of many may be away: `check` finds out if that matters.
         if not self._trouble:
             self._trouble, self._since = error.str(), time.monotonic()
 
     def check(self, consumer: Consumer) -> None:
-        """Raises UnavailableError when nobody has answered since the trouble began, and that is long ago."""
+        """Raise UnavailableError if no broker has answered for `OUTAGE_S` since the first error."""
         if not self._trouble:
             return
         if unanswered(consumer, self._topic, _PROBE_S) is None:
             self._trouble = ""
         elif time.monotonic() - self._since > OUTAGE_S:
             raise UnavailableError(
-                f"{self._topic}: no broker has answered for {OUTAGE_S:.0f} s ({self._trouble}): go on "
-                "behind the last token once they run again"
+                f"{self._topic}: no broker has answered for {OUTAGE_S:.0f} s ({self._trouble}). Continue after "
+                "the last token once they run again"
             )

@@ -1,4 +1,4 @@
-"""`committed()`: a job's milestones, whole, from its output or from its changelog."""
+"""`committed()`: a job's complete milestones, from its output or its changelog."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Token
 
 ROWS_MAX = 2_000_000
-"""Rows held in memory until their milestone is whole."""
+"""The default bound on rows held in memory while their milestone is incomplete."""
 THREAD = "committed"
-"""What the threads of `committed_async` are called."""
 
 
 def committed(
@@ -34,18 +33,17 @@ def committed(
     idle_s: float | None = None,
     rows_max: int = ROWS_MAX,
 ) -> Iterator[CommittedMilestone]:
-    """A job's milestones in order, each only once it is whole, with its changed rows.
+    """Iterate over a job's milestones in order. Each is complete when it is yielded, with its changed rows.
 
-    job: the job, or the path of its file. cluster: default the settings of the environment.
-    source: `output`, what the publisher writes, or `changelog`, which needs no publisher.
-    after: the token of the last milestone that you have dealt with; None begins with the oldest that is kept (on
-    the changelog with the whole state as one).
-    stop: asked a few times a second; the iterator ends once it answers True. idle_s: end after so many seconds
-    without a new milestone; None waits for ever. rows_max: the bound on rows held in memory.
+    `job`: the job, or the path of its file. `cluster`: by default that of the environment's settings.
+    `source`: `output` (written by the publisher), or `changelog` (needs no publisher).
+    `after`: the token of the last milestone that the caller has processed. None starts at the oldest one kept (on
+    the changelog: with the whole state as one milestone).
+    `stop`: polled a few times a second; True ends the iterator. `idle_s`: end after this many seconds without a
+    new milestone; None waits for ever. `rows_max`: the bound on rows held in memory.
 
-    Raises UsageError for a token that is unknown or no longer kept, or more rows than `rows_max`;
-    UnavailableError when the brokers are away, or the schema registry that an output in Confluent framing needs;
-    DivergenceError when records are missing.
+    Raises UsageError for an unknown or pruned token, or more rows than `rows_max`; UnavailableError if the brokers
+    or the schema registry (for Confluent framing) do not answer; DivergenceError if records are missing.
     """
     job = job if isinstance(job, Job) else load_job(Path(job))
     cluster = cluster or load_settings().cluster
@@ -67,10 +65,10 @@ async def committed_async(
     idle_s: float | None = None,
     rows_max: int = ROWS_MAX,
 ) -> AsyncIterator[CommittedMilestone]:
-    """`committed` for asyncio: waits in a thread, so that the event loop goes on. Cancelling ends it.
+    """`committed` for asyncio: waits in a thread, so that the event loop continues. Cancelling ends it.
 
-    The thread is the iterator's own and ends with it: readers that wait for hours take none of the event loop's
-    default executor, whose few threads the program's other work needs.
+    The thread belongs to the iterator and ends with it: readers that wait for hours do not occupy the few threads
+    of the event loop's default executor.
     """
     ended = False
     milestones = committed(
@@ -86,11 +84,11 @@ async def committed_async(
                 return
             yield milestone
     finally:
-        ended = True  # the thread notices within a fraction of a second
+        ended = True  # the thread polls this a few times a second
         try:
             if waiting is not None and not waiting.done():
                 await asyncio.wait([waiting])
             if isinstance(milestones, Generator):
-                await loop.run_in_executor(own, milestones.close)  # its consumer goes now, not with the memory
+                await loop.run_in_executor(own, milestones.close)  # closes the consumer now
         finally:
             own.shutdown(wait=False)

@@ -1,6 +1,6 @@
-"""Rows and end markers of the output, from the bytes of each format.
+"""Decodes rows and end markers of the output in each format.
 
-A record's first byte tells its format, so an output whose format was changed is read on.
+A record's first byte identifies its format, so reading continues after a change of the output's format.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from cutwater.views.query.output_json import end_of, from_iso
 
 class Decoder(Protocol):
     def end(self, value: bytes) -> End:
-        """An end marker; raises UsageError for anything else."""
+        """Decode an end marker; raise UsageError for anything else."""
 
     def change(self, value: bytes) -> Change:
-        """A row; raises UsageError for bytes of another job or format."""
+        """Decode a row; raise UsageError for bytes of another job or format."""
 
 
 class AvroDecoder:
@@ -36,7 +36,7 @@ class AvroDecoder:
     def end(self, value: bytes) -> End:
         record = protocol_records.decode(value)
         if not isinstance(record, End):
-            raise UsageError(f"a {type(record).__name__} stands on the output, where an end marker belongs")
+            raise UsageError(f"the output contains a {type(record).__name__} in the place of an end marker")
         return record
 
     def change(self, value: bytes) -> Change:
@@ -44,7 +44,7 @@ class AvroDecoder:
 
 
 _BEFORE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-"""What versions before wrote for floats that are no numbers."""
+"""The strings that earlier versions wrote for non-finite floats."""
 
 
 class JsonDecoder:
@@ -64,7 +64,7 @@ class JsonDecoder:
 
 
 class ConfluentDecoder:
-    """Resolves each number that it meets once, by `schema_of`: it must be that of a row or of an end marker."""
+    """Looks up each schema number once, with `schema_of`. The schema must be that of a row or an end marker."""
 
     def __init__(self, job: Job, schema_of: Callable[[int], dict[str, Any]]) -> None:
         self._rows, self._ends = Codec(job.output_schema), protocol_codec("end")
@@ -83,7 +83,7 @@ class ConfluentDecoder:
         if number not in self._known:
             self._known[number] = self._codec(number)
         if self._known[number] is not wanted:
-            raise UsageError(f"a record of number {number} stands on the output, where {_name(wanted)} belongs")
+            raise UsageError(f"the output contains a record of number {number} in the place of {_name(wanted)}")
         return wanted.header + value[CONFLUENT_HEADER_BYTES:]
 
     def _codec(self, number: int) -> Codec:
@@ -93,12 +93,12 @@ class ConfluentDecoder:
                 return codec
         raise UsageError(
             f"number {number} on the output is schema {header[len(MARKER) :].hex()}, neither a row of this job "
-            "nor an end marker; is the job file the publisher's, and the registry too?"
+            "nor an end marker. Check that the job file and the registry are the publisher's"
         )
 
 
 class OutputDecoder:
-    """Records of every format, each by its first byte."""
+    """Decodes records of every format; the first byte identifies it."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -106,11 +106,11 @@ class OutputDecoder:
         self._confluent = ConfluentDecoder(job, self._ask)
 
     def end(self, value: bytes) -> End:
-        """An end marker; raises UsageError for anything else, UnavailableError without the registry it needs."""
+        """Decode an end marker. Raise UsageError for other bytes, UnavailableError if the registry is away."""
         return self._of(value).end(value)
 
     def change(self, value: bytes) -> Change:
-        """A row; raises as `end` does."""
+        """Decode a row; raises as `end` does."""
         return self._of(value).change(value)
 
     def _of(self, value: bytes) -> Decoder:
@@ -140,5 +140,7 @@ def _object(value: bytes) -> dict[str, Any]:
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
-        raise UsageError(f"a record of the output is not JSON: {value[:200]!r}; is the job file the publisher's?")
+        raise UsageError(
+            f"a record of the output is not JSON: {value[:200]!r}. Check that the job file is the publisher's"
+        )
     return fields

@@ -1,4 +1,4 @@
-"""Whole milestones from the changelog and the commit stream: no publisher needed."""
+"""Complete milestones from the changelog and the commit stream, without a publisher."""
 
 from __future__ import annotations
 
@@ -66,8 +66,6 @@ def from_changelog(
 
 
 class _Reading:
-    """Milestones as they come, and the rows between two of them."""
-
     def __init__(
         self,
         job: Job,
@@ -99,7 +97,7 @@ class _Reading:
             self._backlog.end_of_stream()
 
     def next(self) -> CommittedMilestone | None:
-        """The next milestone with its changes; None when there is nothing to read yet."""
+        """Return the next milestone with its changes; None if there is nothing to read yet."""
         while (plan := self._backlog.plan(self._now_ms())) is not None:
             try:
                 changes = self._changes(plan)
@@ -127,13 +125,13 @@ class _Reading:
             if len(changes) > self._rows_max:
                 raise UsageError(
                     f"{self._ranges.topic}: milestone {plan.to.milestone.token} has more than {self._rows_max:,} "
-                    "rows: give a larger rows_max, or ask the API"
+                    "rows: pass a larger rows_max, or query the API"
                 )
         return changes
 
 
 def _entry(cluster: Cluster, stream: str, token: Token) -> Entry:
-    """The milestone of a token, on the commit stream. Raises UsageError when it is not there."""
+    """Return the milestone of a token from the commit stream. Raise UsageError if it is not there."""
 
     def find(messages: Iterator[Message]) -> Entry | None:
         for message in messages:
@@ -151,5 +149,7 @@ def _entry(cluster: Cluster, stream: str, token: Token) -> Entry:
     finally:
         consumer.close()
     if found is None:
-        raise UsageError(f"{stream} does not hold {token}: pruned, of another generation, or to come")
+        raise UsageError(
+            f"{stream} does not hold {token}: it is pruned, of another generation, or not written yet"
+        )
     return found

@@ -1,4 +1,4 @@
-"""Whole milestones from the output topic."""
+"""Complete milestones from the output topic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cutwater.core.protocol.generation import Token
 POLL_S = 0.2
 BATCH = 1_000
 AHEAD_ROWS = 100_000
-"""Rows held above which partitions that are ahead of others wait for them."""
+"""Above this number of held rows, partitions that are ahead of others are paused."""
 
 
 def from_output(
@@ -35,7 +35,7 @@ def from_output(
     partitions = partition_count(cluster, topic)
     decoder: Decoder = OutputDecoder(job)
     outage = Outage(topic)
-    read = LongRead(cluster, topic, error_cb=outage.heard, **QUIET)  # a program may be long about a milestone
+    read = LongRead(cluster, topic, error_cb=outage.heard, **QUIET)  # the caller may take long over a milestone
     try:
         starts = [_start(read.consumer, topic, number, decoder, after) for number in range(partitions)]
         cut_off = [number for number, offset in enumerate(starts) if after is None and offset > 0]
@@ -51,7 +51,7 @@ def from_output(
                 waited = time.monotonic()
             if grouping.held > rows_max:
                 raise UsageError(
-                    f"{topic}: a milestone has more than {rows_max:,} rows: give a larger rows_max, or read "
+                    f"{topic}: a milestone has more than {rows_max:,} rows: pass a larger rows_max, or read "
                     "source='changelog' with a store of your own"
                 )
     finally:
@@ -59,8 +59,6 @@ def from_output(
 
 
 class _Reading:
-    """The partitions of the output, read side by side."""
-
     def __init__(self, read: LongRead, partitions: int, decoder: Decoder) -> None:
         self._read = read
         self._decoder = decoder
@@ -75,7 +73,7 @@ class _Reading:
         self._hold_back(grouping)
 
     def _hold_back(self, grouping: Grouping) -> None:
-        """A partition that is far ahead would fill the memory with what cannot be whole yet."""
+        # Rows of a partition that is far ahead cannot be complete yet and would fill the memory.
         full = grouping.held > AHEAD_ROWS
         self._read.hold({number for number in self._partitions if full and grouping.ahead(number)})
 
@@ -92,10 +90,8 @@ def _milestone(end: End, rows: list[bytes], decoder: Decoder) -> CommittedMilest
 
 
 def _start(consumer: Consumer, topic: str, partition: int, decoder: Decoder, after: Token | None) -> int:
-    """The offset behind the end marker of `after`; the oldest kept without one.
-
-    Raises UsageError when the topic does not hold the token.
-    """
+    """Return the offset after the end marker of `after`; without a token the oldest offset. Raise UsageError if
+    the topic does not contain the token."""
     if after is None:
         return bounds(consumer, topic, partition)[0]
 
@@ -115,7 +111,7 @@ def _start(consumer: Consumer, topic: str, partition: int, decoder: Decoder, aft
     found = look_back(consumer, topic, partition, find, step=BATCH)
     if found is None:
         raise UsageError(
-            f"{topic}/{partition} does not hold {after}: it is older than what is kept, was published as one "
-            "with others, or is not published yet. Begin without a token, or ask the API for the whole state."
+            f"{topic}/{partition} does not hold {after}: it is older than the retention, was published together "
+            "with others, or is not published yet. Start without a token, or query the API for the whole state."
         )
     return found

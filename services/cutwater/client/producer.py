@@ -1,4 +1,4 @@
-"""`EventProducer`: events onto a job's source topic, checked against its schema before they are sent."""
+"""`EventProducer`: writes events to a job's source topic, after a check against its schema."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _PAUSE_S = 0.005
 
 
 class _Producing:
-    """What both producers are made of."""
-
     def __init__(
         self,
         job: Job | Path | str,
@@ -43,30 +41,29 @@ class _Producing:
         self._begin()
 
     def _begin(self) -> None:
-        """What there is to do when it is made."""
         raise NotImplementedError
 
     def _make_writer(self) -> EventWriter:
         settings = load_settings()
         job = self._job if isinstance(self._job, Job) else load_job(Path(self._job))
         cluster = self._cluster or settings.cluster
-        partition_count(cluster, job.topic)  # said here, and not after the first event has waited in vain
+        partition_count(cluster, job.topic)  # raises here, not after the first event has waited in vain
         registry = registry_for(job, settings)
         return EventWriter(cluster, job, registry, queue_max=self._queue_max, wait_s=self._wait_s, strict=True)
 
 
 class EventProducer(_Producing):
-    """Produces events of a job: each checked against the schema, keyed, and written once (idempotent).
+    """Produces events of a job: each is checked against the schema, keyed, and written once (idempotent).
 
-    job: the job, or the path of its file. cluster: default the settings of the environment. queue_max: the events
-    that may wait for their acknowledgement; `send` waits while there are so many. wait_s: how long one event may
-    take, and `send` or `flush` may wait.
+    `job`: the job, or the path of its file. `cluster`: by default that of the environment's settings.
+    `queue_max`: the maximum of unacknowledged events; `send` waits while the queue is full.
+    `wait_s`: the time that one event may take, and that `send` or `flush` may wait.
 
-    An event that could not be delivered raises at the next call, and at each one until `flush` has raised it:
-    what was sent since the `flush` before may be there or not. The same producer takes them again. Leaving the
-    `with` block flushes.
+    If an event cannot be delivered, every call raises until `flush` has raised: events sent since the last
+    successful `flush` may be written or not. After that the producer can be used again. Leaving the `with` block
+    flushes.
 
-    Raises UsageError when the topic does not exist or we may not write; UnavailableError when no broker answers.
+    Raises UsageError if the topic does not exist or is not writable; UnavailableError if no broker answers.
     """
 
     def _begin(self) -> None:
@@ -75,24 +72,22 @@ class EventProducer(_Producing):
 
     @property
     def acknowledged(self) -> int:
-        """How many events the brokers have acknowledged, as far as this process has looked."""
+        """The number of acknowledged events, as far as this process has polled."""
         return self._writer.acknowledged
 
     def send(self, event: Mapping[str, Any]) -> None:
-        """Take one event, by field names. Times are milliseconds or aware datetimes.
-
-        Raises UsageError for one that does not fit, and sends nothing; UnavailableError as the class says.
-        """
+        """Send one event, a mapping of field names to values. Times are milliseconds or aware datetimes. Raises
+        UsageError for an event that does not fit the schema, and sends nothing; UnavailableError as above."""
         if self._closed:
-            raise UsageError("this producer is closed: make a new one")
+            raise UsageError("this producer is closed: create a new one")
         self._writer.send(event)
 
     def flush(self) -> None:
-        """Wait until the brokers have every event; returns only if that is so for all since the last `flush`."""
+        """Wait until the brokers have every event; return only if this is true for all since the last `flush`."""
         self._writer.flush()
 
     def close(self) -> None:
-        """`flush`, and take no more."""
+        """`flush`, and accept no more events."""
         self._closed = True
         self._writer.flush()
 
@@ -105,14 +100,14 @@ class EventProducer(_Producing):
         try:
             self.close()
         except CutwaterError:
-            if kind is None:  # else the first error is the one to tell
+            if kind is None:  # else the first error is the one to raise
                 raise
 
 
 class AsyncEventProducer(_Producing):
     """`EventProducer` for asyncio: `await send(event)` ends once the brokers have that event.
 
-    Send many at a time with `asyncio.gather` or a task group; `queue_max` of them are on their way at once. A
+    Send many at a time with `asyncio.gather` or a task group; at most `queue_max` of them are in flight. A
     cancelled `send` may still be delivered.
     """
 
@@ -139,7 +134,7 @@ class AsyncEventProducer(_Producing):
             await asyncio.to_thread(self._polling.join)
 
     async def send(self, event: Mapping[str, Any]) -> None:
-        """Returns once the event is acknowledged. Raises as `EventProducer.send` does, for this very event."""
+        """Return once the event is acknowledged. Raises as `EventProducer.send` does, for this event only."""
         encoded, loop = self._writer.encoded(event), asyncio.get_running_loop()
         async with self._room:
             told: asyncio.Future[CutwaterError | None] = loop.create_future()
@@ -151,7 +146,7 @@ class AsyncEventProducer(_Producing):
             while not self._writer.offer(encoded, acknowledged):
                 if time.monotonic() > deadline:
                     raise UnavailableError(
-                        f"the producer's queue is full for {self._wait_s:g} s; check the broker"
+                        f"the producer's queue has been full for {self._wait_s:g} s; check the broker"
                     )
                 await asyncio.sleep(_PAUSE_S)
             failure = await told
@@ -162,5 +157,5 @@ class AsyncEventProducer(_Producing):
         while not self._ended.is_set():
             try:
                 self._writer.poll(_POLL_S)
-            except UsageError:  # the sends end by their own bound, and `flush` says why
+            except UsageError:  # each send ends by its own timeout, and `flush` raises the reason
                 self._ended.wait(_POLL_S)

@@ -1,4 +1,4 @@
-"""What the client library hands out."""
+"""The values that the client library returns."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from cutwater.core.protocol.generation import Token
 
 @dataclass(frozen=True)
 class Change:
-    """One row as a milestone left it."""
+    """One row's value at a milestone."""
 
     key: str
     window_start_ms: int
     window_end_ms: int
     kind: str
-    """`update` or `final`; after a rewind or a hand-over of generations also `correction`, which contradicts what
-    was said before, or `tombstone`: the row is gone."""
+    """`update` or `final`. After a rewind or a hand-over of generations also `correction`, a changed value, or
+    `tombstone`, a deleted row."""
     values: dict[str, Any]
-    """The measures by name; None where no event had a value, and in a tombstone."""
+    """The measures by name; None if no event had a value, and in a tombstone."""
 
 
 @dataclass(frozen=True)
 class CommittedMilestone:
-    """One milestone, whole; or several that were published as one."""
+    """One complete milestone, or several that were published as one."""
 
     token: Token
-    """Give its text as `after` to go on behind it."""
+    """Pass it as `after` to continue after this milestone."""
     first_sequence: int
-    """Below the token's sequence where several milestones came as one."""
+    """Lower than the token's sequence if several milestones were published as one."""
     watermark_ms: int
     committed_ms: int
-    """When the milestone was written to the commit stream."""
+    """The time at which the milestone was written to the commit stream."""
     changes: tuple[Change, ...]
-    """Each row once, by its last value."""
+    """Each changed row once, with its last value."""
     rewinds_to: int = 0
-    """At a rollback: the sequence whose state the job went back to; else 0."""
+    """At a rollback: the sequence of the state that the job returned to; else 0."""

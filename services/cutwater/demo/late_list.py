@@ -1,6 +1,6 @@
-"""The demonstration's late list, checked against the events alone: each pair is real, and listed once.
+"""Checks the demonstration's late list against the events: each pair is real, and listed once.
 
-`check` is pure. What is known of an event's place on the topic is found by reading the topic, not from the list.
+`check` is pure. An event's position on the topic is read from the topic, not from the list.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ FAULTS_SHOWN = 20
 
 @dataclass(frozen=True)
 class Lost:
-    """Is every pair counted or listed, once?"""
+    """The result of the check that every pair is counted or listed exactly once."""
 
     lines: list[str]
-    """For people."""
     wrong: bool
 
     def __bool__(self) -> bool:
@@ -40,15 +39,13 @@ class Lost:
 
 
 class Stored(NamedTuple):
-    """An event as the source topic holds it."""
-
     place: tuple[int, int]
     """(partition, offset)"""
     event: Mapping[str, Any]
 
 
 class Checked(NamedTuple):
-    """Late pairs by the event's place in production order, and what is wrong with the list."""
+    """Late pairs by the event's index in production order, and the list's faults."""
 
     pairs: pd.DataFrame
     """Columns `produced` and `window_start_ms`."""
@@ -56,7 +53,6 @@ class Checked(NamedTuple):
 
 
 def listed(cluster: Cluster, job: Job, events: pd.DataFrame) -> Checked:
-    """The job's late list, checked."""
     found = late_pairs(cluster, job.name)
     where = places(events, stored(cluster, job)) if found.entries else {}
     checked = check(found.entries, events, where, job.window)
@@ -64,7 +60,7 @@ def listed(cluster: Cluster, job: Job, events: pd.DataFrame) -> Checked:
 
 
 def lost(events: pd.DataFrame, window: WindowSpec, late: Checked, counted: int) -> Lost:
-    """Whether `counted` pairs in the rows and the late ones are all pairs, and the list is sound in itself."""
+    """Check that the `counted` pairs and the late ones are all pairs, and that the list has no fault."""
     pairs = oracle.pairs(events, window.size_ms, window.slide_ms)
     left = pairs - counted - len(late.pairs)
     sums = f"{counted:,} counted and {len(late.pairs):,} late, of {pairs:,} (event, window) pairs: {left} lost"
@@ -73,7 +69,7 @@ def lost(events: pd.DataFrame, window: WindowSpec, late: Checked, counted: int) 
 
 
 def stored(cluster: Cluster, job: Job) -> Iterator[Stored]:
-    """Every event of the source topic but the closing one, a partition after the other."""
+    """Yield every event of the source topic except the closing one, partition by partition."""
     codec = Codec(job.event_schema)
     consumer = make_consumer(cluster)
     try:
@@ -88,11 +84,8 @@ def stored(cluster: Cluster, job: Job) -> Iterator[Stored]:
 
 
 def places(events: pd.DataFrame, topic: Iterable[Stored]) -> dict[tuple[int, int], int]:
-    """The place in production order of each event on the topic.
-
-    The events of one airport lie in one partition, in the order in which they were produced. Raises UsageError
-    when the topic does not hold exactly the events.
-    """
+    """Return the index in production order of each event on the topic. The events of one airport are in one
+    partition, in production order. Raise UsageError if the topic does not hold exactly these events."""
     columns = zip(events["airport"], events["scheduled_at"], events["flight"], events["kind"], strict=True)
     waiting: dict[str, Iterator[tuple[int, tuple[Any, ...]]]] = {}
     by_airport: dict[str, list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
@@ -116,14 +109,14 @@ def places(events: pd.DataFrame, topic: Iterable[Stored]) -> dict[tuple[int, int
 def check(
     pairs: Sequence[LatePair], events: pd.DataFrame, where: Mapping[tuple[int, int], int], window: WindowSpec
 ) -> Checked:
-    """Each pair names an event that exists, a window that holds its time, and a watermark that had closed it."""
+    """Check that each pair has an existing event, a window with its time, and a watermark past the window."""
     airports, times = events["airport"].tolist(), events["scheduled_at"].tolist()
     faults: list[str] = []
     rows: list[tuple[int, int]] = []
     for one in pairs:
         produced = where.get((one.event.partition, one.event.offset))
         if produced is None:
-            faults.append(f"{one.event} is no event")
+            faults.append(f"{one.event} is not an event of the source")
             continue
         rows.append((produced, one.window_start_ms))
         real = (airports[produced], times[produced]) == (one.key, one.event_time_ms)

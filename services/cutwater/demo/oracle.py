@@ -1,7 +1,7 @@
-"""What the demo's state must be, computed by DuckDB from the events alone.
+"""The demo's expected state, computed by DuckDB from the events alone.
 
-Nothing here uses Spark, Kafka or another module of Cutwater's pipeline: two computations that shared
-code could be wrong together and still agree.
+It uses no Spark, no Kafka and no other module of Cutwater's pipeline: two computations with shared code could make
+the same error.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def expected(
     slide_ms: int | None = None,
     late: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The measures of every (airport, window) that holds an event, sorted by these two.
+    """Return the measures of every (airport, window) that contains an event, sorted by these two.
 
-    `events` are in production order, of 1970 or later, with the columns of `cutwater.demo.flights.FlightEvent`.
-    Without `slide_ms` windows tumble. `late` names (event, window) pairs to leave out: `produced`, the event's
-    place in the production order, and `window_start_ms`. Delays are in minutes and null (a nullable Int64, or
-    NaN in `mean_delay`) where no event of the window has one. Raises UsageError for impossible windows.
+    `events`: in production order, of 1970 or later, with the columns of `cutwater.demo.flights.FlightEvent`.
+    `slide_ms`: None for tumbling windows. `late`: the (event, window) pairs to leave out, with the columns
+    `produced` (the event's position in the production order) and `window_start_ms`. Delays are in minutes, and
+    null (a nullable Int64, or NaN in `mean_delay`) if no event of the window has one. Raise UsageError for
+    impossible windows.
     """
     slide_ms = window_ms if slide_ms is None else slide_ms
     if not 0 < slide_ms <= window_ms:
@@ -69,25 +70,25 @@ def expected(
         db.register("events", _plain(events))
         db.register("late", _NOTHING_LATE if late is None else late)
         result = db.execute(_SQL, parameters).df()
-    # DuckDB hands a nullable integer over as a float; the comparison must see integers.
+    # DuckDB returns a nullable integer as a float; the comparison needs integers.
     whole = result.columns.difference(["airport", "mean_delay", "first_flight", "last_carrier"])
     return result.astype(dict.fromkeys(whole, "Int64"))
 
 
 def pairs(events: pd.DataFrame, window_ms: int, slide_ms: int) -> int:
-    """How many (event, window) pairs there are: windows start at multiples of the slide."""
+    """Return the number of (event, window) pairs. Windows start at multiples of the slide."""
     times = events["scheduled_at"]
     return int((times // slide_ms - (times - window_ms) // slide_ms).sum())
 
 
 def rows(state: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of `expected` as plain Python values, missing ones None."""
+    """Return the rows of `expected` as plain Python values, missing ones as None."""
     columns = [_column(state[name]) for name in state.columns]
     return [dict(zip(state.columns, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def busiest(state: pd.DataFrame, n: int = 10) -> pd.DataFrame:
-    """The `n` rows with the most movements; equal ones by airport, then by time."""
+    """Return the `n` rows with the most movements; equal ones sorted by airport, then by time."""
     order = state.sort_values(["movements", *KEY], ascending=[False, True, True])
     return order.head(n).reset_index(drop=True)
 
@@ -99,6 +100,6 @@ def _column(values: pd.Series) -> list[Any]:
 
 
 def _plain(events: pd.DataFrame) -> pd.DataFrame:
-    """Only the columns that the query reads, and the production order as one more."""
+    """Return the columns that the query reads, and the production order as another one."""
     names = ["airport", "scheduled_at", "delay_minutes", "carrier", "flight", "distance_miles"]
     return events[names].assign(produced=range(len(events)))

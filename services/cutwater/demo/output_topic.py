@@ -1,4 +1,4 @@
-"""The demonstration's output topic: what a plain consumer finds there, and what `committed()` makes of it."""
+"""The rows of the demonstration's output topic, read by a plain consumer and by `committed()`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Fold = dict[tuple[str, int], Change]
 
 
 def rows(fold: Fold) -> list[dict[str, Any]]:
-    """As the comparison wants them, without those of the closing event."""
+    """Return the rows for the comparison, without those of the closing event."""
     return [
         {"airport": airport, "window_start_ms": start_ms}
         | {name: plain(value) for name, value in change.values.items()}
@@ -31,14 +31,14 @@ def rows(fold: Fold) -> list[dict[str, Any]]:
 
 
 def by_plain_consumer(cluster: Cluster, job: Job) -> Fold:
-    """The newest record of each row, as any `read_committed` consumer reads them; end markers have no key."""
+    """Return the newest record of each row, as any `read_committed` consumer reads it; end markers have no key."""
     decoder = OutputDecoder(job)
     values = (message.value() for message in _messages(cluster, job) if message.key() is not None)
     return _folded(decoder.change(value) for value in values)
 
 
 def by_milestone(cluster: Cluster, job: Job) -> tuple[Fold, list[str]]:
-    """The same through `committed()`, up to the newest milestone; and what was not whole."""
+    """Return the same, read by `committed()` up to the newest milestone, and the incomplete milestones."""
     rows_of = {one.sequence: one.rows for one, _ in commit_stream.milestones(cluster, job.name)}
     fold: Fold = {}
     faults, before = [], 0
@@ -47,7 +47,7 @@ def by_milestone(cluster: Cluster, job: Job) -> tuple[Fold, list[str]]:
         if first != before + 1:
             faults.append(f"sequence {first} follows {before}")
         if first == sequence and len(milestone.changes) != rows_of[sequence]:
-            faults.append(f"{milestone.token} came with {len(milestone.changes)} of {rows_of[sequence]} rows")
+            faults.append(f"{milestone.token} has {len(milestone.changes)} of {rows_of[sequence]} rows")
         fold |= _folded(milestone.changes)
         before = sequence
         if sequence >= max(rows_of):

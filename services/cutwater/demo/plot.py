@@ -1,4 +1,4 @@
-"""The demo's picture: how delays pile up over the day, and how much there is to delay."""
+"""The demo's plot: mean delay and movements by hour of the day."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ _INK, _MUTED, _GRID = "#1f2933", "#7b8794", "#e4e7eb"
 _DELAY_COLOURS = ("#fce588", "#f7a23b", "#d64545", "#911111")  # from on time to the worst hour
 _EARLY_COLOUR = "#62b0a5"
 _MOVEMENTS_COLOUR = "#486581"
-# Hours with few flights are drawn pale: one stranded aircraft at 3 a.m. makes a mean that means nothing.
+# Hours with few flights are pale: the mean of a few flights (one delayed aircraft at 3 a.m.) is not significant.
 _FEW_SHARE = 0.005
-# The night comes last: delays are handed on from flight to flight until the night clears them.
+# The night is last: delays pass from flight to flight until the night ends them.
 _HOURS = [*range(5, 24), *range(5)]
 
 
 def delays_by_hour(state: pd.DataFrame, path: Path) -> None:
-    """Write a PNG of 1200 x 700 pixels: mean delay and movements by scheduled hour, New York time.
-
-    `state` has the columns of `cutwater.demo.oracle.expected` for windows of one hour that tumble.
-    """
+    """Write a PNG of 1200 x 700 pixels: mean delay and movements by scheduled hour, New York time. `state`: the
+    columns of `cutwater.demo.oracle.expected`, for tumbling windows of one hour."""
     hours = _by_hour(state)
     days = _starts(state).dt.date
     figure, (upper, lower) = plt.subplots(
@@ -47,7 +45,7 @@ def _starts(state: pd.DataFrame) -> pd.Series:
 
 
 def _by_hour(state: pd.DataFrame) -> pd.DataFrame:
-    """One row for each hour of _HOURS: movements, mean_delay (NaN without flights), few."""
+    """Return one row for each hour of _HOURS: movements, mean_delay (NaN without flights), few."""
     measures = state[["movements", "delayed", "total_delay"]].fillna(0).astype("int64")
     hours = measures.groupby(_starts(state).dt.hour).sum().reindex(_HOURS, fill_value=0)
     mean_delay = hours["total_delay"] / hours["delayed"].where(hours["delayed"] > 0)

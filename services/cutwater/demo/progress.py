@@ -1,4 +1,4 @@
-"""What the demonstration has reached, read from the protocol's own topics, and the live table of it."""
+"""The demonstration's progress, read from the protocol topics, and its live table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Progress:
     view: str = "-"
     phase: str = "starting"
     changes: int = field(default=0, repr=False)
-    """Grows whenever anything moves: to tell slow from stuck."""
+    """Grows with every change: it distinguishes slow from stuck."""
 
     @property
     def processed(self) -> int:
@@ -54,14 +54,12 @@ class Progress:
 
 
 class Follower:
-    """Updates a Progress from the barriers topic and the commit stream."""
-
     def __init__(self, cluster: Cluster, job: str, progress: Progress) -> None:
         self._progress = progress
         self._tails = [Tail(cluster, topics.barriers(job)), Tail(cluster, topics.milestones(job))]
 
     def update(self) -> None:
-        """Read what is new on both topics; waits 100 ms at most."""
+        """Read the new records of both topics; waits at most 100 ms."""
         for tail in self._tails:
             for record in tail.poll():
                 self._take(record)
@@ -80,5 +78,5 @@ class Follower:
             progress.milestone = record
             progress.milestones += 1
         else:
-            return  # hints and heartbeats move nothing
+            return  # hints and heartbeats are no progress
         progress.changes += 1

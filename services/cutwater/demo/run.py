@@ -1,4 +1,4 @@
-"""The demonstration from end to end: start, replay, wait, compare, show."""
+"""The demonstration end to end: start, replay, wait, compare, show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cutwater.local.processes.supervisor import stop_on_signals
 
 CHUNK = 5_000
 STUCK_SECONDS = 180.0
-"""Give up when neither an epoch nor a milestone nor the view has moved for so long."""
+"""The time without a new epoch, milestone or view, after which the run fails."""
 
 INTERRUPTED = 130
 
@@ -34,10 +34,8 @@ Targeted = Callable[[threading.Event], AbstractContextManager[Target | None]]
 
 
 def run(days: int, console: Terminal, targeted: Targeted, pictures: Path) -> int:
-    """Returns 0 when every served row equals DuckDB's, 1 when any differs, 130 when interrupted.
-
-    `targeted` says what the flights go through, given the event that interrupts. The plot goes into `pictures`.
-    """
+    """Return 0 if every served row equals DuckDB's, 1 if any differs, 130 if interrupted. `targeted`: given the
+    event that interrupts, opens the stack that processes the flights. `pictures`: the plot's folder."""
     stages = Stages(console.print, time.monotonic)
     events = flights.events(days)
     stages.done(f"{len(events):,} events of {days} days read")
@@ -55,8 +53,6 @@ def run(days: int, console: Terminal, targeted: Targeted, pictures: Path) -> int
 
 
 class Replay:
-    """Produces the events and follows them to the view."""
-
     def __init__(self, target: Target, console: Terminal, stop: threading.Event, stages: Stages) -> None:
         self._target = target
         self._stages = stages
@@ -69,7 +65,7 @@ class Replay:
         ]
 
     def all(self, events: pd.DataFrame) -> bool:
-        """Everything up to a view that holds every event; False when interrupted."""
+        """Produce everything and wait until each view holds every event; return False if interrupted."""
         job = self._target.job
         closing = flights.closing_event(events, lateness_ms=job.lateness_ms, window_ms=job.window.size_ms)
         follower = Follower(self._target.cluster, job.name, self._progress)
@@ -94,10 +90,10 @@ class Replay:
         return True
 
     def _steps(self, writer: EventWriter, events: pd.DataFrame, closing: Mapping[str, Any]) -> Iterator[None]:
-        """Produce in chunks, never far ahead of the job; each yield lets the caller look.
+        """Produce in chunks, close behind the job; each yield lets the caller check.
 
-        Were the whole backlog there at once, an epoch would take the same share of each partition; partitions
-        of other seasons would drift apart, and with them the times that one epoch sees: false lateness.
+        With the whole backlog on the topic an epoch would take the same share of each partition. Partitions with
+        other seasons would drift apart, and an epoch would see times far apart: false lateness.
         """
         progress = self._progress
         progress.phase = "replaying"
@@ -110,7 +106,7 @@ class Replay:
         progress.phase = "waiting for the last epochs"
         yield from self._until(lambda: progress.committed >= progress.produced)
         self._stages.done("last epochs committed", later=True)
-        # Only now: its time is far ahead, and whatever comes after it in an epoch of its own would be late.
+        # Only now: its time is far ahead, and any event in a later epoch would be late.
         progress.produced += writer.write_all([closing])
         progress.phase = "closing the last windows"
         yield from self._until(self._whole)
@@ -122,13 +118,12 @@ class Replay:
                 changes, since = self._progress.changes, time.monotonic()
             elif time.monotonic() - since > STUCK_SECONDS:
                 raise UnavailableError(
-                    f"nothing has moved for {STUCK_SECONDS:.0f} s while {self._progress.phase}; "
-                    f"{self._target.look}"
+                    f"no progress for {STUCK_SECONDS:.0f} s while {self._progress.phase}; {self._target.look}"
                 )
             yield
 
     def _whole(self) -> bool:
-        """Is every window closed, and do all views show that milestone?"""
+        """Return whether every window is closed, and all views show that milestone."""
         job, milestone = self._target.job, self._progress.milestone
         end = source_end(self._target.cluster, job.topic)
         if milestone is None or not milestone.source_cut.covers(end):
@@ -146,4 +141,4 @@ class Replay:
             answer = view.get("/v1/milestone")
             return str(answer.json().get("token", "-")) if answer.is_success else "-"
         except (httpx.HTTPError, ValueError):
-            return "-"  # it may be restarting; what matters is what it shows in the end
+            return "-"  # the rehydrator may be restarting; only its last answer counts

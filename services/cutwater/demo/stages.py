@@ -1,4 +1,4 @@
-"""What the demonstration has done so far, stage by stage, with the seconds of each."""
+"""The stages of the demonstration, with the seconds of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Stages:
-    """Each stage ends where the next one begins. `clock` gives seconds that never go back."""
+    """Each stage ends where the next one starts. `clock`: monotonic seconds."""
 
     def __init__(self, report: Callable[[str], None], clock: Callable[[], float]) -> None:
         self._report, self._clock = report, clock
@@ -14,7 +14,7 @@ class Stages:
         self._later: list[str] = []
 
     def done(self, what: str, later: bool = False) -> None:
-        """Report a stage that has just ended; `later`: together with the next one, behind a table that moves."""
+        """Report a stage that has ended; `later`: together with the next one, below the live table."""
         now = self._clock()
         self._later.append(f"{what}: {now - self._began:.1f} s")
         self._began = now
@@ -24,5 +24,4 @@ class Stages:
             self._later.clear()
 
     def end(self) -> None:
-        """Report what all of them took."""
         self._report(f"took {self._clock() - self._first:.0f} s in all")

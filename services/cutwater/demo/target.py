@@ -1,4 +1,4 @@
-"""What the flights go through: a stack of the demonstration's own, or one that runs already."""
+"""The stack that processes the demonstration's flights: its own, or a running one."""
 
 from __future__ import annotations
 
@@ -26,28 +26,22 @@ from cutwater.local.stack import Stack, started
 
 @dataclass(frozen=True)
 class Target:
-    """Where events go in, and where rows come out."""
-
     job: Job
     cluster: Cluster
     views: Sequence[str]
-    """URLs of rehydrators' APIs: each must serve every row."""
+    """URLs of rehydrators' APIs; each must serve every row."""
     headers: Mapping[str, str]
-    """What the APIs ask for."""
     look: str
-    """Where to look when nothing moves."""
+    """Where to look if nothing progresses."""
     check: Callable[[], None] = lambda: None
-    """Raises the error that ended it, if any."""
 
 
 @contextmanager
 def own(
     job_file: Path, lateness: str | None, settings: Settings, console: Terminal, stop: threading.Event
 ) -> Iterator[Target | None]:
-    """A stack, started and ended here; its folder is emptied first. None when `stop` was set meanwhile.
-
-    `lateness` takes the place of the job file's. Raises UsageError when it is no duration.
-    """
+    """Start a stack, and end it with the block; its folder is emptied first. Yield None if `stop` was set.
+    `lateness` replaces that of the job file. Raise UsageError if it is not a duration."""
     _empty(settings.data_dir)
     if lateness is not None:
         job_file = with_lateness(job_file, lateness, settings.data_dir)
@@ -65,20 +59,20 @@ def own(
 
 @contextmanager
 def elsewhere(job_file: Path, settings: Settings, views: Sequence[str]) -> Iterator[Target]:
-    """One that runs. Raises UsageError where it has seen events, UnavailableError where it is not there."""
+    """Yield a running stack. Raise UsageError if it already has events, UnavailableError if it does not answer."""
     job, cluster = load_job(job_file), settings.cluster
     wait_for_broker(cluster, settings.wait_ms / 1000)
     if found := commit_stream.source_end(cluster, job.topic).records_since(Cut()):
         raise UsageError(
-            f"{job.topic} at {cluster.bootstrap} holds {found} events: the demonstration compares with its own "
-            "only. Let it go through a stack that is new"
+            f"{job.topic} at {cluster.bootstrap} holds {found} events, but the demonstration compares only its "
+            "own events. Use a new stack"
         )
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     yield Target(job, cluster, views, settings.api_headers, f"by {cluster.bootstrap} and {', '.join(views)}")
 
 
 def _empty(data_dir: Path) -> None:
-    """Raises UsageError for a folder that is somebody else's."""
+    """Empty the folder. Raise UsageError if it is not one of the demonstration."""
     if running_file.find(data_dir):
         raise UsageError(f"a stack runs on {data_dir}; end it with 'cutwater down --data-dir {data_dir}'")
     if data_dir.exists():

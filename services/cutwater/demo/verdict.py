@@ -1,4 +1,4 @@
-"""The demonstration's verdict: view, output topic and late list against DuckDB over the same events."""
+"""The demonstration's verdict: view, output topic and late list, compared with DuckDB over the same events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cutwater.demo.target import Target
 
 
 def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Terminal) -> int:
-    """Compare, show, and return 0 where all is equal, else 1."""
+    """Compare and show; return 0 if everything is equal, else 1."""
     cluster, job = target.cluster, target.job
     listed = late_list.listed(cluster, job, events)
     expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
@@ -37,9 +37,11 @@ def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Termi
         wrong |= _compare(
             "published", wanted, output_topic.rows(output_topic.by_plain_consumer(cluster, job)), console
         )
-        wrong |= _compare("in whole milestones", wanted, output_topic.rows(by_milestone), console) or bool(faults)
+        wrong |= _compare("in complete milestones", wanted, output_topic.rows(by_milestone), console) or bool(
+            faults
+        )
         for fault in faults:
-            console.print(f"not whole: {fault}")
+            console.print(f"not complete: {fault}")
     lost = late_list.lost(events, job.window, listed, sum(row["movements"] for row in served))
     for line in lost.lines:
         console.print(line)
@@ -47,7 +49,6 @@ def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Termi
 
 
 def _compare(what: str, wanted: list[dict[str, Any]], found: list[dict[str, Any]], console: Terminal) -> bool:
-    """Print the comparison; returns whether anything differs."""
     differences = compare.compare(wanted, found)
     if differences:
         console.table(compare.table(differences))
@@ -72,7 +73,7 @@ def _busiest_table(rows: pd.DataFrame) -> Table:
 
 
 def served_rows(api_url: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Every row of the view, page by page, as the comparison wants it."""
+    """Yield every row of the view, page by page, for the comparison."""
     after: str | None = None
     with httpx.Client(base_url=api_url, headers=headers, timeout=60.0, **straight(api_url)) as api:
         while True:

@@ -1,6 +1,6 @@
-"""What a stack has added to a user's own cluster: kept beside its data, so that `down --delete` can undo it.
+"""Records what a stack has added to a user's cluster, beside its data, so that `down --delete` can undo it.
 
-Only topics that Cutwater itself created are ever deleted; those it found there are left to whoever made them.
+Only topics that Cutwater itself created are ever deleted.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Added:
     """The user's own topic: never deleted."""
     created: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
-    """Topics of the job that were there before."""
+    """Topics of the job that existed before."""
 
     def write(self, data_dir: Path) -> None:
-        """Whole or not at all."""
+        """Write the file atomically."""
         data_dir.mkdir(parents=True, exist_ok=True)
         temporary = data_dir / f"{FILE}.tmp"
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
@@ -41,7 +41,7 @@ class Added:
 
 
 def read(data_dir: Path) -> Added | None:
-    """What stands in the folder; None when nothing was added. Raises UsageError when the file is damaged."""
+    """Read the folder's record; None if nothing was added. Raise UsageError if the file is damaged."""
     path = data_dir / FILE
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
@@ -55,18 +55,16 @@ def read(data_dir: Path) -> Added | None:
 
 
 def intend(cluster: Cluster, data_dir: Path, job: str, source: str, wanted: Sequence[str]) -> Added:
-    """Write down what is about to be created, before it is: a crash in between must not leave strangers.
-
-    Raises UsageError when the folder belongs to another job or cluster.
-    """
+    """Record what is about to be created: after a crash no topic may be unknown. Raise UsageError if the folder
+    belongs to another job or cluster."""
     identity, before = admin.cluster_id(cluster), read(data_dir)
     if before and (before.cluster_id, before.job) != (identity, job):
         raise UsageError(
             f"{data_dir} belongs to job {before.job} on the cluster at {before.bootstrap_servers}: name another "
-            "--data-dir, or remove that one with 'cutwater down --delete'"
+            "--data-dir, or remove that job with 'cutwater down --delete'"
         )
     there = set(admin.describe_topics(cluster, wanted))
-    # What an earlier start made counts too: it began with another generation, perhaps.
+    # Topics of an earlier start count, too: it may have had another generation.
     ours = dict.fromkeys((*(before.created if before else ()), *(name for name in wanted if name not in there)))
     found = tuple(name for name in wanted if name not in ours)
     added = Added(identity, cluster.bootstrap, job, source, created=tuple(ours), found=found)
@@ -75,13 +73,11 @@ def intend(cluster: Cluster, data_dir: Path, job: str, source: str, wanted: Sequ
 
 
 def left_over(cluster: Cluster, added: Added) -> Added:
-    """`added` with later generations' changelogs, and without what is gone already.
-
-    Raises UsageError when this is not the cluster it was added to.
-    """
+    """Return `added` with later generations' changelogs, and without topics that no longer exist. Raise UsageError
+    if this is another cluster."""
     if (identity := admin.cluster_id(cluster)) != added.cluster_id:
         raise UsageError(
-            f"{cluster.bootstrap} is cluster {identity}, and job {added.job} was added to {added.cluster_id}: "
+            f"{cluster.bootstrap} is cluster {identity}, but job {added.job} was added to {added.cluster_id}: "
             "nothing was deleted"
         )
     ours = dict.fromkeys((*added.created, *_claimed(cluster, added)))
@@ -95,10 +91,8 @@ def left_over(cluster: Cluster, added: Added) -> Added:
 
 
 def _claimed(cluster: Cluster, added: Added) -> list[str]:
-    """The changelogs of the generations that were claimed, wherever that was.
-
-    Only where the claims stand on a topic of our own: else they may be those of a job that was there before.
-    """
+    """Return the changelogs of the claimed generations. Only if the stack created the claims' topic: else the
+    claims may be of a job that existed before."""
     name = topics.candidates(added.job)
     if name not in added.created or not admin.describe_topics(cluster, [name]):
         return []

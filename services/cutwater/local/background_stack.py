@@ -1,4 +1,4 @@
-"""A started stack, supervised beside whatever its owner does meanwhile."""
+"""A started stack, supervised in the background."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class Background:
         self._thread.join()
 
     def raise_error(self) -> None:
-        """Raise what ended the stack, if anything did."""
         if self._error is not None:
             raise self._error
 
     def _run(self) -> None:
         try:
             self._stack.supervisor.run(self._stop)
-        except BaseException as error:  # raised again where the owner looks
+        except BaseException as error:  # raised again by `raise_error`
             self._error = error

@@ -1,7 +1,7 @@
-"""One real Kafka broker (KRaft, a single node) on the loopback address, as a supervised child.
+"""A real Kafka broker (KRaft, one node) on the loopback address, as a supervised child.
 
-Everything it owns lies in its data folder: `log/` (what Kafka stores; exists only once formatted),
-`machine.ports.json` (so that it comes back on the same ports), `server.properties` and `broker.log`.
+Its data folder has `log/` (Kafka's storage; exists only once formatted), `ports.json` (so that it restarts on the
+same ports), `server.properties` and `broker.log`.
 """
 
 from __future__ import annotations
@@ -43,20 +43,18 @@ _silent.propagate = False
 
 
 def new_cluster_id(random: bytes) -> str:
-    """A cluster's id from 16 random bytes: URL-safe base64, as Kafka writes them.
-
-    Never with a dash in front: Kafka's own tool would take it for an option, one time in 64.
-    """
+    """Return a cluster id from 16 random bytes: URL-safe base64, as Kafka writes it. It never starts with a dash,
+    which Kafka's tool would take for an option, one time in 64."""
     text = base64.urlsafe_b64encode(random).decode().rstrip("=")
     return "A" + text[1:] if text.startswith("-") else text
 
 
 class Broker:
-    """A broker that is prepared, but not running: `child()` or `supervised()` runs it.
+    """A prepared broker; `child()` or `supervised()` runs it.
 
-    Ports not given are the ones this data folder had before, or free ones. `overrides` are Kafka's own broker
-    settings and win over ours. `heap_mb` is the JVM's largest heap. Without `security` anybody on this machine
-    is let in. MachineError: the folder cannot be written.
+    Ports that are not given are those this data folder had before, or free ones. `overrides`: Kafka broker
+    settings that override the ones set here. `heap_mb`: the JVM's maximum heap. Without `security` any user of
+    this machine has access. Raises MachineError if the folder cannot be written.
     """
 
     def __init__(
@@ -85,16 +83,15 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients take as `bootstrap.servers`."""
         return f"{LOOPBACK}:{self.port}"
 
     @property
     def cluster(self) -> Cluster:
-        """How clients reach it; of several users, as the first."""
+        """The client configuration; with several users, that of the first."""
         return Cluster(self.bootstrap, self._client)
 
     def child(self, restart: RestartPolicy | None = None) -> Child:
-        """The broker's process, which checks disk and ports and formats the storage before each start."""
+        """Return the broker's process. Before each start it checks disk and ports and formats the storage."""
         argv = [
             *self._jvm(f"-Xmx{self._heap_mb}m", "-Xms128m", "-XX:+ExitOnOutOfMemoryError"),
             "kafka.Kafka",
@@ -104,11 +101,10 @@ class Broker:
         return Child("broker", argv, env, self.log_path, restart or RestartPolicy(), before_start=self.prepare)
 
     def supervised(self, restart: RestartPolicy | None = None) -> Supervised:
-        """The broker for a Supervisor: its process with its readiness check and time limits."""
         return Supervised(self.child(restart), self.ready, READY_SECONDS_MAX, STOP_SECONDS_MAX)
 
     def prepare(self) -> None:
-        """Make a start possible, or raise MachineError: room, ports, configuration, formatted storage."""
+        """Prepare a start, or raise MachineError: disk space, ports, configuration, formatted storage."""
         require_room(self.data_dir, OWNER)
         require_free(self.port, OWNER)
         require_free(self.controller_port, f"{OWNER}'s controller")
@@ -121,20 +117,19 @@ class Broker:
             self._format()
 
     def ready(self) -> bool:
-        """Whether this very broker answers. Waits two seconds at most."""
+        """Return whether this broker answers. Waits at most two seconds."""
         try:
-            # A refused connection is the usual case while it starts, and cheaper to see than a client's time-out.
+            # While it starts, connections are refused: this is cheaper to detect than a client's time-out.
             socket.create_connection((LOOPBACK, self.port), timeout=ANSWER_TIMEOUT_SECONDS).close()
             admin = AdminClient(self.cluster.librdkafka(), logger=_silent)
             answer = admin.list_topics(timeout=ANSWER_TIMEOUT_SECONDS)
         except (OSError, KafkaException):
             return False
-        # Somebody else's broker may have taken the port between our check and our start.
+        # Another broker may have taken the port between the check and the start.
         return bool(answer.brokers) and answer.cluster_id == self.cluster_id
 
     @property
     def cluster_id(self) -> str | None:
-        """The identity Kafka stored in the data folder; None before the first start."""
         try:
             return read_properties((self._log_dir / "meta.properties").read_text("utf-8")).get("cluster.id")
         except OSError:
@@ -177,11 +172,11 @@ class Broker:
         path.write_text(render_properties(settings), "utf-8")
 
     def _format(self) -> None:
-        """Format beside, then rename: a `log` folder exists only when it is whole."""
+        """Format in a temporary folder, then rename it: a `log` folder is always complete."""
         fresh, properties = self.data_dir / "log.formatting", self.data_dir / "format.properties"
         shutil.rmtree(fresh, ignore_errors=True)
         cluster_id = new_cluster_id(uuid.uuid4().bytes)
-        # The least of a JVM: this one lives for a second.
+        # A small JVM: it runs for one second.
         jvm = self._jvm("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
         command = [*jvm, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
         command += self._security.format_arguments() if self._security else []

@@ -13,7 +13,7 @@ NODE_ID = 1
 def server_properties(
     log_dir: Path, port: int, controller_port: int, overrides: Mapping[str, str]
 ) -> dict[str, str]:
-    """Broker settings: broker and controller in one process, one copy of everything, sized for a laptop."""
+    """Return the settings of a broker and controller in one process, without replicas, sized for a laptop."""
     settings = {
         "process.roles": "broker,controller",
         "node.id": str(NODE_ID),
@@ -23,9 +23,9 @@ def server_properties(
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(log_dir),
-        # A topic that springs up by a typing error is worse than an error.
+        # A typing error must give an error and not create a topic.
         "auto.create.topics.enable": "false",
-        # One node: the defaults of three copies would make groups and transactions wait for ever.
+        # One node: with the default of three replicas, groups and transactions would wait for ever.
         "default.replication.factor": "1",
         "min.insync.replicas": "1",
         "offsets.topic.replication.factor": "1",
@@ -33,17 +33,17 @@ def server_properties(
         "transaction.state.log.min.isr": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        # 50 partitions each, by default, are only files to open here.
+        # The default of 50 partitions each would only add open files.
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
         "share.coordinator.state.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
-        # Replayed events carry old times; a retention by time would delete them on arrival.
+        # Replayed events have old timestamps; time-based retention would delete them on arrival.
         "log.retention.ms": "-1",
         "log.cleaner.enable": "true",
-        "log.cleaner.dedupe.buffer.size": str(32 * 1024 * 1024),  # the default takes 128 MB of the heap
+        "log.cleaner.dedupe.buffer.size": str(32 * 1024 * 1024),  # the default is 128 MB of heap
         "log.index.size.max.bytes": str(2 * 1024 * 1024),
-        # After kill -9 the controller keeps the new process waiting until the old one's session has expired.
+        # After kill -9 the controller lets the new process wait until the old one's session has expired.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
         "num.network.threads": "2",
@@ -55,12 +55,12 @@ def server_properties(
 
 
 def render_properties(settings: Mapping[str, str]) -> str:
-    """A Java properties file. Backslashes are its escape character, and a path may hold one."""
+    """Render a Java properties file. Backslashes, which a path may contain, are escaped."""
     return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in sorted(settings.items()))
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """The entries of a simple Java properties file, as Kafka writes its meta.properties."""
+    """Parse a simple Java properties file, such as Kafka's meta.properties."""
     lines = (line.strip() for line in text.splitlines())
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {key.strip(): value.strip() for key, _, value in pairs}

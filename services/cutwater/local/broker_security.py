@@ -1,7 +1,7 @@
-"""A broker that lets in only whom it knows: its certificates, users and listeners, as additions to `Broker`.
+"""A secured broker: its certificates, users and listeners, as additions to `Broker`.
 
-For tests of the clients. The brokers of `cutwater up` listen on the loopback address without any of this.
-Passwords reach the broker as environment or salted (SCRAM): none stands in a file or in a process's arguments.
+For tests of the clients; the brokers of `cutwater up` listen on the loopback address without security. The broker
+gets passwords from its environment or salted (SCRAM): none is in a file or in a process's arguments.
 """
 
 from __future__ import annotations
@@ -31,26 +31,25 @@ class Certificate:
 
 @dataclass(frozen=True)
 class BrokerSecurity:
-    """How a broker's clients are let in: SSL, SASL_PLAINTEXT or SASL_SSL on its one public listener.
+    """The security of a broker's only public listener: SSL, SASL_PLAINTEXT or SASL_SSL.
 
-    Between its own parts, and for tests that manage it, the broker has a listener of its own on the loopback
-    address, without security and on a port that the kernel chooses.
+    For itself, and for tests that manage it, the broker has an unsecured listener on the loopback address, on a
+    port that the kernel chooses.
     """
 
     protocol: str
     ca_file: Path
-    """The authority that signs the certificates of both sides."""
+    """The authority that signs both sides' certificates."""
     certificate: Certificate
-    """The broker's."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Passwords by user; each is let in by PLAIN and by SCRAM."""
+    """Passwords by user, for PLAIN and SCRAM."""
     client_certificate: Certificate | None = None
-    """If there is one, a client must show a certificate of the authority: this one."""
+    """If set, clients must present a certificate of the authority: this one."""
     key_password: str = field(default="", repr=False)
-    """Of the key of that certificate, if it is encrypted."""
+    """The password of that certificate's key, if it is encrypted."""
 
     def client(self, username: str = "", mechanism: str = "SCRAM-SHA-512") -> Security:
-        """How a client is let in as `username`, by default the first one."""
+        """Return the client security for `username`, by default the first user."""
         names = {"protocol": self.protocol}
         if self.protocol.startswith("SASL"):
             username = username or next(iter(self.users))
@@ -63,7 +62,6 @@ class BrokerSecurity:
         return Security(**names)
 
     def properties(self, port: int, controller_port: int) -> dict[str, str]:
-        """Broker settings that take the place of the unsecured ones."""
         public = f"CLIENTS://{LOOPBACK}:{port},INTERNAL://{LOOPBACK}:0"
         settings = {
             "listeners": f"{public},CONTROLLER://{LOOPBACK}:{controller_port}",
@@ -80,7 +78,7 @@ class BrokerSecurity:
         return settings
 
     def format_arguments(self) -> list[str]:
-        """What StorageTool needs to know the users from the first moment on: salted passwords, no plain ones."""
+        """Return StorageTool's arguments that create the users: with salted passwords only."""
         return [
             f"--add-scram={mechanism}=[{_salted(name, password, mechanism)}]"
             for mechanism in (_HASHES if self.protocol.startswith("SASL") else ())
@@ -88,7 +86,6 @@ class BrokerSecurity:
         ]
 
     def environment(self) -> dict[str, str]:
-        """What the broker's process reads its passwords from."""
         users = " ".join(f"user_{name}={jaas_quoted(password)}" for name, password in self.users.items())
         return {JAAS_VARIABLE: f"{_KAFKA}.security.plain.PlainLoginModule required {users};"}
 

@@ -1,7 +1,7 @@
-"""Lock files of jar sets: which jars a jgo specification stands for, each with its SHA-256.
+"""Lock files of jar sets: the jars of a jgo specification, each with its SHA-256.
 
-`python -m cutwater.local.jar_lock SPEC.toml` resolves a specification and writes `SPEC.lock.toml` beside it:
-for maintainers, after changing a version. No Maven is needed.
+`python -m cutwater.local.jar_lock SPEC.toml` resolves a specification and writes `SPEC.lock.toml` beside it.
+Maintainers run it after a version change. No Maven is needed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ DOWNLOAD_TIMEOUT_SECONDS = 30
 
 @dataclass(frozen=True)
 class LockedJar:
-    """One jar of a lock file."""
-
     group: str
     artifact: str
     version: str
     classifier: str
     sha256: str
     size: int = 0
-    """In bytes; 0 where the lock does not say it."""
+    """In bytes; 0 if the lock file has no size."""
 
     @property
     def coordinate(self) -> str:
@@ -41,12 +39,11 @@ class LockedJar:
 
 
 def lock_path(spec: Path) -> Path:
-    """The lock file that belongs to a specification."""
     return spec.with_name(f"{spec.stem}.lock.toml")
 
 
 def read_lock(path: Path) -> list[LockedJar]:
-    """The jars of a lock file. Every one must carry its SHA-256."""
+    """Read the jars of a lock file. Each must have a SHA-256."""
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8"))["dependencies"]
         return [
@@ -58,12 +55,11 @@ def read_lock(path: Path) -> list[LockedJar]:
     except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
         raise MachineError(
             f"The lock file {path} is missing or damaged ({error!r}): reinstall Cutwater, "
-            f"or write it again with 'python -m cutwater.local.jar_lock {path.name.replace('.lock', '')}'"
+            f"or recreate it with 'python -m cutwater.local.jar_lock {path.name.replace('.lock', '')}'"
         ) from error
 
 
 def write_lock(spec: Path) -> Path:
-    """Resolve a specification and write its lock file."""
     _resolve(spec)
     _add_sizes(lock_path(spec))
     return lock_path(spec)
@@ -78,7 +74,7 @@ def _resolve(spec: Path) -> None:
         context = MavenContext(repo_cache=Path(temp), timeout=DOWNLOAD_TIMEOUT_SECONDS)
         wanted = EnvironmentSpec.load(spec)
         if wanted.exclusions == ["*:*"]:
-            # What it names is all there is, and no POM need be read: jgo cannot read those of the AWS SDK.
+            # The listed jars are the whole set, so no POM is read: jgo cannot read those of the AWS SDK.
             LockFile([_locked(context, one) for one in wanted.coordinates], wanted.name).save(lock_path(spec))
             return
         roots = EnvironmentBuilder(context, cache_dir=Path(temp)).spec_to_dependencies(wanted)
@@ -88,7 +84,7 @@ def _resolve(spec: Path) -> None:
 
 
 def _add_sizes(path: Path) -> None:
-    """Beside each hash, so that a download can say how large it is before it begins. jgo's files have none."""
+    """Add each jar's size beside its hash, for the progress of downloads. jgo's files have none."""
     from jgo.maven import MavenContext
 
     text = path.read_text(encoding="utf-8")

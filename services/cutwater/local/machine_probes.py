@@ -1,4 +1,4 @@
-"""What `cutwater doctor` looks at on this machine. Nothing is changed."""
+"""Inspects this machine for `cutwater doctor`, without changing it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {"k": 1024, "m": MB, "g": 1024 * MB, "t": 1024 * 1024 * MB, "": 1}
 
 
 def look(data_dir: Path, embedded_broker: bool, checkpoint: str | None = None) -> Machine:
-    """Java, memory, disk and jars, as they are now; the jars are those of a driver with its checkpoint there."""
+    """Inspect Java, memory, disk and jars. `checkpoint`: the driver's checkpoint location (for the jars)."""
     java, advice = _java()
     problem, free = _disk(data_dir)
     sets = jars.connector_sets(checkpoint) + (("kafka",) if embedded_broker else ())
@@ -39,7 +39,7 @@ def look(data_dir: Path, embedded_broker: bool, checkpoint: str | None = None) -
 
 
 def heap_bytes(setting: str) -> int:
-    """Spark's way to write memory: '1g', '512m'; its default of 1 GB for what cannot be read."""
+    """Parse a memory size in Spark's format ('1g', '512m'); 1 GB, Spark's default, for an invalid text."""
     found = _HEAP.fullmatch(setting.strip())
     return int(found[1]) * _UNITS[found[2].lower()] if found else 1024 * MB
 
@@ -52,7 +52,7 @@ def _java() -> tuple[Java | None, str]:
 
 
 def _disk(data_dir: Path) -> tuple[str, int]:
-    """(why the folder cannot be used, free bytes). Looks at the nearest folder that exists: none is made."""
+    """Return (why the folder cannot be used, free bytes). Uses the nearest existing folder and creates none."""
     there = data_dir.resolve()
     while not there.exists() and there != there.parent:
         there = there.parent

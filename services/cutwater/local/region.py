@@ -1,7 +1,6 @@
-"""A region on this machine: a broker of its own, and processes of one job that are started on it bit by bit.
+"""A region on this machine: its own broker, and the processes of one job, which are started step by step.
 
-Its owner looks after it in a loop of his own (`check`): nothing of a region that shall be dead is started again
-behind his back.
+The owner calls `check` in its own loop, so no process of a killed region is restarted without its knowledge.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ _PATIENT = RestartPolicy(restarts_max=10, window_seconds=300.0)
 
 
 class Region:
-    """One region of one job. Raises MachineError where Java, jars, ports or the folder cannot be had."""
+    """One region of one job. Raises MachineError if Java, jars, ports or the folder are not available."""
 
     def __init__(
         self, name: str, folder: Path, job_file: Path, settings: Settings, report: Callable[[str], None]
     ) -> None:
-        """`settings`: those of the user that are no region's own, such as the API's token."""
+        """`settings`: the user's settings that are not specific to a region, such as the API's token."""
         self.name = name
         self.folder = folder.resolve()
         self._job_file = job_file.resolve()
@@ -69,7 +68,7 @@ class Region:
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(None))),
             **spark_environment(java),
-            # Two of each run on this machine: a port of the user's could belong to one of them only.
+            # Several of each run on this machine; a port from the user's settings could serve only one.
             **dict.fromkeys(_PORTS, "0"),
         }
 
@@ -79,28 +78,26 @@ class Region:
 
     @property
     def first(self) -> Generation:
-        """The generation that would be the job's first one here."""
+        # The id that the job's first generation would have here.
         return Generation(1, self.name)
 
     def start_broker(self, stop: threading.Event) -> bool:
-        """On the data that it has. False when `stop` was set meanwhile; CutwaterError where it does not start."""
+        """Start the broker on its data. Return False if `stop` was set. Raise CutwaterError if that fails."""
         return self.start([self.broker.supervised()], stop)
 
     def create_topics(self, job: Job) -> None:
-        """Those of a job whose first generation is here, its source among them."""
+        """Create a job's topics, including its source, for a first generation in this region."""
         job_topics.create_embedded(self.cluster, job, self.first)
 
     def start(self, members: Sequence[Supervised], stop: threading.Event) -> bool:
-        """Start processes, each once the one before it is ready. False when `stop` was set meanwhile."""
+        """Start processes, each once the previous one is ready. Return False if `stop` was set meanwhile."""
         group = Supervisor(members, report=lambda line: self._report(f"{self.name}: {line}"))
         self._groups.append(group)
         return group.start(stop)
 
     def writers(self, generation: Generation | None = None, beside: Region | None = None) -> list[Supervised]:
-        """commit-signal and driver, of the first generation here or of a claimed one. Fenced, they leave.
-
-        `beside`: the region that they ask whether it has gone on with the job.
-        """
+        """Return commit-signal and driver, of the first generation here or of a claimed one. Fencing ends them.
+        `beside`: the other region, which they ask whether it has continued the job."""
         of = "" if generation is None else f"-{generation}"
         env = {} if generation is None else {"CUTWATER_GENERATION": str(generation)}
         env |= beside.named_as_origin() if beside else {}
@@ -110,65 +107,57 @@ class Region:
         ]
 
     def rehydrator(self) -> Supervised:
-        """Ready once its API answers."""
         made = self._service("rehydrator", "cutwater.rehydrator", {})
         return replace(made, ready=lambda: api_answers(self.api_url), ready_seconds_max=API_SECONDS_MAX)
 
     def publisher(self) -> Supervised:
-        """Writes what is promoted here to this region's own output."""
         return self._service("publisher", "cutwater.publisher", {})
 
     def verb(self, name: str, *words: str, beside: Region | None = None) -> AbstractContextManager[Verb]:
-        """A command about the job, as an operator gives it in this region.
-
-        `beside`: the region that its `CUTWATER_ORIGIN_*` name.
-        """
+        """Run a command about the job, as an operator would in this region. `beside`: the region for its
+        `CUTWATER_ORIGIN_*` settings."""
         env = {**self._env, **(beside.named_as_origin() if beside else {})}
         return running([name, str(self._job_file), *words], env, self.folder / "logs")
 
     def claimed(self, job: str, verb: Verb) -> Claim | None:
-        """The first claim of this region, by a verb that is at work; None while there is none.
-
-        Raises UnavailableError where the verb has ended without one, and as `Verb.told` does.
-        """
+        """Return this region's first claim, made by a running command; None if there is none yet. Raise
+        UnavailableError if the command has ended without a claim, and as `Verb.told` does."""
         working = verb.working()
         if not described(self.cluster, [topics.candidates(job)]):
             return None
         known = candidates(self.cluster, job).by_id.values()
         made = next((one.claim for one in known if one.claim.generation.region == self.name), None)
         if made is None and not working:
-            raise UnavailableError("the verb has ended, and has claimed nothing")
+            raise UnavailableError("the command has ended without a claim")
         return made
 
     def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
-        """Copies another region here, or just some slots of it, until it is fenced."""
+        """Return the mirror that copies `origin` here, or only some of its slots, until it is fenced."""
         env = {**origin.named_as_origin(), "CUTWATER_MIRROR_SLOTS": ",".join(map(str, slots))}
         name = "-".join(["mirror-of", origin.name, *map(str, slots)])
         return self._service(name, "cutwater.mirror", env)
 
     def named_as_origin(self) -> dict[str, str]:
-        """The settings by which processes of the other region reach this one."""
+        """Return the settings by which the other region's processes reach this one."""
         here = environment(self.cluster)
         env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in here.items()}
         return {**env, "CUTWATER_ORIGIN_REGION": self.name}
 
     def check(self) -> None:
-        """Look at every process once; raises CutwaterError where one ended that may not be started again."""
+        """Check every process once. Raise CutwaterError if one ended that must not be restarted."""
         for group in self._groups:
             group.check()
 
     def end(self, *names: str) -> None:
-        """kill -9 of some processes; they are not started again. Raises MachineError where one does not die."""
+        """Send SIGKILL to some processes, and do not restart them. Raise MachineError if one does not die."""
         for member in (one for group in self._groups for one in group.members):
             if member.child.name in names:
                 member.finished = True
                 member.child.kill()
 
     def kill(self) -> list[int]:
-        """kill -9 of every process, the broker's first; returns which these were. None of them comes back.
-
-        Raises MachineError where one does not die, UnavailableError where the broker was none of them.
-        """
+        """Send SIGKILL to every process, the broker first, and return their ids. None is restarted. Raise
+        MachineError if one does not die, UnavailableError if the broker did not run."""
         children = [member.child for group in self._groups for member in group.members]
         broker = [pid for child in children if child.name == "broker" for pid in child.pids()]
         if not broker or not self.broker.ready():
@@ -181,7 +170,7 @@ class Region:
         return killed
 
     def stop(self) -> None:
-        """End every process, the last started first."""
+        """End every process, in reverse order of start."""
         while self._groups:
             self._groups.pop().stop()
 
@@ -198,4 +187,4 @@ class Region:
 
 
 def _fenced(exit_code: int) -> str | None:
-    return "another one has its place" if exit_code == FencedError.exit_code else None
+    return "another process has fenced it" if exit_code == FencedError.exit_code else None

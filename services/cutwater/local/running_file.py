@@ -1,4 +1,4 @@
-"""What runs: the file by which `status`, `get` or `down` find an embedded stack."""
+"""The file by which `status`, `get` or `down` find a running embedded stack."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cutwater.local.processes.restart_policy import Failure
 FILE = "stack.json"
 STOP_SECONDS_MAX = 90.0
 AT_WORK = ("driver", "commit-signal")
-"""Each generation has its own."""
+"""The services that each generation has its own of."""
 T = TypeVar("T")
 
 
@@ -32,41 +32,39 @@ T = TypeVar("T")
 class RunningStack:
     pid: int
     started: float
-    """The process's creation time, so that a reused pid is not mistaken for it."""
+    """The process's creation time, so that a reused pid is recognised."""
     ready: bool
-    """Does everything answer?"""
+    """True once every process answers."""
     job_file: str
     job: str
     generation: str
-    """The one that it began with; another may have been promoted since."""
+    """The generation at the start of the stack; another may have been promoted since."""
     bootstrap_servers: str
     api_url: str
     spark_ui_url: str
     data_dir: str
     logs: dict[str, str]
     security_protocol: str = "PLAINTEXT"
-    """How its brokers are spoken to. Who is let in stands in no file: see `cluster`."""
+    """The protocol of its brokers. Credentials are in no file: see `cluster`."""
     watch_url: str = ""
     """The watch's Prometheus metrics."""
     snapshots: str = ""
-    """Where the view's snapshots go; empty where none are taken."""
+    """The location of the view's snapshots; empty if none are taken."""
     program: dict[str, str] = field(default_factory=dict)
-    """Of an attached job: the variables with which the user's own program runs, without any secret."""
+    """For an attached job: the environment variables for the user's own program, without secrets."""
 
     metrics: dict[str, str] = field(default_factory=dict)
-    """Prometheus metrics that are on, by service; of a generation that was started since as `driver-g2-…`."""
+    """URLs of Prometheus metrics by service; `driver-g2-…` for a generation started later."""
     spark_uis: dict[str, str] = field(default_factory=dict)
-    """Of generations that were started since, by their ids: each has ports of its own."""
+    """Spark UIs of generations started later, by id: each has its own port."""
     failures: dict[str, Failure] = field(default_factory=dict)
-    """By process: how it ended last, where that was no success."""
+    """By process: its last unsuccessful end."""
     ended: str = ""
-    """When, and by which error; empty while it runs."""
+    """The time and the error of its end; empty while it runs."""
 
     def of(self, generation: str) -> RunningStack:
-        """With the promoted generation's log, metrics and Spark UI in the place of those that it has replaced.
-
-        Those of candidates stay as they are.
-        """
+        """Return this stack with the promoted generation's log, metrics and Spark UI under the services' names.
+        Those of candidates stay as they are."""
         own = {
             "logs": _live(self.logs, generation),
             "metrics": _live(self.metrics, generation),
@@ -76,15 +74,15 @@ class RunningStack:
         return replace(self, generation=generation, **own)  # type: ignore[arg-type]
 
     def write(self) -> None:
-        """Whole or not at all."""
+        """Write the file atomically."""
         path = Path(self.data_dir) / FILE
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
         temporary.replace(path)
 
     def leave(self, why: CutwaterError | None, now_ms: int) -> None:
-        """It runs no more. Where an error has ended it, the file goes on to say which, without lines of logs."""
-        with suppress(OSError):  # a full disk may be what has ended it
+        """Note the end: delete the file, or, after an error, write the error to it (without log lines)."""
+        with suppress(OSError):  # a full disk may be the reason of the end
             if why is None:
                 (Path(self.data_dir) / FILE).unlink(missing_ok=True)
             else:
@@ -93,16 +91,14 @@ class RunningStack:
 
     @property
     def cluster(self) -> Cluster:
-        """How to reach its brokers; user, password and certificates are those of this process's environment.
-
-        Raises UsageError when the environment speaks another protocol than the stack.
-        """
+        """The client configuration; user, password and certificates are from this process's environment. Raises
+        UsageError if the environment's protocol differs from the stack's."""
         if self.security_protocol == "PLAINTEXT":
             return Cluster(self.bootstrap_servers)
         security = load_settings().cluster.security
         if security.protocol != self.security_protocol:
             raise UsageError(
-                f"the stack's brokers speak {self.security_protocol} and CUTWATER_KAFKA_SECURITY_PROTOCOL is "
+                f"the stack's brokers use {self.security_protocol} and CUTWATER_KAFKA_SECURITY_PROTOCOL is "
                 f"{security.protocol}: set the variables CUTWATER_KAFKA_* as they were for 'cutwater up'"
             )
         return Cluster(self.bootstrap_servers, security)
@@ -116,18 +112,18 @@ class RunningStack:
             return False
 
     def stop(self) -> None:
-        """SIGTERM, then wait until the stack has ended; raises MachineError when it does not."""
+        """Send SIGTERM, then wait until the stack has ended; raise MachineError if it does not end."""
         deadline = time.monotonic() + STOP_SECONDS_MAX
         if self.alive:
             os.kill(self.pid, signal.SIGTERM)
         while self.alive:
             if time.monotonic() > deadline:
-                raise MachineError(f"the stack (process {self.pid}) does not end; look into {self.data_dir}/logs")
+                raise MachineError(f"the stack (process {self.pid}) does not end; see {self.data_dir}/logs")
             time.sleep(0.1)
 
 
 def _live(by_service: Mapping[str, T], generation: str) -> dict[str, T]:
-    """What runs for a generation under the names of services, and what runs for later ones under its own."""
+    """Return `by_service` with the given generation's entries under the services' names, without older ones."""
     number = Generation.parse(generation).number
     live = dict(by_service)
     for name, where in by_service.items():
@@ -143,7 +139,7 @@ def _live(by_service: Mapping[str, T], generation: str) -> dict[str, T]:
 
 
 def find(data_dir: Path) -> RunningStack | None:
-    """The stack that runs on a data folder; None when there is none."""
+    """Return the stack that runs on a data folder; None if there is none."""
     stack = _read(data_dir)
     return stack if stack and not stack.ended and stack.alive else None
 
@@ -158,7 +154,7 @@ def _read(data_dir: Path) -> RunningStack | None:
 
 
 def require(data_dir: Path) -> RunningStack:
-    """The stack that runs; raises UsageError that says how to start one, and what ended the last one."""
+    """Return the running stack. Raise UsageError, with the last stack's error, if none runs."""
     found = find(data_dir)
     if found is None:
         last = _read(data_dir)
@@ -172,5 +168,5 @@ def require(data_dir: Path) -> RunningStack:
 
 
 def describe_self() -> tuple[int, float]:
-    """(pid, creation time) of this process."""
+    """Return (pid, creation time) of this process."""
     return os.getpid(), psutil.Process().create_time()

@@ -1,4 +1,4 @@
-"""What a process that starts Spark needs of this machine: its Java, its Python, a shell.
+"""The environment that a process needs to start Spark: Java, Python, a shell.
 
 `python -m cutwater.local.spark_runtime FILE` writes the archive of Spark's classes
 (`cutwater_spark.tools.classes`).
@@ -19,22 +19,22 @@ CLASSES_SECONDS_MAX = 600
 
 
 def spark_environment(java: Path | None = None) -> dict[str, str]:
-    """The variables by which Spark's scripts find the very Java and the very Python that run here.
+    """Return the variables by which Spark's scripts find the Java and the Python that run here.
 
-    Spark is started by scripts for bash. If PATH does not lead to one, the system's folders are added behind it.
-    MachineError: there is no Java, or no bash.
+    Spark is started by bash scripts. If PATH has no bash, the system's folders are appended. Raise MachineError if
+    there is no Java, or no bash.
     """
     found = {"JAVA_HOME": java_home(java), "PYSPARK_PYTHON": sys.executable}
     path = os.environ.get("PATH", os.defpath)
     if shutil.which("bash", path=path):
         return found
     if not shutil.which("bash", path=os.defpath):
-        raise MachineError("Spark is started by scripts for bash, and there is none: install bash")
+        raise MachineError("Spark is started by bash scripts, and there is no bash: install bash")
     return {**found, "PATH": f"{path}{os.pathsep}{os.defpath}"}
 
 
 def write_classes(archive: Path) -> None:
-    """Have Spark write the archive of its classes. MachineError: it could not; its last words are in the error."""
+    """Let Spark write the archive of its classes. Raise MachineError, with its last output, if that fails."""
     command = [sys.executable, "-m", "cutwater_spark.tools.classes", str(archive)]
     env = {**os.environ, **spark_environment()}
     try:

@@ -1,6 +1,6 @@
 """The local stack: commit-signal, rehydrator and Spark driver on one machine, from one job file.
 
-The broker is one of its own, or the user's.
+The broker is an embedded one, or the user's.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ READY_SECONDS_MAX = 180.0
 
 _SERVICES = ("commit-signal", "rehydrator", "publisher", "watch", "driver")
 BEHIND = 5
-"""A third of the share of those that readers wait for: niceness, in which each step is a quarter."""
+"""The niceness of processes that readers do not wait for: a third of the CPU share (a quarter less per step)."""
 _STEP_BACK = frozenset({"cutwater_spark.driver", "cutwater.watch"})
-"""Readers wait for the others: most of all in a hand-over, while one driver ends and another one commits."""
+"""Readers wait for the other processes, mostly in a hand-over, when two drivers run at once."""
 _METRICS = {"driver": "driver_port", "commit-signal": "signal_port", "publisher": "publisher_port"}
-"""By service, the setting of its metrics' port; 0 turns them off."""
-# What a program of the user's own needs of the stack; secrets stay where they are.
+"""Service → the setting of its metrics' port; 0 disables them."""
+# What the user's own program needs from the stack; secrets are not included.
 _FOR_A_PROGRAM = (
     "CUTWATER_BOOTSTRAP_SERVERS",
     "CUTWATER_KAFKA_SECURITY_PROTOCOL",
@@ -70,11 +70,11 @@ _FOR_A_PROGRAM = (
 
 
 class Stack:
-    """Everything one job needs, prepared but not running; `supervisor` starts and ends it.
+    """All processes of one job, prepared but not running; `supervisor` starts and ends them.
 
-    `own_cluster`: use the cluster that the settings name, and start no broker.
-    Raises MachineError when Java, jars, ports or the folder cannot be had; UsageError for a bad job file or
-    when a stack runs on the folder already.
+    `own_cluster`: use the cluster of the settings, and start no broker.
+    Raises MachineError if Java, jars, ports or the folder are not available; UsageError for an invalid job file or
+    if a stack already runs on the folder.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Stack:
         found = running_file.find(self._data_dir)
         if found:
             raise UsageError(
-                f"a stack runs on {self._data_dir} already (process {found.pid}); 'cutwater down' ends it"
+                f"a stack already runs on {self._data_dir} (process {found.pid}); 'cutwater down' ends it"
             )
         require_room(self._data_dir, "the stack")
         require("local", "pyspark", "jgo")
@@ -109,7 +109,7 @@ class Stack:
         self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
         self._api_port, self._ui_port, self._watch_port = self._ports()
         self._env = {
-            # Secrets go this way only: arguments and files of a process can be read by others.
+            # Secrets are passed only here: other users can read a process's arguments and files.
             **environment(self.cluster),
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
             "CUTWATER_SNAPSHOT_KEY": settings.snapshot_key.get_secret_value(),
@@ -145,11 +145,9 @@ class Stack:
 
     @property
     def api_headers(self) -> dict[str, str]:
-        """What a client of the API sends."""
         return self._settings.api_headers
 
     def describe(self) -> RunningStack:
-        """Where everything is, for people and for the other commands."""
         pid, started = running_file.describe_self()
         return RunningStack(
             pid=pid,
@@ -174,7 +172,7 @@ class Stack:
 
     @property
     def _snapshots(self) -> str:
-        """A folder of the stack's own, unless the settings say where, or that there shall be none."""
+        # A folder of the stack, unless the settings name another one or disable snapshots.
         said = "snapshots" in self._settings.model_fields_set
         return self._settings.snapshots if said else str(self._data_dir / "snapshots")
 
@@ -185,13 +183,13 @@ class Stack:
         )
 
     def prepare(self) -> None:
-        """The topics on a user's cluster, before any process starts. Raises CutwaterError."""
+        """Create the topics on a user's cluster, before any process starts. Raises CutwaterError."""
         if self._broker is None:
             wait_for_broker(self.cluster, self._settings.wait_ms / 1000)
             job_topics.prepare(self.cluster, *self._begin(), self._report)
 
     def close(self) -> None:
-        """Let go of the brokers, once everything has ended."""
+        """Close the connections to the brokers, after everything has ended."""
         self._successors.close()
 
     def _ports(self) -> tuple[int, int, int]:
@@ -210,7 +208,7 @@ class Stack:
         if not self.job.attached:
             services.append(self._at_work("driver", "cutwater_spark.driver", ready=self._driver_started))
         watch = self._service("watch", "cutwater.watch")
-        # Last to start and first to end; and when it ends for good, nothing else does.
+        # Last to start and first to end; its permanent end does not end the others.
         services.append(replace(watch, essential=False))
         if self._broker is None:
             return services
@@ -220,7 +218,7 @@ class Stack:
         return [broker, *services]
 
     def _candidate(self, generation: Generation) -> list[Supervised]:
-        """Its processes. The others find from now on where they are."""
+        """Return a candidate's processes, and add their addresses to the stack's file."""
         made = [
             self._at_work("commit-signal", "cutwater.commit_signal", generation),
             self._at_work("driver", "cutwater_spark.driver", generation),
@@ -233,12 +231,12 @@ class Stack:
         self._tell()
 
     def _tell(self) -> None:
-        """The others, what has changed since everything answered."""
+        # Update the stack's file once everything has answered.
         if running_file.find(self._data_dir):
             replace(self.describe(), ready=True).write()
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
-        """Of a process beside the one that has the ports of the settings until it ends."""
+        """Return ports for a process that runs beside the one with the ports of the settings."""
         metrics, ui = free_ports(2)
         setting = _METRICS[role]
         if role == "driver":
@@ -259,10 +257,8 @@ class Stack:
         generation: Generation | None = None,
         ready: Callable[[], bool] | None = None,
     ) -> Supervised:
-        """A process that works for one generation all its life; None: the one that the stack begins with.
-
-        Were it to find out at each start, it could change over to another one, whose own process runs here too.
-        """
+        """Return a process that works for one generation all its life; None: the stack's first generation. If it
+        looked up the generation at each start, it could switch to one whose own process runs here, too."""
         driver = role == "driver"
         if generation is None:
             made = self._service(role, module, ready, leader_only=driver)
@@ -288,9 +284,9 @@ class Stack:
         return True
 
     def _begin(self) -> tuple[Job, Settings]:
-        """Find out which generation the stack begins with. Asks the brokers."""
+        """Read from the brokers which generation the stack starts with."""
         job, settings = working_for(self.job, self._settings, self.cluster)
-        # Before anything is made.
+        # Before anything is created.
         require_may_begin(self.cluster, job.name, settings.generation, settings.beside)
         self._ask_elsewhere(job, settings)
         self._generation = settings.generation
@@ -299,17 +295,15 @@ class Stack:
         return job, settings
 
     def _ask_elsewhere(self, job: Job, settings: Settings) -> None:
-        """Raise FencedError, before anything is made, where another region has gone on with the job.
-
-        Where that may be and it does not answer, driver and commit-signal wait for it; the others go on.
-        """
+        """Raise FencedError, before anything is created, if another region has continued the job. If that is
+        possible and it does not answer, driver and commit-signal wait for it; the others continue."""
         asking = returning(job, settings, self.cluster)
         if asking is not None and (found := asking.look(settings.generation)).waits:
             self._report(f"driver and commit-signal wait: {found.why}")
             self._elsewhere = Elsewhere(lambda: asking.look(settings.generation))
 
     def _driver_started(self) -> bool:
-        """Has the driver taken over since this stack began? Or does it wait for another region?"""
+        """Return whether the driver has taken over since this stack started, or waits for another region."""
         at_ms = commit_stream.newest_start_ms(self.cluster, self.job.name)
         return (at_ms is not None and at_ms >= self._begun_ms) or self._elsewhere.still()
 
@@ -335,7 +329,6 @@ class Stack:
 
 
 def api_answers(url: str) -> bool:
-    """Does a rehydrator's API answer?"""
     try:
         return httpx.get(f"{url}/healthz", timeout=2.0, **straight(url)).status_code < 500
     except httpx.HTTPError:
@@ -344,11 +337,10 @@ def api_answers(url: str) -> bool:
 
 @contextmanager
 def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
-    """A started stack with its file, so that others find it from the first moment on; None when `stop` was set.
+    """Start a stack, with its file from the first moment; yield its description, or None if `stop` was set.
 
-    Where an error ends it, the file goes on to say so.
-
-    Raises a CutwaterError, with every child ended, when one fails to start.
+    If an error ends the stack, the file keeps it. Raise a CutwaterError, after ending every child, if one fails to
+    start.
     """
     stack.describe().write()
     why: CutwaterError | None = None
@@ -370,7 +362,7 @@ def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None
 
 
 def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStack], None]) -> None:
-    """Run a stack until `stop` is set; `report` is called with its description once everything answers."""
+    """Run a stack until `stop` is set; `report` is called with its description once every process answers."""
     with started(stack, stop) as description:
         if description:
             report(description)

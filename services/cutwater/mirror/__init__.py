@@ -1,1 +1,1 @@
-"""The mirror: copies another region's events, changelogs and milestones here, and says what has arrived."""
+"""The mirror: copies another region's events, changelogs and milestones here, and announces arrivals."""

@@ -1,4 +1,4 @@
-"""The mirror: another region's topics copied here, and arrivals."""
+"""The mirror: copies another region's topics here, and announces arrivals."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Copies the topics of the origin: all of them a piece at a time, each slot in a transaction of its own."""
+"""Copies the topics of the origin, all of them in pieces; each slot in its own transaction."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from cutwater.mirror.topics.topic_watch import Watch
 
 RECORDS = 8_000
 BYTES = 16 << 20
-"""Records and their bytes that one round gathers, about: a piece may come on top."""
+"""Approximate records and bytes gathered in one round: one more piece may be added."""
 WAIT_S = 0.02
-"""Between two looks at what is written, or has come: an arrival is late by so much."""
+"""Between two checks for written or fetched records; an arrival is late by this much."""
 WRITE_S = 6 * TIMEOUT_S
-"""A transaction's own time-outs end before."""
+"""A transaction's own time-outs are shorter."""
 JUDGE_S = 1.0
-"""So long one answer counts of why a topic cannot be read: meanwhile the others are copied on."""
+"""How long an answer why a topic cannot be read is valid; other topics are copied meanwhile."""
 
 
 class Copier:
@@ -67,15 +67,13 @@ class Copier:
         kept: Collection[str] = (),
         unreadable: Callable[[Sequence[Taken]], Mapping[str, Gap]] = lambda _: {},
     ) -> None:
-        """`region`: the origin's name. `clock_s` never goes back. `kept`: topic settings of this region's own.
-
-        `unreadable`: topics of which nothing may be written, as it would be read wrong here; asked with all that
-        is to be written.
+        """`region`: the origin's name. `clock_s`: a monotonic clock. `kept`: topic settings that this region
+        decides. `unreadable`: returns the topics whose pieces would be read wrong here; called before each write.
         """
         self._own, self._origin = own, origin
         self._job, self._region = job, region
         self._log, self._metrics = log, metrics
-        # Each asks by itself: an `Ends` answers one question at a time, and a transaction waits for this one.
+        # One `Ends` per slot: each answers one query at a time, and transactions wait for the answer.
         self._slots = {one: Slot(own, job, region, one, Ends(own), now_ms) for one in slots}
         self._settings = TakingOver(own, origin, job, region, log, metrics, kept, clock_s)
         looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
@@ -85,22 +83,21 @@ class Copier:
         self._rarely, self._judged, self._clock_s = Rarely(), Rarely(JUDGE_S), clock_s
         self._followed: dict[str, Followed] = {}
         self._grown: dict[str, int] = {}
-        """Topics that were looked at again for a large record, and the bytes of the largest such."""
+        """The largest record for which a topic was checked again, in bytes."""
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
         self._turn = 0
         self.stopped: dict[str, Gap] = {}
-        """Topics that stand still, and why."""
+        """Topics that are not copied any more, and why."""
         self.dropped: set[str] = set()
-        """Changelogs that the origin has removed, of generations that it had left: nothing of them is to come."""
+        """Changelogs that the origin has deleted after their generation was replaced: nothing more will arrive."""
         self.promoted: Generation | None = None
         """The newest generation that the copied stream names."""
         self.ready = False
-        """Are the slots this process's own?"""
+        """Whether this process owns the slots."""
 
     def open(self) -> set[str]:
-        """Fence older owners of the slots, then read how far they came; the topics that they copied.
-
-        Raises UnavailableError while a copy of the origin is begun anew.
+        """Fence older owners of the slots, read the positions, and return the copied topics. Raises
+        UnavailableError during a resync of the origin.
         """
         for slot in self._slots.values():
             slot.open()
@@ -109,8 +106,8 @@ class Copier:
         return {place.topic for place in self._looking.known}
 
     def require_own(self) -> None:
-        """Raise FencedError where another mirror has taken one of the slots over."""
-        list(self._pool.map(Slot.require_own, self._slots.values()))  # at once: each may take seconds
+        """Raise FencedError if another mirror has taken over a slot."""
+        list(self._pool.map(Slot.require_own, self._slots.values()))  # in parallel: each may take seconds
 
     def close(self) -> None:
         for one in self._followed.values():
@@ -118,9 +115,8 @@ class Copier:
         self._pool.shutdown(cancel_futures=True)
 
     def follow(self, topic: str) -> None:
-        """Copy a topic of the origin too. Where it cannot be copied without a gap, it is among `stopped`.
-
-        It is looked at meanwhile, and again while brokers do not answer: say so each round.
+        """Copy a topic of the origin too, or add it to `stopped` if it cannot be copied without a gap. The check
+        takes several rounds, and is repeated while brokers do not answer: call this each round.
         """
         if topic in self.stopped and self.stopped[topic].cause == GONE and self._left(topic):
             self._drop(topic)  # the stream did not say so yet
@@ -143,24 +139,24 @@ class Copier:
         self._log.info("copying", topic=topic, to=one.target, partitions=sorted(one.positions))
 
     def looked(self, timeout_s: float) -> None:
-        """Wait until the looks that are under way have ended, or so long."""
+        """Wait until the running checks have ended, or for `timeout_s`."""
         self._looking.wait(timeout_s)
 
     @property
     def busy(self) -> bool:
-        """Is there anything to copy from? Without it a round waits for nothing."""
+        """Whether there is anything to copy. If not, a round returns at once."""
         return any(one.positions for one in self._followed.values())
 
     def look(self) -> None:
-        """At the settings of what is followed, where it is time; in a pause, too. Waits for nothing."""
+        """Check the settings of the followed topics if due, also while paused. Does not block."""
         self._settings.look(self._followed)
 
     def round(self, wait_s: float, bytes_max: int = BYTES, meanwhile: Callable[[], None] = lambda: None) -> int:
-        """Copy what has come, waiting up to so long for something; how many bytes that were.
+        """Copy fetched records, waiting up to `wait_s` for some; return the number of bytes.
 
-        `bytes_max`: gathered at once, about. `meanwhile`: called now and then while it is written.
+        `bytes_max`: the approximate size of a round. `meanwhile`: called repeatedly during the write.
 
-        Raises FencedError where another mirror has taken a slot over, and as `Slot.write` does.
+        Raises FencedError if another mirror has taken over a slot, and the errors of `Slot.write`.
         """
         for name, gap in self._watch.gaps(self._followed).items():
             self.stop(name, gap)
@@ -172,12 +168,11 @@ class Copier:
         return _size(written)
 
     def _write(self, pieces: list[Taken], meanwhile: Callable[[], None]) -> list[Taken]:
-        """Those that were committed."""
         by_slot = {slot: [one for one in pieces if self._slot(one) == slot] for slot in self._slots}
         running = [(self._pool.submit(self._slots[at].write, some), some) for at, some in by_slot.items() if some]
         self._await([one for one, _ in running], meanwhile)
         failures = [(failure, some) for one, some in running if (failure := one.exception(WAIT_S)) is not None]
-        # Who is fenced in one slot is fenced in all, whatever else the others have met with.
+        # A fenced slot means that all are fenced, so FencedError takes precedence.
         for failure, some in sorted(failures, key=lambda one: not isinstance(one[0], FencedError)):
             if not isinstance(failure, NotTakenError):
                 raise failure
@@ -186,14 +181,14 @@ class Copier:
         return [one for one in pieces if id(one) not in failed]
 
     def _await(self, writes: Collection[Future[None]], meanwhile: Callable[[], None]) -> None:
-        """Until they have ended. What `meanwhile` raises says less than that a slot is fenced."""
+        """Wait for the writes. A FencedError of a slot takes precedence over an error of `meanwhile`."""
         deadline = time.monotonic() + WRITE_S
         try:
             while wait(writes, WAIT_S).not_done and time.monotonic() < deadline:
-                self.look()  # where each write takes long, no answer would ever be heard in time
+                self.look()  # with slow writes no answer would be read in time
                 meanwhile()
         except CutwaterError:
-            # Nor does a slot that is still writing answer to whoever asks whose it is.
+            # Slots that are still writing cannot answer `require_own`.
             ended = wait(writes, WRITE_S).done
             for fenced in [one.exception(WAIT_S) for one in ended]:
                 if isinstance(fenced, FencedError):
@@ -201,22 +196,20 @@ class Copier:
             raise
 
     def _not_taken(self, failure: NotTakenError, pieces: list[Taken]) -> None:
-        """A topic here cannot be written. What was with it in the transaction is looked at and read again."""
+        """Stop the topic that cannot be written here; check and read again all topics of the transaction."""
         for one in {one.followed.name: one.followed for one in pieces}.values():
             self._look_again(one)
             if one.target == failure.topic and one.name not in self.stopped:
                 self.stop(one.name, Gap(REFUSED, str(failure)))
 
     def _look_again(self, one: Followed) -> None:
-        """At a topic that is followed, and copy on from where it stands."""
         places = {TopicPartition(one.name, number): at for number, at in one.positions.items()}
         self._looking.known = self._looking.known | places
         self._leave(one.name)
 
     def _not_held(self, pieces: list[Taken]) -> list[Taken]:
-        """Those of topics that are not held back by now: this process may have stood still while it gathered.
-
-        The others are read again, and wait.
+        """Return the pieces that are not held back by now, as this process may have been suspended. The others are
+        read again.
         """
         followed = {one.followed.name: one.followed for one in pieces}
         held = {name: one for name, one in followed.items() if self._settings.holds(one, one.fetcher.came_s)}
@@ -225,10 +218,10 @@ class Copier:
         return [one for one in pieces if one.followed.name not in held]
 
     def _fitting(self, pieces: list[Taken]) -> list[Taken]:
-        """Those of topics here that take every record of them, as far as is known.
+        """Return the pieces whose records fit into the topics here, as far as known.
 
-        The others are looked at again, once: the origin may take larger records by now, and the look has the copy
-        follow. Tried before that they would be refused, and a producer writes nothing more behind such a record.
+        The topics of the others are checked again, once: if the origin takes larger records now, that check adapts
+        the copy. Without it the broker would refuse them, and the producer writes nothing after a refused record.
         """
         grown = outgrown(pieces, self._grown)
         for one in grown.values():
@@ -258,9 +251,8 @@ class Copier:
                 return taken
 
     def _due(self) -> list[Followed]:
-        """Those that are copied on now, another one first each time: it may be all that a round has room for.
-
-        Of one that is held back only what has failed is heard.
+        """Return the topics to copy now, starting with another one each round: one may fill the round. Topics that
+        are held back are only checked for errors.
         """
         followed = [one for one in self._followed.values() if one.positions]
         with self._looking.changed:
@@ -271,7 +263,7 @@ class Copier:
             if not self._settings.holds(one, one.fetcher.came_s if one.name in told else None):
                 due.append(one)
             elif one.name in failed:
-                self._take(one, {}, 1)  # hears of that, and is handed out nothing
+                self._take(one, {}, 1)  # raises the error, and returns no records
         self._turn += 1
         at = self._turn % len(due) if due else 0
         return due[at:] + due[:at]
@@ -282,34 +274,34 @@ class Copier:
             chunks = one.fetcher.take(0.0, bytes_max)
             gathered(one, chunks, taken)
         except DivergenceError:
-            raise  # the origin has no part in it, and a start reads how far the copy came
+            raise  # not the origin's error; a restart reads the positions
         except (ProtocolError, UsageError, UnavailableError) as error:
             if not chunks and self._judged.take(one.name, self._clock_s()) is None:
-                return  # a moment ago the origin was asked what is wrong; the fetcher asks again by itself
+                return  # the cause was checked a moment ago; the fetcher retries by itself
             if (gap := self._watch.gap(one, error)) is not None:
                 self.stop(one.name, gap)
                 forget(one, taken)
                 return
             self._say_again(one.name, error)
-            # A fetcher that fails has lost nothing, and asks again itself. What it handed out, it has no more.
+            # A failing fetcher loses nothing and retries, but does not keep what it handed out.
             if chunks:
                 forget(one, taken)
                 one.begin()
 
     def _say_waiting(self) -> None:
-        """Brokers that are away fail nothing, so nobody would hear of it. One line for all that wait alike."""
+        """Log brokers that do not answer, which causes no error; one line for all topics with the same reason."""
         for one in self._followed.values():
             reason = one.fetcher.trouble
             if reason and self._rarely.take(f"waiting: {reason}", self._clock_s()) is not None:
                 self._log.warning("waiting", topic=one.name, reason=reason)
 
     def _say_again(self, topic: str, error: CutwaterError) -> None:
-        """A damaged batch fails ten times a second."""
+        """Log the retry; limited, because a damaged batch fails ten times a second."""
         if (left_out := self._rarely.take(topic, self._clock_s())) is not None:
             self._log.warning("reading again", topic=topic, reason=str(error), left_out=left_out)
 
     def stop(self, topic: str, gap: Gap) -> None:
-        """Copy nothing more of a topic; the others go on."""
+        """Stop copying a topic; the others continue."""
         self._leave(topic)
         if gap.cause == GONE and self._left(topic):
             self._drop(topic)
@@ -319,14 +311,13 @@ class Copier:
         self._log.error("stopped", topic=topic, cause=gap.cause, reason=gap.text)
 
     def _left(self, topic: str) -> bool:
-        """Is it the changelog of a generation that the origin has left for another one?"""
         return left_behind(topics.generation_of(self._job, topic), self.promoted)
 
     def _drop(self, topic: str) -> None:
         self.dropped.add(topic)
         if self.stopped.pop(topic, None) is not None:
             self._metrics.dropped(topic)
-        reason = f"{self._region} has removed it; its generation was left for {self.promoted}"
+        reason = f"{self._region} has deleted it; its generation was replaced by {self.promoted}"
         self._log.info("dropped", topic=topic, reason=reason)
 
     def _leave(self, topic: str) -> None:
@@ -335,9 +326,8 @@ class Copier:
             one.fetcher.close()
 
     def _positions(self) -> dict[TopicPartition, Mirrored]:
-        """The newest of each partition of this origin that this process holds.
-
-        Raises UnavailableError while a copy of the origin is begun anew.
+        """Return the newest position of each partition of this origin that this process holds. Raises
+        UnavailableError during a resync of the origin.
         """
         found = mirror_topics.positions(self._own, self._job)
         require_settled(self._region, found.renewed(self._region))

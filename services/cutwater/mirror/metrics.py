@@ -1,4 +1,4 @@
-"""What a mirror counts, for Prometheus. Durations in seconds."""
+"""The mirror's Prometheus metrics. Durations in seconds."""
 
 from __future__ import annotations
 
@@ -16,46 +16,50 @@ _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
 
 
 class Metrics:
-    """One mirror's counters."""
+    """The metrics of one mirror."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "mirror"}
         self._records = Counter("records", "Records copied.", ["topic"], **here)
         self._bytes = Counter("bytes", "Bytes of keys and values copied.", ["topic"], **here)
-        self._gaps = Counter("gaps", "Topics that were stopped, by cause.", ["cause"], **here)
-        self._stopped = Gauge("stopped", "1 for a topic that stands still until somebody acts.", ["topic"], **here)
+        self._gaps = Counter("gaps", "Topics whose copying stopped, by cause.", ["cause"], **here)
+        self._stopped = Gauge("stopped", "1 for a topic not copied until an operator acts.", ["topic"], **here)
         self._taken_over = Counter(
-            "settings_taken_over", "Settings of a topic here that were changed to the origin's.", ["topic"], **here
+            "settings_taken_over", "Settings of a topic here changed to the origin's.", ["topic"], **here
         )
         self._settings_missed = Counter(
-            "settings_missed", "Looks at the settings of topics that brokers did not answer or refused.", **here
+            "settings_missed", "Reads of topic settings that brokers did not answer or refused.", **here
         )
-        self._schemas = Counter("schemas_copied", "Schemas that were copied into the registry here.", **here)
+        self._schemas = Counter("schemas_copied", "Schemas copied into the registry here.", **here)
         self._schemas_missing = Gauge(
-            "schemas_missing", "Schemas of the origin's subject that a reader here could not read by.", **here
+            "schemas_missing", "Schemas of the origin's subject that a reader here cannot use.", **here
         )
         self._sequence = Gauge("arrived_sequence", "Sequence of the newest arrival.", **here)
         self._arrivals = Counter("arrivals", "Milestones that have arrived.", **here)
         self._passed = Counter("passed_milestones", "Milestones that will have no arrival.", **here)
-        self._pending = Gauge("pending_milestones", "Milestones copied that have not arrived yet.", **here)
+        self._pending = Gauge("pending_milestones", "Copied milestones that have not arrived yet.", **here)
         self._delay = Histogram(
-            "delay", "From a milestone's commit to its arrival.", unit="seconds", buckets=_SECONDS, **here
+            "delay", "Time from a milestone's commit to its arrival.", unit="seconds", buckets=_SECONDS, **here
         )
-        self._rounds = Counter("rounds", "Times that it looked for something to copy.", **here)
-        self._age = Gauge("age_seconds", "Since the origin wrote the newest milestone that has arrived.", **here)
+        self._rounds = Counter("rounds", "Copy rounds, including those without anything to copy.", **here)
+        self._age = Gauge("age_seconds", "Time since the origin wrote the newest arrived milestone.", **here)
         self._watermark = Gauge("watermark_timestamp_seconds", "Watermark of the newest arrival.", **here)
-        self._lag = Gauge("lag_seconds", "Between the newest arrival and the newest milestone copied.", **here)
-        self._lag_milestones = Gauge("lag_milestones", "Milestones copied that have no arrival yet.", **here)
-        self._lag_records = Gauge("lag_records", "Records in the origin that are not copied.", **here)
-        self._lag_bytes = Gauge("lag_bytes", "Their bytes, as large as those before.", **here)
-        self._skew = Gauge(
-            "skew_seconds", "How far a topic's slowest partition stands behind its fastest.", **here
+        self._lag = Gauge(
+            "lag_seconds", "Time between the newest arrival and the newest copied milestone.", **here
         )
-        self._catch_up = Gauge("catch_up_seconds", "Until the mirror has caught up, at its present pace.", **here)
+        self._lag_milestones = Gauge("lag_milestones", "Copied milestones without an arrival.", **here)
+        self._lag_records = Gauge("lag_records", "Records in the origin that are not copied yet.", **here)
+        self._lag_bytes = Gauge("lag_bytes", "Estimated bytes of the records that are not copied yet.", **here)
+        self._skew = Gauge(
+            "skew_seconds", "Time by which a topic's slowest partition is behind its fastest.", **here
+        )
+        self._catch_up = Gauge(
+            "catch_up_seconds", "Time until the mirror catches up, at its current rate.", **here
+        )
         self._fork = Gauge(
             "fork_milestones",
-            "Milestones of the origin that contradict what this region went on from, in forks nobody has decided.",
+            "Milestones of the origin that contradict this region's line, in undecided forks.",
             **here,
         )
         self._fork.set(float("nan"))
@@ -71,7 +75,7 @@ class Metrics:
         self._stopped.labels(topic).set(1)
 
     def dropped(self, topic: str) -> None:
-        """It stood still, and nobody need act any more."""
+        """Reset a stopped topic that needs no operator any more."""
         self._stopped.labels(topic).set(0)
 
     def taken_over(self, topic: str, settings: int) -> None:
@@ -85,11 +89,11 @@ class Metrics:
         self._schemas.inc(count)
 
     def schemas_missing(self, count: int | None) -> None:
-        """None: it is not known."""
+        """`count`: None if unknown."""
         self._schemas_missing.set(float("nan") if count is None else count)
 
     def safe(self, one: SafeTime) -> None:
-        """What is not known shows as NaN."""
+        """Set the gauges; unknown values are NaN."""
         for gauge, value, unit in (
             (self._age, one.age_ms, 1000),
             (self._watermark, one.watermark_ms, 1000),
@@ -103,7 +107,7 @@ class Metrics:
             gauge.set(float("nan") if value is None else value / unit)
 
     def contradicted(self, milestones: int | None) -> None:
-        """None where that is not known, which shows as NaN."""
+        """`milestones`: None if unknown, which shows as NaN."""
         self._fork.set(float("nan") if milestones is None else milestones)
 
     def looked(self) -> None:

@@ -1,7 +1,6 @@
 """The mirror: copies the origin's topics here and announces arrivals. The composition root of the service.
 
-It runs in the target region. What it reads is named by the settings CUTWATER_ORIGIN_*, what it writes is the
-region's own cluster.
+It runs in the target region: it reads the cluster of CUTWATER_ORIGIN_*, and writes to the region's own cluster.
 
     python -m cutwater.mirror JOBFILE
 """
@@ -41,7 +40,7 @@ from cutwater.mirror.topics.topic_copy import Taken
 from cutwater.operations.service_main import now_ms, run_service
 
 LOOKED_S = 5.0
-"""The start waits so long for what it has to tell of the topics; it goes on without."""
+"""How long the start waits for the first checks of the topics."""
 
 
 class Mirror:
@@ -65,11 +64,11 @@ class Mirror:
         forks: Contradicting | None = None,
         schemas: Schemas | None = None,
     ) -> None:
-        """`region`: the origin's name. `slots`: those that this process holds. `bytes_per_s`: 0 for no bound.
+        """`region`: the origin's name. `slots`: those of this process. `bytes_per_s`: 0 for no limit.
 
-        `kept`: settings of the copies that do not follow the origin's. `forks`: told of by one process of a
-        mirror; None tells nothing. `schemas`: of the events; None where they name none by the numbers of a
-        registry of the origin's own.
+        `kept`: settings of the copies that do not follow the origin's. `forks`: one process of a mirror reports
+        them; None in the others. `schemas`: of the events; None if they have no ids of a separate registry of the
+        origin.
         """
         self.metrics = metrics = metrics or Metrics()
         self._own, self._origin, self._job, self._region = own, origin, job, region
@@ -90,7 +89,7 @@ class Mirror:
         self._stop.set()
 
     def run(self) -> None:
-        """Returns when stopped; raises CutwaterError for what ends the process."""
+        """Run until stopped. Raises the CutwaterError that ends the process."""
         try:
             with self._account as start:
                 self._take_over(start)
@@ -100,7 +99,7 @@ class Mirror:
         except FencedError:
             raise
         except CutwaterError:
-            # Whoever has fenced this process may delete what it reads, and somebody else's call finds that first.
+            # The process that fences this one may delete topics: FencedError precedes the errors from that.
             self.arriving.require_own()
             self.copier.require_own()
             raise
@@ -111,19 +110,19 @@ class Mirror:
     def _take_over(self, start: Account) -> None:
         with start.step("comparing the two clusters"):
             _require_two(self._own, self._origin)
-        with start.step("making topics"):
+        with start.step("creating topics"):
             ensure_topics(self._own, mirror_records.owned(self._job.name, self._region), self._replication)
         with start.step("fencing older mirrors, reading positions"):
             self._topics |= self.copier.open()
         with start.step("reading the last arrival"):
             self.arriving.open()
-        with start.step("looking at the topics"):
+        with start.step("checking the topics"):
             self._follow()
             self.copier.looked(LOOKED_S)
         self._follow()
         last = self.arriving.began_behind
         start.found(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
-        start.decided(f"copy {self._region} behind arrival {last.token if last else 'none'}")
+        start.decided(f"copy {self._region} after arrival {last.token if last else 'none'}")
 
     def _round(self) -> None:
         self.metrics.looked()
@@ -141,14 +140,14 @@ class Mirror:
         self._follow()
 
     def _follow(self) -> None:
-        """Copy what is to be copied and is not yet: of the changelogs those that the copied stream names."""
+        """Copy the topics that are not copied yet; changelogs are those that the copied stream names."""
         self._topics |= {topics.changelog(self._job.name, one) for one in self.arriving.generations}
         self.copier.promoted = max(self.arriving.generations, default=None)
         for topic in sorted(self._topics):
             self.copier.follow(topic)
 
     def _unreadable(self, pieces: Sequence[Taken]) -> Mapping[str, Gap]:
-        """Before events are written: do their schemas' numbers mean the same here?"""
+        """Check before events are written that their schema ids mean the same here."""
         topic = self._job.topic
         if self._schemas is None or topic in self.copier.stopped:
             return {}
@@ -157,7 +156,7 @@ class Mirror:
         return {} if gap is None else {topic: gap}
 
     def _announce(self) -> None:
-        """Where the stream contradicts itself nothing arrives any more; the copies go on, and can be paused."""
+        """Announce arrivals. If the stream contradicts itself, nothing arrives any more; copying continues."""
         self.arriving.listen()
         stream = topics.milestones(self._job.name)
         known = self.copier.stopped.get(stream)
@@ -170,11 +169,11 @@ class Mirror:
 
 
 def _require_two(own: Cluster, origin: Cluster) -> None:
-    """A changelog keeps its name when it is copied: from a cluster to itself it would be copied for ever."""
+    """Raise UsageError for one cluster: a copied changelog keeps its name, and would be copied endlessly."""
     if cluster_id(own) == cluster_id(origin):
         raise UsageError(
             f"CUTWATER_ORIGIN_BOOTSTRAP_SERVERS ({origin.bootstrap}) and CUTWATER_BOOTSTRAP_SERVERS "
-            f"({own.bootstrap}) are the same cluster: a mirror copies from another one"
+            f"({own.bootstrap}) are the same cluster: a mirror copies from another cluster"
         )
 
 
@@ -205,5 +204,5 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
+    """Run the service; return the exit code."""
     return run_service("mirror", _build)

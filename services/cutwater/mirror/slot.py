@@ -1,4 +1,4 @@
-"""One slot: writes its partitions' copies and their positions, in transactions that fence any other owner."""
+"""One slot: writes its partitions' copies and positions in transactions that fence any other owner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cutwater.mirror.topics.topic_copy import Taken
 
 
 class Slot:
-    """Owns the slot's transactional id once it is opened."""
+    """Owns the slot's transactional id once it is open."""
 
     def __init__(self, cluster: Cluster, job: str, origin: str, slot: int, ends: Ends, now_ms: Callable[[], int]):
         self._writer = CopyingWriter(cluster, mirror_records.slot_id(job, origin, slot))
@@ -27,18 +27,18 @@ class Slot:
         self._now_ms = now_ms
 
     def open(self) -> None:
-        """Fence an older owner; what it has left open is aborted."""
+        """Fence an older owner; its open transaction is aborted."""
         self._writer.initialise()
 
     def require_own(self) -> None:
-        """Raise FencedError where it has a newer owner; what else keeps that from being known says nothing."""
+        """Raise FencedError if the slot has a newer owner; other errors are ignored."""
         self._writer.require_own(self._place)
 
     def write(self, taken: Sequence[Taken]) -> None:
-        """Records and positions, whole or not at all.
+        """Write records and positions in one transaction.
 
-        Raises FencedError; DivergenceError where somebody else writes there, or what was taken does not go on from
-        the position; UnavailableError where the outcome is unknown: start again and read it.
+        Raises FencedError; DivergenceError if another program writes there, or the records do not continue from
+        the position; UnavailableError if the outcome is unknown: restart and read the positions.
         """
         now = self._now_ms()
         moves = [(one, self._moved(one, now)) for one in taken]
@@ -61,7 +61,6 @@ class Slot:
         return moved(self._known(one), one.piece, base, now_ms, followed.spared.lag_ms, leader)
 
     def _proved(self, taken: Sequence[Taken], positions: Sequence[Mirrored]) -> Sequence[Batch]:
-        """The positions, once each log here ends exactly behind what was written."""
         wrote = [one for one in taken if one.records]
         now = self._ends.standing([one.place for one in wrote])
         for one in wrote:

@@ -1,4 +1,4 @@
-"""What `cutwater doctor` asks a cluster. Nothing is written, but for the clock's topic where that is asked for."""
+"""The queries of `cutwater doctor` to a cluster. Only the clock check writes, to a topic of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANSWER_S = 10.0
 
 
 def ask(cluster: Cluster) -> ClusterFacts:
-    """Who answers, and what it can do."""
+    """Return brokers and version, or the error."""
     try:
         wait_for_broker(cluster, ANSWER_S)
         return ClusterFacts(cluster.bootstrap, brokers=admin.brokers(cluster), version=_version(cluster))
@@ -51,7 +51,7 @@ def _version(cluster: Cluster) -> BrokerVersion | None:
 def look(
     cluster: Cluster, facts: ClusterFacts, source: str, specs: Sequence[TopicSpec], copies: Replication
 ) -> ClusterFacts:
-    """`facts` with the topics: those that exist, and for the others whether they could be created."""
+    """Return `facts` with the topics: those that exist, and whether the others could be created."""
     found: dict[str, FoundTopic] = {}
     refused: dict[str, str] = {}
     for name in (*([source] if source else []), *(one.name for one in specs)):
@@ -64,7 +64,7 @@ def look(
 
 
 def position(cluster: Cluster, job: str, source: str, now_ms: int) -> Position | None:
-    """Where the job stands; None where it never ran, or where nothing can be read."""
+    """Return the job's position; None if it never ran or cannot be read."""
     try:
         newest = commit_stream.milestones(cluster, job, limit=1)
     except CutwaterError:
@@ -84,14 +84,14 @@ def position(cluster: Cluster, job: str, source: str, now_ms: int) -> Position |
 
 
 def undatable_of(cluster: Cluster, facts: ClusterFacts, source: str) -> list[str]:
-    """As `undatable` has them; none where the topic is not there, or cannot be read."""
+    """Return what `undatable` returns; empty if the topic does not exist or cannot be read."""
     with suppress(CutwaterError):
         return undatable(cluster, [source] if source in facts.found else [])
     return []
 
 
 def with_clock(cluster: Cluster, facts: ClusterFacts, topic: str) -> ClusterFacts:
-    """`facts` with the broker's clock, read off a record that it stamps: `topic` is created, and deleted again."""
+    """Return `facts` with the broker's clock, from a record with its timestamp. Creates and deletes `topic`."""
     spec = TopicSpec(topic, 1, (("message.timestamp.type", "LogAppendTime"), ("retention.ms", "60000")))
     try:
         admin.create_topics(cluster, [spec])
@@ -104,7 +104,7 @@ def with_clock(cluster: Cluster, facts: ClusterFacts, topic: str) -> ClusterFact
 
 
 def _clock_ms(cluster: Cluster, topic: str) -> int:
-    """The broker's clock less ours: the second of two records, so that no connection is set up meanwhile."""
+    """Return the broker's clock minus ours, from the second of two records, which needs no new connection."""
     stamped: list[int] = []
     failed: list[KafkaError] = []
 
@@ -123,5 +123,5 @@ def _clock_ms(cluster: Cluster, topic: str) -> int:
     if failed:
         raise explain(KafkaException(failed[0]), f"writing to {topic}")
     if not stamped:
-        raise UnavailableError(f"{topic} takes no record within {TIMEOUT_S:.0f} s")
+        raise UnavailableError(f"{topic}: no record was acknowledged within {TIMEOUT_S:.0f} s")
     return round(stamped[-1] - (before + after) / 2 * 1_000)

@@ -1,4 +1,4 @@
-"""A sample of a job's source topic, as the driver would judge it: what `core.checks.event_sample` counts."""
+"""A sample of a job's source topic as the driver would judge it, for `core.checks.event_sample`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ from cutwater.operations.topic_sample import BYTES_MAX, Sample, sample
 
 EVENTS_MAX = 50_000
 ROWS_MAX = 1_000_000
-"""Of sliding windows an event makes several rows: fewer events are taken then."""
+"""An event has several rows in sliding windows, so that fewer events are sampled."""
 FIRST = 100
-"""How many tell the size of all: partitions must be sampled alike, so the bound on bytes may not end it."""
+"""Records for the mean size, which sets the sample's size so that the byte limit cuts off no partition."""
 
 
 def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list[SampledEvent]:
-    """The newest events that the job would use, of each partition alike.
-
-    At most 50,000, 32 MB and 60 s. Empty where none can be read. Raises UsageError when the topic does not exist.
-    """
+    """Return the newest usable events of the job, equally from each partition. At most 50,000, 32 MB and 60 s.
+    Empty if none can be read. Raises UsageError if the topic does not exist."""
     first = sample(cluster, job.topic, FIRST)
     if not first:
         return []
@@ -40,7 +38,7 @@ def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list
 
 
 def decoded(job: Job, samples: Sequence[Sample], registry: Registry | None) -> list[SampledEvent]:
-    """Those of the records that the driver would take as events of the job."""
+    """Return the records that the driver would accept as events of the job."""
     return [
         SampledEvent(one.partition, event[job.time_field] // 1_000, str(event[job.key_field]), one.size, event)
         for one, event in judged(job, samples, known_schemas(job, registry))
@@ -51,10 +49,8 @@ def decoded(job: Job, samples: Sequence[Sample], registry: Registry | None) -> l
 def judged(
     job: Job, samples: Sequence[Sample], known: Sequence[WriterSchema]
 ) -> Iterator[tuple[Sample, dict[str, Any] | Flaw]]:
-    """Each record with its event, times in microseconds, or with why the driver would reject it.
-
-    `known` are the schemas that events may be written with; JSON needs none.
-    """
+    """Yield each record with its event, times in microseconds, or with the reason why the driver would reject
+    it. `known`: the schemas of the writers; JSON needs none."""
     fields = json_fields(job.event_schema) if job.format.kind == JSON else ()
     avro = None if job.format.kind == JSON else AvroReader(job.format.kind, job.event_schema, known)
     types = field_types(job.event_schema)

@@ -1,4 +1,4 @@
-"""In which format are these records, and what do they say? By their first bytes and the schemas at hand."""
+"""Detection of the format of records, by their first bytes and the available schemas."""
 
 from __future__ import annotations
 
@@ -36,32 +36,28 @@ _SCHEMA_FILES_MAX = 1_000
 
 @dataclass(frozen=True)
 class Recognised:
-    """The format, the events that could be read, and how many could not. Times in Avro are microseconds."""
+    """The format, the decoded events, and the number of unreadable ones. Times in Avro are in microseconds."""
 
     format: str
     rows: Sequence[Row]
     unreadable: int
     schema: dict[str, Any] | None
-    """None for JSON: it is still to be inferred."""
+    """None for JSON, whose schema is inferred later."""
     schema_file: Path | None = None
 
 
 def written_with(job: Job, samples: Sequence[Sample]) -> tuple[WriterSchema, ...]:
-    """The schemas that the records of a drafted job may be written with.
-
-    Of a registry's numbers each one in the sample is taken for the schema at hand, as the registry is not asked.
-    """
+    """Return the schemas that the records of a drafted job may be written with. The registry is not queried:
+    each of its ids in the sample is assumed to be the given schema."""
     if job.format.kind != CONFLUENT:
         return known_schemas(job, None)
     return tuple(WriterSchema(one, job.event_schema, one.hex()) for one in _headers(samples))
 
 
 def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folders: Iterable[Path]) -> Recognised:
-    """Tell the format by most of the samples, and decode them.
-
-    `schema` is the user's own; else single-object Avro is looked up by fingerprint in `folders` and among
-    Cutwater's schemas. Raises UsageError when nothing fits, with the bytes seen and what to give.
-    """
+    """Detect the format of most samples, and decode them. `schema`: the user's file. Without it single-object
+    Avro is looked up by fingerprint in `folders` and among Cutwater's schemas. Raises UsageError, with the
+    bytes and the next step, if nothing matches."""
     values = [one.value for one in samples if one.value]
     if not values:
         raise UsageError(f"topic {topic} holds no records with a value: produce some, then run this again")
@@ -76,8 +72,8 @@ def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folder
         file, found = _known(_most(value[:HEADER_BYTES] for value in values), topic, schema, folders)
         return _decoded(AVRO, samples, _avro(AVRO, found, [Codec(found).header]), found, file)
     raise UsageError(
-        f"topic {topic}: values begin with {values[0][:HEADER_BYTES].hex()}: neither JSON objects, nor Avro in "
-        "single-object encoding, nor a schema registry's framing; these are what Cutwater reads"
+        f"topic {topic}: values start with {values[0][:HEADER_BYTES].hex()}: neither JSON objects, nor Avro in "
+        "single-object encoding, nor a schema registry's framing, which are the formats that Cutwater reads"
     )
 
 
@@ -102,12 +98,12 @@ def _known(header: bytes, topic: str, schema: Path | None, folders: Iterable[Pat
         except UsageError:
             if schema:
                 raise
-            continue  # somebody else's file
+            continue  # another program's file
         if Codec(found).header == header:
             return file, found
-    looked = str(schema) if schema else f"{len(files)} schemas at hand"
+    looked = str(schema) if schema else f"{len(files)} available schemas"
     raise UsageError(
-        f"topic {topic} is Avro of a schema with fingerprint {header[2:].hex()}, and {looked} have another: "
+        f"topic {topic} is Avro of a schema with fingerprint {header[2:].hex()}, which does not match {looked}: "
         "give the writers' schema with --schema FILE"
     )
 
@@ -127,7 +123,6 @@ def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> Re
 
 
 def _numbers(samples: Sequence[Sample]) -> str:
-    """Of the first few schemas."""
     return ", ".join(map(str, sorted(confluent_numbers(one.value for one in samples))[:5]))
 
 

@@ -1,4 +1,4 @@
-"""What *watch* knows of a job, read off its topics: at a start, at a second look, and for `cutwater status`."""
+"""A job's status, read from its topics for the watch and for `cutwater status`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Release, Start
 
 TAIL = 4_096
-"""How many offsets at the end of a topic are looked at first: some minutes of a busy job."""
+"""Offsets read first at the end of a topic, a few minutes of a busy job."""
 ASK_S = 3.0
-"""The watch would rather know no end than hear nothing meanwhile."""
+"""Short, since the watch reads nothing else while it waits; it can do without the ends."""
 
 
 class Read(NamedTuple):
-    """A record as it was read."""
+    """One record."""
 
     topic: str
     offset: int
@@ -47,18 +47,17 @@ class Read(NamedTuple):
 
 
 def followed(job: Job) -> list[str]:
-    """The topics that tell about a job, one partition each."""
+    """Return the topics with a job's status, one partition each."""
     names = [topics.milestones(job.name), topics.barriers(job.name), topics.alerts(job.name)]
     return names + ([topics.published(job.name)] if publishes(job) else [])
 
 
 def publishes(job: Job) -> bool:
-    """Has the job an output?"""
     return job.output.mode != "none"
 
 
 def limits_of(job: Job, settings: Settings) -> Limits:
-    """The bounds that settings and job file give."""
+    """Return the limits of settings and job file."""
     return Limits(
         silent_ms=settings.watch_silent_ms,
         driver_silent_ms=max(settings.watch_driver_silent_ms, 2 * settings.heartbeat_ms),
@@ -74,7 +73,7 @@ def limits_of(job: Job, settings: Settings) -> Limits:
 
 
 def take(state: Watched, read: Read) -> Watched:
-    """The state after one record; one that cannot be read is counted."""
+    """Return the state after one record. Unreadable records are counted."""
     topic, offset = read.topic, read.offset
     try:
         record = protocol_records.decode(read.value)
@@ -92,7 +91,7 @@ def take(state: Watched, read: Read) -> Watched:
 
 
 def alert_of(read: Read) -> Alert | None:
-    """The alert in a record, if it holds one."""
+    """Return the alert in a record; None if it holds none."""
     try:
         record = protocol_records.decode(read.value)
     except CutwaterError:
@@ -101,17 +100,15 @@ def alert_of(read: Read) -> Alert | None:
 
 
 def take_all(state: Watched, reads: Iterable[Read]) -> Watched:
-    """`take`, one after the other."""
+    """Apply `take` to each record."""
     for one in reads:
         state = take(state, one)
     return state
 
 
 def recover(cluster: Cluster, job: Job, generation: Generation, bucket_ms: int) -> Watched:
-    """What is known of a job, from the ends of its topics; of the alerts from all of it.
-
-    Raises UsageError for a topic that is missing, UnavailableError when no broker answers.
-    """
+    """Return the status of a job from the ends of its topics, and from all alerts. Raises UsageError for a
+    missing topic, UnavailableError if no broker answers."""
     state = Watched(job.name, generation, bucket_ms)
     consumer = make_consumer(cluster)
     try:
@@ -124,7 +121,7 @@ def recover(cluster: Cluster, job: Job, generation: Generation, bucket_ms: int) 
 
 
 def news(cluster: Cluster, job: Job, state: Watched) -> list[Read]:
-    """What stands on the topics above that which the state has read. Raises as any read does."""
+    """Return the records above those that the state has read. Raises as any read does."""
     found: list[Read] = []
     consumer = make_consumer(cluster)
     try:
@@ -138,30 +135,30 @@ def news(cluster: Cluster, job: Job, state: Watched) -> list[Read]:
 
 
 class OpenTransaction(NamedTuple):
-    """The first one that is open in a partition."""
+    """The first open transaction in a partition."""
 
     topic: str
     partition: int
     offset: int
     """Of its first record."""
     records: int
-    """Offsets from there on, whoever wrote them: committed ones behind it are not read either."""
+    """Offsets from there on, including committed records, which cannot be read either."""
 
 
 class SourceEnds:
-    """Asks for the ends of a job's source, all partitions at once."""
+    """Reader of the ends of a job's source, all partitions at once."""
 
     def __init__(self, cluster: Cluster, topic: str, patience_s: float = ASK_S) -> None:
-        """`topic` may be empty: then only what a barrier names is asked for."""
+        """`topic`: may be empty; then only the partitions of a barrier's cut are queried."""
         self._cluster, self._topic = cluster, topic
         self._ends = Ends(cluster, patience_s)
 
     def ask(self, state: Watched) -> Cut:
-        """The ends now, as `read_committed` sees them. Raises UnavailableError or UsageError."""
+        """Return the present ends for `read_committed`. Raises UnavailableError or UsageError."""
         return Cut.of(self._ends.committed(list(self._places(state))))
 
     def open_transactions(self, state: Watched) -> list[OpenTransaction]:
-        """Where one is open, and hides what is behind it. Raises as `ask`."""
+        """Return the open transactions that hide later records. Raises as `ask` does."""
         places = list(self._places(state))
         written, seen = self._ends.written(places), self._ends.committed(places)
         return [
@@ -179,7 +176,7 @@ class SourceEnds:
 
 
 def _tail(consumer: Consumer, topic: str, generation: Generation) -> list[Read]:
-    """The end of a topic, back to where it tells of the generation; all of the alerts."""
+    """Return the end of a topic back to a record of the generation; all alerts."""
     low, high = bounds(consumer, topic, 0)
     if low == high:
         return []

@@ -1,4 +1,4 @@
-"""What a job has written so far: bytes per row and rows per event, read off its own topics."""
+"""A job's volume so far from its own topics: bytes per row and rows per event."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MILESTONES_MAX = 50
 
 
 def measure(cluster: Cluster, job: str, generation: Generation) -> Measured | None:
-    """From the newest records; None where the job has written none. Raises CutwaterError like any read."""
+    """Measure the newest records; return None if there are none. Raises CutwaterError like any read."""
     found = sample(cluster, topics.changelog(job, generation), RECORDS_MAX)
     if not found:
         return None

@@ -1,8 +1,5 @@
-"""Dead letters produced again onto their source topic: each once, whatever crashes.
-
-The event and the letter's mark are written in one Kafka transaction, so there is never one without the other; a
-second process that replays fences the first, and reads the marks only after that.
-"""
+"""Replay of dead letters to their source topic, each exactly once even after crashes. A Kafka transaction holds
+the event and the letter's mark. A second replay fences the first, then reads the marks."""
 
 from __future__ import annotations
 
@@ -22,17 +19,15 @@ from cutwater.core.generations.source_topics import copied_region
 from cutwater.core.protocol import topics
 
 HEADER = "cutwater-replay-of"
-"""Header of an event that was produced again: where it stood, topic/partition/offset."""
+"""Header of a replayed event with its first place: topic/partition/offset."""
 
 BATCH_LETTERS_MAX = 200
 BATCH_BYTES_MAX = 16 * 1024 * 1024
 
 
 class Replayer:
-    """Takes over the job's replaying; any other process that replays is fenced from here on.
-
-    `source`: the job's own source topic.
-    """
+    """Replay of a job's dead letters. Fences any other process that replays them. `source`: the job's own
+    source topic."""
 
     def __init__(self, cluster: Cluster, job: str, source: str, now_ms: Callable[[], int]) -> None:
         self._source = source
@@ -49,19 +44,17 @@ class Replayer:
                 "compression.type": "lz4",
             },
         )
-        self._call("taking over the replaying", lambda: self._producer.init_transactions(TIMEOUT_S))
+        self._call("starting the replay", lambda: self._producer.init_transactions(TIMEOUT_S))
 
     def replay(
         self, letters: Sequence[Letter], report: Callable[[int], None] = lambda _: None
     ) -> dict[Place, Place]:
-        """Where each letter's event went, by where it stood; `report` gets the running count.
-
-        The letters must have been read after this object was made. Raises FencedError when another process has
-        taken over, UnavailableError when the broker does not answer: what is done is marked, the rest is not.
-        """
+        """Replay the events; return their new places by old place. `report`: receives the running count. Read
+        the letters after creating this object. Raises FencedError if another process has taken over,
+        UnavailableError if the broker does not answer; replayed letters are marked in any case."""
         gone: dict[Place, Place] = {}
         for batch in batches(letters):
-            gone |= self._call("producing dead letters again", partial(self._transaction, batch))
+            gone |= self._call("replaying dead letters", partial(self._transaction, batch))
             report(len(gone))
         return gone
 
@@ -75,7 +68,7 @@ class Replayer:
             raise explain(error, doing) from None
 
     def _transaction(self, batch: Sequence[Letter]) -> dict[Place, Place]:
-        # In the order in which the events came, not in that of their list.
+        # In the order of the events, not of the list.
         records = sorted(self._records(batch), key=lambda one: one[0].event)
         self._producer.begin_transaction()
         try:
@@ -93,7 +86,6 @@ class Replayer:
         return gone
 
     def _produce(self, records: Sequence[tuple[Letter, Message]]) -> dict[Place, Place]:
-        """Produce the events; waits until each has its offset."""
         gone: dict[Place, Place] = {}
         failures: list[KafkaError] = []
 
@@ -110,7 +102,7 @@ class Replayer:
                 self._back_to(letter.event.topic),
                 key=value["event_key"],
                 value=value["event_value"],
-                # The same partition: its producer's partitioner is not known, and events of a key belong together.
+                # The same partition: the partitioner is unknown, and a key's events must stay together.
                 partition=letter.event.partition,
                 headers=[*headers, (HEADER, str(letter.event).encode())],
                 on_delivery=lambda error, message, letter=letter: delivered(error, message, letter),
@@ -123,11 +115,10 @@ class Replayer:
         return gone
 
     def _back_to(self, topic: str) -> str:
-        """A copy of another region is the mirror's alone: what stands there becomes an event of this region."""
+        """Return the topic to replay to: only the mirror writes to a copy, so this region's source instead."""
         return topic if copied_region(self._source, topic) is None else self._source
 
     def _records(self, batch: Sequence[Letter]) -> Iterator[tuple[Letter, Message]]:
-        """The letters whole, from where they stand on the list."""
         for partition, group in groupby(sorted(batch, key=lambda one: one.at), key=lambda one: one.at[0]):
             wanted = {one.at[1]: one for one in group}
             first, last = min(wanted), max(wanted)
@@ -137,12 +128,12 @@ class Replayer:
                     yield letter, message
             if wanted:
                 raise UnavailableError(
-                    f"{self._topic}/{partition}@{min(wanted)} has been replaced meanwhile; replay again"
+                    f"{self._topic}/{partition}@{min(wanted)} was replaced in the meantime; replay again"
                 )
 
 
 def batches(letters: Sequence[Letter]) -> Iterator[list[Letter]]:
-    """Letters in the order of their events, in batches that one transaction can take."""
+    """Yield letters in the order of their events, in batches for one transaction."""
     batch: list[Letter] = []
     size = 0
     for letter in sorted(letters, key=lambda one: one.event):

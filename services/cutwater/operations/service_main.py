@@ -1,4 +1,4 @@
-"""The frame of a service's process: settings, log, job file, signals, and errors as exit codes."""
+"""Frame of a service's process: settings, log, job file, signals, and exit codes."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ _NOT_OTHERS = 0o007
 
 
 class Service(Protocol):
-    """What runs until it is stopped."""
+    """A service that runs until it is stopped."""
 
     def run(self) -> None:
-        """Returns when stopped; raises CutwaterError for what ends the process."""
+        """Run until stopped. Raises CutwaterError to end the process."""
 
     def stop(self, *_signal: object) -> None:
         """End `run` soon. Called from a signal handler."""
 
 
 WorkingFor = Callable[[Job, Settings, Any], tuple[Job, Settings]]
-"""Finds out which generation a process works for, given its log: see `topics.candidates.working_for`."""
+"""Returns the job and settings of the generation to work for: see `topics.candidates.working_for`."""
 Build = Callable[[Job, Settings, Any], Service]
-"""Makes the service of a job, with its settings and its log."""
+"""Creates the service from job, settings and log."""
 
 
 def now_ms() -> int:
-    """The clock of a process, ms since 1970."""
+    """Return the process's clock, ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def listen(service: Service) -> None:
-    """SIGTERM and Ctrl-C stop the service. Main thread only."""
+    """Stop the service on SIGTERM and Ctrl-C. Main thread only."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, service.stop)
 
 
 def promoted_job(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
-    """`working_for`, once the brokers answer. Raises UnavailableError where they do not within the bound."""
+    """Call `working_for` once the brokers answer. Raises UnavailableError after `wait_ms`."""
     await_brokers(settings.cluster, settings.wait_ms / 1000, log)
     return working_for(job, settings)
 
 
 def keep_private() -> None:
-    """What this process writes from now on holds rows, logs and offsets: nothing for everybody on the machine."""
+    """Deny other users access to files that this process writes, since they hold rows, logs and offsets."""
     os.umask(os.umask(_NOT_OTHERS) | _NOT_OTHERS)
 
 
@@ -68,12 +68,9 @@ def run_service(
     found: WorkingFor = promoted_job,
     foreseen: tuple[type[Exception], ...] = (),
 ) -> int:
-    """Build a service for the job file on the command line and run it until SIGTERM or Ctrl-C.
-
-    Returns the exit code; an error is one line on standard error, or of the log where that is JSON. Of one that
-    is no CutwaterError all is told, since it is a fault of ours. `foreseen`: those of a library that the caller
-    tells, and that are raised.
-    """
+    """Build a service for the job file on the command line and run it until SIGTERM or Ctrl-C. Returns the exit
+    code. An error is one line on standard error or in the JSON log; unexpected exceptions have a traceback.
+    `foreseen`: exceptions that are raised, since the caller reports them."""
     told: Any = None
     keep_private()
     try:

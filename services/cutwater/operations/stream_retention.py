@@ -1,4 +1,4 @@
-"""Cutting off the beginning of a commit stream and of its barriers, as far as nobody needs it."""
+"""Removal of the start of a commit stream and of its barriers, up to the first record still needed."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from cutwater.operations.generations.prune import HOUR_MS, Alone, manifests
 
 
 class Cut(NamedTuple):
-    """What of a topic is not needed."""
+    """The unneeded start of a topic."""
 
     topic: str
     first: int
-    """The first offset that is kept now."""
+    """The first offset now."""
     below: int
-    """The first one that must stay; not above `first` where nothing goes."""
+    """The first offset to keep; at most `first` if nothing can be removed."""
     why: str
-    """Why no more goes."""
+    """Why no more can be removed."""
 
     @property
     def offsets(self) -> int:
@@ -43,7 +43,7 @@ class Cut(NamedTuple):
 
 
 class Pruning:
-    """Of one job in its own region. `store`: where snapshots are kept, or empty."""
+    """Pruning of one job in its own region. `store`: the snapshot store, or empty."""
 
     def __init__(
         self, cluster: Cluster, job: Job, settings: Settings, store: str, now_ms: Callable[[], int]
@@ -53,7 +53,7 @@ class Pruning:
         self._now_ms = now_ms
 
     def look(self) -> list[Cut]:
-        """Of the commit stream first, then of the barriers. Raises UsageError where the job has no milestone."""
+        """Return the cuts of commit stream and barriers. Raises UsageError if the job has no milestone."""
         stream = Stream(self._now_ms() - self._settings.keep_streams_hours * HOUR_MS)
         for _, one in self._records():
             stream.take(one)
@@ -64,7 +64,7 @@ class Pruning:
         begun = self._begun(stream.newest)
         needs = [*stream.needs(self._listed(stream), begun), *self._readers(stream)]
         least = floor(stream, needs, begun)
-        # Once more, instead of each milestone's offset: a stream is long.
+        # A second read instead of keeping each milestone's offset, since a stream is long.
         removed, below = None, 0
         for offset, one in self._records():
             if isinstance(one, Milestone):
@@ -76,10 +76,8 @@ class Pruning:
         return self._cuts(below, barriers_floor(removed, stream, least, begun), why)
 
     def remove(self, cuts: list[Cut], alone: Alone) -> None:
-        """The stream first: barriers of milestones that are gone are passed over.
-
-        May be killed anywhere, and asked again. Raises FencedError as `Alone.require`.
-        """
+        """Delete from the stream, then from the barriers, since barriers without a milestone are skipped. May
+        be killed and repeated. Raises FencedError as `Alone.require`."""
         for one in cuts:
             if one.offsets:
                 alone.require()
@@ -120,10 +118,9 @@ class Pruning:
         return [names[one] for one in described(self._cluster, list(names))]
 
     def _readers(self, stream: Stream) -> Iterator[Need]:
-        """Who goes on from a milestone: the publisher, snapshots, and a mirror whose region is named."""
         if self._job.output.mode != "none":
             published = published_milestone(self._cluster, self._job.name)
-            yield Need(published.sequence if published else 1, "the output has not gone on from it")
+            yield Need(published.sequence if published else 1, "the publisher continues from it")
         for generation, sequence in manifests(self._objects, self._job.name):
             if Generation.parse(generation) in stream.lasts:
                 yield Need(sequence, f"a snapshot of {generation} is kept ('cutwater snapshots prune')")
@@ -131,7 +128,7 @@ class Pruning:
             yield from self._mirrored()
 
     def _mirrored(self) -> Iterator[Need]:
-        """How far the other region has copied the stream. Raises UnavailableError where that does not answer."""
+        """Yield the other region's copied milestone. Raises UnavailableError if it does not answer."""
         other, stream = self._settings.origin_region, topics.milestones(self._job.name)
         cluster = self._settings.origin_cluster
         if not mirror_topics.has_mirror(cluster, self._job.name):

@@ -1,4 +1,4 @@
-"""Some of the newest records of a topic, within bounds: to learn what it holds."""
+"""A bounded sample of the newest records of a topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS_MAX = 60.0
 
 @dataclass(frozen=True)
 class Sample:
-    """One record as it stands in the topic."""
+    """One record of the topic."""
 
     partition: int
     offset: int
@@ -28,17 +28,15 @@ class Sample:
 
     @property
     def size(self) -> int:
-        """Of key, value and headers."""
+        """Bytes of key, value and headers."""
         return len(self.key or b"") + len(self.value or b"") + self.header_bytes
 
 
 def sample(
     cluster: Cluster, topic: str, records_max: int, report: Callable[[int], None] = lambda _: None
 ) -> list[Sample]:
-    """The newest records of each partition, in even parts, in each partition's order.
-
-    Ends early after 64 MB or 60 s. Raises UsageError when the topic does not exist.
-    """
+    """Return the newest records of each partition in equal parts, in the partition's order. Ends early after 64
+    MB or 60 s. Raises UsageError if the topic does not exist."""
     count = partition_count(cluster, topic)
     consumer = make_consumer(cluster)
     found: list[Sample] = []

@@ -1,4 +1,4 @@
-"""The commit stream as far as one generation goes, for the publisher."""
+"""The part of the commit stream that belongs to one generation, for the publisher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cutwater.views.follow.commit_feed import MilestoneFeed
 
 
 class Following:
-    """What of the position's generation is not published yet, and whether another one has followed."""
+    """The unpublished milestones of the position's generation, and whether a later generation has followed."""
 
     def __init__(self, cluster: Cluster, job: Job, position: Published) -> None:
         self._generation = position.generation
@@ -23,15 +23,15 @@ class Following:
         self.backlog = Backlog(position.generation, known, position.target, reader=PUBLISHER)
         self._feed = MilestoneFeed(cluster, topics.milestones(job.name), self.backlog.position, PUBLISHER)
         self.succeeded = False
-        """Does a milestone of a later generation stand on the stream? Nothing of ours comes behind it."""
+        """True if the stream has a milestone of a later generation. Then this one gets no more milestones."""
         self.ended = False
-        """Is everything published that can be, of a generation that was succeeded?"""
+        """True if a later generation has followed and everything publishable of this one is published."""
 
     def close(self) -> None:
         self._feed.close()
 
     def read(self, timeout_s: float) -> None:
-        """Take what is new on the stream. Raises as `Backlog.add` and `MilestoneFeed.poll` do."""
+        """Read new records of the stream. Raises as `Backlog.add` and `MilestoneFeed.poll` do."""
         for record in self._feed.poll(timeout_s):
             if isinstance(record, Heartbeat):
                 continue
@@ -39,7 +39,7 @@ class Following:
                 self.succeeded = True
                 break
             self.backlog.add(record)
-        # Where the stream was pruned up to the next generation, nothing of this one was read.
+        # If the stream was pruned up to the next generation, it has no record of this one.
         if len(self.backlog) if self.succeeded else self._feed.at_end:
             self.backlog.end_of_stream()
 
@@ -48,10 +48,10 @@ class Following:
 
 
 def milestone_of(position: Published) -> Milestone | None:
-    """The newest milestone that is published whole; None for none. Raises ProtocolError where it holds another."""
+    """Return the newest milestone published completely, or None. Raise ProtocolError for another record."""
     if not position.milestone:
         return None
     milestone = protocol_records.decode(position.milestone)
     if not isinstance(milestone, Milestone):
-        raise ProtocolError("the publisher's position holds no milestone")
+        raise ProtocolError("the publisher's position contains no milestone")
     return milestone

@@ -1,4 +1,4 @@
-"""Output records from changelog records: the bytes that plain consumers read."""
+"""Encodes output records from changelog records."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from cutwater.views.query.presenter import Presenter, plain
 
 
 class AvroEncoder:
-    """Records of the job's output schema, single objects or with the number of a registry.
+    """Records of the job's output schema, as Avro single objects or in Confluent framing.
 
-    The schema has key and measures in the order of the changelog's key and value, so the parts of a changelog
-    record go into the output as they are; only measures that are not plain are decoded and presented.
+    The schema has key and measures in the order of the changelog's key and value, so their bytes are copied into
+    the output. Only measures that are not plain are decoded and presented.
     """
 
     def __init__(self, job: Job, headers: OutputHeaders | None = None) -> None:
-        """`headers`: those that a registry gave; None makes single objects."""
+        """`headers`: those from a registry; None makes single objects."""
         self._headers = headers or output_headers(job, None)
         self._plain = all(measure.plain for measure in job.measures)
         self._presenter = Presenter(job)
@@ -39,23 +39,22 @@ class AvroEncoder:
         self._prefix = b""
 
     def begin(self, sequence: int, kind: str) -> None:
-        """From here on records are of this milestone and kind."""
+        """Set the milestone and kind of the following records."""
         self._prefix = self._headers.row + _zigzag(sequence) + _zigzag(KINDS.index(kind))
 
     def value(self, key: bytes, value: bytes) -> bytes:
-        """The output value of a changelog record."""
         if self._plain:
             at = CONFLUENT_HEADER_BYTES if is_confluent(value) else HEADER_BYTES
             return self._prefix + key[HEADER_BYTES:] + value[at:]
         return self._prefix + key[HEADER_BYTES:] + self._present(value)
 
     def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
-        """The output records of changelog records, as `TransactionalWriter` takes them."""
+        """Return the output records of changelog records, as `TransactionalWriter` takes them."""
         if not self._plain:
             return _records(self, keys, values)
         prefix, short, body, framed = self._prefix, _SHORT, _BODY, _FRAMED_BODY
         try:
-            # `group_key` and `value` as one expression: calls would cost more than all of it.
+            # `group_key` and `value` inlined: the calls would cost more than everything else here.
             return [
                 {
                     "key": key[short[key[HEADER_BYTES]]],
@@ -63,11 +62,11 @@ class AvroEncoder:
                 }
                 for key, value in zip(keys, values, strict=True)
             ]
-        except IndexError:  # a key of 64 bytes or more is among them
+        except IndexError:  # a key has 64 bytes or more
             return _records(self, keys, values)
 
     def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
-        """The output records that say of changelog keys that their rows are gone: no measure has a value."""
+        """Return tombstones for changelog keys: rows in which no measure has a value."""
         head, nothing = self._prefix, self._nothing
         return [{"key": group_key(key), "value": head + key[HEADER_BYTES:] + nothing} for key in keys]
 
@@ -77,21 +76,21 @@ class AvroEncoder:
         return body.getvalue()
 
     def end(self, encoded: bytes, _end: End) -> bytes:
-        """The value of an end marker: the record of the protocol, framed as the rows are."""
+        """Return the value of an end marker: the protocol record, framed as the rows are."""
         return self._headers.end + encoded[HEADER_BYTES:]
 
     def ended(self, value: bytes) -> End:
-        """The end marker that a value is. Raises UsageError for one that this encoder has not made."""
+        """Decode an end marker. Raise UsageError for one that this encoder has not made."""
         if not value.startswith(self._headers.end):
-            raise UsageError(f"{value[:HEADER_BYTES].hex()} begins no end marker of this output")
+            raise UsageError(f"{value[:HEADER_BYTES].hex()} starts no end marker of this output")
         marker = protocol_records.decode(protocol_codec("end").header + value[len(self._headers.end) :])
         if not isinstance(marker, End):
-            raise UsageError(f"a {type(marker).__name__} stands where an end marker belongs")
+            raise UsageError(f"the output contains a {type(marker).__name__} in the place of an end marker")
         return marker
 
 
 class JsonEncoder:
-    """JSON objects: times in ISO 8601, numbers that JSON cannot hold as strings."""
+    """JSON objects: times in ISO 8601; numbers that JSON cannot represent as strings."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._keys, self._presenter = job.name, KeyReader(), Presenter(job)
@@ -106,11 +105,9 @@ class JsonEncoder:
         return _json(row_fields(self._head, self._keys.window(key), measures))
 
     def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
-        """The output records of changelog records."""
         return _records(self, keys, values)
 
     def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
-        """As those of `AvroEncoder`."""
         rows = (row_fields(self._head, self._keys.window(key), self._nothing) for key in keys)
         return [{"key": group_key(key), "value": _json(row)} for key, row in zip(keys, rows, strict=True)]
 
@@ -118,18 +115,17 @@ class JsonEncoder:
         return _json(end_fields(end))
 
     def ended(self, value: bytes) -> End:
-        """As that of `AvroEncoder`."""
         try:
             return end_of(self._job, json.loads(value))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise UsageError(f"{value[:200]!r} is no end marker of this output ({error!r})") from None
+            raise UsageError(f"{value[:200]!r} is not an end marker of this output ({error!r})") from None
 
 
 Encoder = AvroEncoder | JsonEncoder
 
 
 def records(encoder: Encoder, sequence: int, kind: str, piece: Piece) -> list[dict[str, bytes]]:
-    """The output records of a piece of this milestone. `kind`: of a piece that says none."""
+    """Return the output records of a piece of this milestone. `kind`: used if the piece has none."""
     encoder.begin(sequence, piece.kind or kind)
     if piece.kind == TOMBSTONE:
         return encoder.tombstones(piece.keys)
@@ -137,18 +133,17 @@ def records(encoder: Encoder, sequence: int, kind: str, piece: Piece) -> list[di
 
 
 def encoder_for(job: Job, headers: OutputHeaders | None) -> Encoder:
-    """The encoder of the job's output format; JSON has no headers."""
     return JsonEncoder(job) if job.output.format == JSON else AvroEncoder(job, headers)
 
 
 _NULL = b"\0"
-"""No value, in Avro: each measure is a union whose first branch is null."""
+"""The Avro null: each measure is a union whose first branch is null."""
 _LONG = 0x80
-"""A first byte of a length from here on says that another follows."""
+"""From this value on, a length's first byte is followed by another one."""
 _BODY = slice(HEADER_BYTES, None)
 _FRAMED_BODY = slice(CONFLUENT_HEADER_BYTES, None)
 _SHORT = [slice(HEADER_BYTES + 1, HEADER_BYTES + 1 + (first >> 1)) for first in range(_LONG)]
-"""Where the group's key is in a changelog record's key, by the first byte of its length."""
+"""The position of the group's key in a changelog record's key, by the first byte of its length."""
 
 
 def _records(encoder: Encoder, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
@@ -157,7 +152,7 @@ def _records(encoder: Encoder, keys: list[bytes], values: list[bytes]) -> list[d
 
 
 def group_key(key: bytes) -> bytes:
-    """The group's key as UTF-8 text, out of a changelog record's key: Avro's string is its length, then bytes."""
+    """Return the group's key (UTF-8) from a changelog record's key. An Avro string is its length, then bytes."""
     if key[HEADER_BYTES] < _LONG:  # nearly always: below 64 bytes
         return key[HEADER_BYTES + 1 : HEADER_BYTES + 1 + (key[HEADER_BYTES] >> 1)]
     at, shift, length = HEADER_BYTES, 0, 0
@@ -173,7 +168,7 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def _zigzag(number: int) -> bytes:
-    """A number of 0 or more as Avro writes a long."""
+    # Avro's encoding of a long of 0 or more.
     number <<= 1
     out = bytearray()
     while number > 0x7F:

@@ -1,4 +1,4 @@
-"""What the publisher counts, for Prometheus. Durations in seconds."""
+"""The publisher's Prometheus metrics. Durations in seconds."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """One publisher's counters."""
-
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "publisher"}
         self._rows = Counter("rows", "Rows written to the output.", **here)
         self._corrections = Counter(
-            "corrections", "Of these, corrections and tombstones: they contradict what was written before.", **here
+            "corrections", "Rows written as corrections or tombstones: they change published rows.", **here
         )
-        self._transactions = Counter("transactions", "Transactions committed: one a milestone, or a part.", **here)
-        self._sequence = Gauge("sequence", "Sequence of the newest milestone published whole.", **here)
+        self._transactions = Counter("transactions", "Committed transactions: one per milestone or part.", **here)
+        self._sequence = Gauge("sequence", "Sequence of the newest milestone published completely.", **here)
         self._behind = Histogram(
-            "delay", "From the milestone's commit to its output.", unit="seconds", buckets=_SECONDS, **here
+            "delay", "Time from a milestone's commit to its output.", unit="seconds", buckets=_SECONDS, **here
         )
-        self._backlog = Gauge("backlog_milestones", "Milestones read and not published yet.", **here)
+        self._backlog = Gauge("backlog_milestones", "Milestones read but not published yet.", **here)
 
     def wrote(self, rows: int, corrections: int) -> None:
         self._rows.inc(rows)

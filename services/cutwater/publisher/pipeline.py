@@ -1,4 +1,4 @@
-"""One transaction is written while the next one is read, proved and encoded. One, so that memory has a bound."""
+"""Writes one transaction while the next one is read, proved and encoded. Only one, to limit memory."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 
 class Pipeline:
-    """Runs jobs one after the other in a thread of its own; at most one is under way."""
+    """Runs jobs one after the other in its own thread; at most one is in progress."""
 
     def __init__(self, thread: Executor | None = None) -> None:
-        """`thread`: what runs the jobs, one after the other; a thread of its own by default."""
+        """`thread`: the executor, which must run one job at a time; by default a thread of its own."""
         self._thread = thread or ThreadPoolExecutor(max_workers=1, thread_name_prefix="output")
         self._running: Future[None] | None = None
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Start a job once the one before has ended. Raises what that one raised; then nothing is started."""
+        """Start a job once the previous one has ended. If that raised, raise its error and start nothing."""
         self.settle()
         self._running = self._thread.submit(job)
 
     def check(self) -> None:
-        """Raise what a job that has ended raised; does not wait."""
+        """Raise the error of a job that has ended; does not wait."""
         if self._running is not None and self._running.done():
             self.settle()
 
     def settle(self) -> None:
-        """Wait for the job under way; raises what it raised, once."""
+        """Wait for the current job; raise its error, once."""
         running, self._running = self._running, None
         if running is not None:
             running.result()
 
     def close(self) -> None:
-        """Wait for the job under way, and end the thread. Raises nothing: `settle` before it does."""
+        """Wait for the current job and end the thread. Raises nothing: call `settle` before."""
         self._thread.shutdown(wait=True)

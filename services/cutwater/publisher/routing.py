@@ -1,7 +1,7 @@
-"""Which partition of the output a row goes to: by its key alone, and by the number that the output has for ever.
+"""Assigns rows to partitions of the output, by the key and by the output's fixed number of partitions.
 
-Changelogs of later generations may have other numbers of partitions. A key's rows stay in one partition of the
-output, or readers would see them out of order.
+Changelogs of later generations may have other numbers of partitions. All rows of a key stay in one partition of
+the output, so that readers see them in order.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from cutwater.views.changelog.row_batch import Piece
 
 
 class Routing:
-    """The way from a changelog of so many partitions into one output."""
+    """Routes rows from a changelog with `changelog` partitions to the output."""
 
     def __init__(self, output: ShardMap, changelog: int) -> None:
         self._output = output
         from_ = ShardMap(output.shards, changelog)
         self._whole = {at: self._one(from_.owned(at)) for at in range(changelog)}
-        """By partition of the changelog the only one of the output that its rows go to; None for several."""
+        """Changelog partition → the only output partition of its rows; None for several."""
 
     def split(self, piece: Piece) -> Iterator[tuple[int, Piece]]:
-        """The rows by partition of the output; in each the order is kept."""
+        """Yield the rows by partition of the output, in their order."""
         whole = self._whole.get(piece.partition)
         if whole is not None:
             yield whole, piece

@@ -50,11 +50,11 @@ from cutwater.views.changelog.range_reader import Ranges, Stopped
 LOOK_MS = 20_000
 
 MakeSource = Callable[[Ranges, Generation], Source]
-"""Makes what the rows of a generation come from, of the ranges of its changelog."""
+"""Makes the source of a generation's rows from the ranges of its changelog."""
 
 
 class Publisher:
-    """One publisher of one job; at most one lives, by its transactional id."""
+    """One publisher of one job. The transactional id lets at most one of them write."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Publisher:
         ahead: Ahead | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`generation`: the promoted one; where there is a position, that one's is gone on with.
+        """`generation`: the promoted one; a stored position overrides it.
 
-        `ahead`: loads states before a hand-over needs them; None where that is left to it.
-        `headers`: what a registry gave for the output's records; None where no registry is asked.
+        `ahead`: preloads states for hand-overs; None: a hand-over loads them itself.
+        `headers`: the registry's headers of the output's records; None without a registry.
         """
         self._cluster = cluster
         self._job = job
@@ -95,7 +95,7 @@ class Publisher:
         self._pipeline = pipeline or Pipeline()
         self._looked_ms = 0
         self._unwritten = False
-        """Is a transaction under way, or did one fail? Then the position is ahead of what stands on the topic."""
+        """True if a transaction is in progress or has failed: the position is then ahead of the topic."""
         self._handing_over = HandingOver(cluster, job, states, log, clock, self._stop.is_set)
         self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock, sleep)
 
@@ -103,7 +103,7 @@ class Publisher:
         self._stop.set()
 
     def run(self) -> None:
-        """Publish until stopped; raises CutwaterError where protocol, a newer publisher or an outage forbid it."""
+        """Publish until stopped. Raise CutwaterError for a protocol error, a newer publisher or an outage."""
         with self._account as start:
             with start.step("fencing older publishers and reading their position"):
                 self._position = self._writer.open()
@@ -126,11 +126,11 @@ class Publisher:
         position, newest = self._position, whole.token if whole else "none"
         start.found(milestone=newest, target=position.target, parts=position.parts, rows=sum(position.rows))
         parts = f", with part {position.parts} of sequence {position.target}" if position.parts else ""
-        start.decided(f"go on behind milestone {newest}{parts}")
+        start.decided(f"continue after milestone {newest}{parts}")
         self._log.info("ready", sequence=whole.sequence if whole else 0, parts=position.parts)
 
     def _follow(self) -> None:
-        """Publish the milestones of the position's generation, until stopped or all before another one are out."""
+        """Publish the position's generation, until stopped or until another generation follows it."""
         position = self._position
         topic = topics.changelog(self._job.name, position.generation)
         with ExitStack() as stack:
@@ -149,7 +149,7 @@ class Publisher:
         self._pipeline.settle()
 
     def _quiet(self, stack: ExitStack) -> bool:
-        """Are no parts out, which may be of a hand-over that needs its states? Then the next one's are loaded."""
+        """Return False while parts are published that may belong to a hand-over. Else start the preload."""
         if self._position.parts:
             return False
         self._states.tidy(self._position.generation)
@@ -158,26 +158,26 @@ class Publisher:
         return True
 
     def _look_now_and_then(self) -> None:
-        """An output that loses its end while nothing is written would be noticed with the next milestone only."""
+        # Without this check an idle output's lost end would be noticed only with the next milestone.
         now = self._now_ms()
         if not 0 <= now - self._looked_ms < LOOK_MS:
             self._looked_ms = now
             self._pipeline.settle()
-            with suppress(UnavailableError):  # brokers that are away: at the next time
+            with suppress(UnavailableError):  # retried at the next check
                 self._writer.require_kept(self._position)
 
     def _source(self, ranges: Ranges) -> Source | None:
-        """Of the position's generation; None where it can have none any more, and another one was promoted."""
+        """Return the source of the position's generation; None if it cannot be read and another was promoted."""
         generation = self._position.generation
         try:
             return self._make_source(ranges, generation)
-        except UsageError as error:  # its store is of measures that the job file no longer has
+        except UsageError as error:  # its store has measures that the job file no longer has
             if self._handing_over.left_behind(generation, error):
                 return None
             raise
 
     def _hand_over(self) -> None:
-        """Publish the difference to a milestone of another generation, and go on with that one."""
+        """Publish the difference to a milestone of another generation, and continue with that one."""
         whole = milestone_of(self._position)
         with self._handing_over.attempt(self._position, whole) as attempt:
             self._position = attempt.position
@@ -214,17 +214,17 @@ class Publisher:
         self._write_parts(source, plan, whole)
 
     def _write_parts(self, source: Source, plan: Step | Jump, whole: Milestone | None) -> None:
-        """The position follows each part: parts stay, where compaction ends the reading of the rest."""
-        # Closed at once where a write fails: it holds a consumer's assignment, or rows of the store.
+        """Write part by part. The position follows each part, so parts stay if compaction ends the reading."""
+        # Closed at once if a write fails: it holds a consumer's assignment, or rows of the store.
         with closing(source.pieces(plan, self._position, whole)) as pieces:
             for part, last in parts(pieces, self._part_rows, self._part_bytes):
                 transaction = self._writer.prepare(self._position, whole, plan, part, source.kind, last)
                 self._pipeline.submit(partial(self._write, transaction))
-                # Where the write fails, this process ends, and the next one reads where it stands.
+                # If the write fails, this process ends, and the next one reads the position from the topic.
                 self._position = transaction.moved
 
     def _write(self, transaction: Transaction) -> None:
-        """In the pipeline's thread."""
+        # Runs in the pipeline's thread.
         self._unwritten = True
         self._writer.write(transaction)
         self._unwritten = False
@@ -250,7 +250,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
 
     final = job.output.mode == "final"
     root = settings.data_dir / ("finals" if final else "handover") / job.name
-    # A segment per window end: the windows that a milestone closes lie together.
+    # One segment per window end: the windows that a milestone closes are adjacent.
     segment, native = job.window.slide_ms if final else None, settings.native and usable()
     workers = settings.restore_workers or workers_by_default()
     states = States(root, job, segment, lasting=final, workers=workers, native=native)
@@ -269,5 +269,4 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
     return run_service("publisher", _build)

@@ -1,4 +1,4 @@
-"""The output and the publisher's position, written in one transaction each time."""
+"""Writes output and publisher position together, in one transaction each time."""
 
 from __future__ import annotations
 
@@ -49,23 +49,19 @@ from cutwater.publisher.transaction_parts import reached
 from cutwater.views.changelog.row_batch import Piece
 
 ENDS_STEP = 8
-"""So many offsets from the end on are looked at first."""
+"""The number of offsets that are read first, from the end."""
 
 
 @dataclass(frozen=True)
 class Transaction:
-    """One part of a milestone, ready to be written."""
-
     position: Published
-    """The position before it."""
     whole: Milestone | None
-    """The milestone in that position."""
     plan: Step | Jump
     part: Part
     batches: Sequence[Batch]
-    """Its rows, by partition."""
+    """The rows, by partition."""
     corrections: int
-    """How many of its rows contradict what was published before."""
+    """The number of rows that change what was published before."""
 
     @property
     def moved(self) -> Published:
@@ -74,7 +70,7 @@ class Transaction:
 
 
 class OutputWriter:
-    """Owns the transactional id of the job's publisher; `open` takes it over."""
+    """Writes with the transactional id of the job's publisher; `open` fences the previous one."""
 
     def __init__(
         self,
@@ -96,11 +92,8 @@ class OutputWriter:
         self._writer = TransactionalWriter(cluster, topics.publisher_id(job.name), **settings)
 
     def open(self) -> Published:
-        """Fence an older publisher, then read where the last committed transaction ended.
-
-        Raises UsageError where the output was written in another form, DivergenceError where it is another's, or
-        partitions were added to it.
-        """
+        """Fence an older publisher, then read where the last committed transaction ended. Raise UsageError if the
+        output has another format, DivergenceError if another job wrote it or partitions were added to it."""
         self._output = ShardMap(self._shards, partition_count(self._cluster, self._topic))
         self._writer.initialise()
         self._own_log = OwnLog(self._cluster, self._places, "the publisher", self._sleep)
@@ -122,15 +115,13 @@ class OutputWriter:
             return self._start
         position = protocol_records.decode(values[-1])
         if not isinstance(position, Published):
-            raise ProtocolError(f"a {type(position).__name__} stands on {self._place}")
+            raise ProtocolError(f"{self._place} contains a {type(position).__name__}")
         require_mine(position, self._start, self._topic, self._place)
         return position
 
     def require_kept(self, position: Published) -> None:
-        """Is all still there that was written? `position`: that behind the last transaction.
-
-        Raises LostRecordsError; UnavailableError as `OwnLog.require` does.
-        """
+        """Require that everything written still exists. `position`: the one after the last transaction. Raise
+        LostRecordsError; UnavailableError as `OwnLog.require` does."""
         self._own_log.require(lambda: self._require_last(position))
 
     def _require_last(self, position: Published) -> None:
@@ -139,24 +130,23 @@ class OutputWriter:
             if not found.same_place(position):
                 self._require_unfollowed(consumer)
                 raise LostRecordsError(
-                    f"{self._place} has lost its end, which says what is published: start the publisher again, "
-                    "and it compares the output with what is left"
+                    f"{self._place}, which records what is published, has lost its end. Start the publisher "
+                    "again: it compares the output with what is left"
                 )
             self._require_agreement(consumer, found)
 
     def _require_unfollowed(self, consumer: Consumer) -> None:
-        """Raise FencedError where a newer publisher has written behind our last look: then nothing is lost."""
+        """Raise FencedError if a newer publisher has written since the last check: then nothing is lost."""
         first, end = bounds(consumer, self._place, 0)
         first = max(first, self._own_log.cut.offset(TopicPartition(self._place, 0)))
         if first < end and any(True for _ in read_range(consumer, self._place, 0, first, end)):
             raise self._fenced()
 
     def _fenced(self) -> FencedError:
-        return FencedError(f"a newer publisher of {self._job} has written to {self._place}: this one leaves")
+        return FencedError(f"a newer publisher of {self._job} has written to {self._place}: this one exits")
 
     @property
     def _places(self) -> list[TopicPartition]:
-        """Everything that a transaction writes to."""
         output = [TopicPartition(self._topic, at) for at in range(self._output.partitions)]
         return [*output, TopicPartition(self._place, 0)]
 
@@ -170,16 +160,14 @@ class OutputWriter:
             raise
 
     def _tails(self, consumer: Consumer, before: Cut) -> dict[int, Tail | None]:
-        """Of each partition but those of which retention has taken everything.
-
-        `before`: where they ended before the last transaction, as far as that is known.
-        """
+        """Return the tail of each partition, except those that retention has emptied. `before`: the ends before
+        the last transaction, if known."""
         found: dict[int, Tail | None] = {}
         for partition in range(self._output.partitions):
             first, end = bounds(consumer, self._topic, partition)
             if first == end and end:
                 continue
-            # The end marker of the transaction before stands at its end but for Kafka's own markers.
+            # The previous transaction's end marker is just below `before`, apart from Kafka's control records.
             since = end - before.offset(TopicPartition(self._topic, partition), end)
             tails = _Tails(self._encoder, first)
             look_back(consumer, self._topic, partition, tails.find, max(0, since) + ENDS_STEP)
@@ -187,13 +175,13 @@ class OutputWriter:
         return found
 
     def _require_ends(self, consumer: Consumer) -> None:
-        """A key keeps its partition for ever, so none may be added: every transaction leaves something in each."""
+        # Each key keeps its partition: partitions must not be added. Every transaction writes to each partition.
         ends = [bounds(consumer, self._topic, at)[1] for at in range(self._output.partitions)]
         if any(ends) and not all(ends):
             raise DivergenceError(
                 f"{self._topic}/{ends.index(0)} never held an end marker, and other partitions do: partitions "
-                f"were added. Once nobody reads that output any more, delete {self._topic} and {self._place}, "
-                "make them with the partitions that they are to keep, and the output begins anew"
+                f"were added. Once the output has no reader, delete {self._topic} and {self._place} and create "
+                "them with the final number of partitions; the output then starts from the beginning"
             )
 
     def prepare(
@@ -205,7 +193,7 @@ class OutputWriter:
         kind: str,
         last: bool,
     ) -> Transaction:
-        """Encode a part of a milestone; nothing is written. `whole` is the milestone in `position`."""
+        """Encode a part of a milestone, without writing it. `whole`: the milestone in `position`."""
         milestone = plan.to.milestone
         routing = self._routing(len(milestone.changelog_cut))
         batches = [Batch(self._topic, number, []) for number in range(self._output.partitions)]
@@ -218,17 +206,14 @@ class OutputWriter:
         return Transaction(position, whole, plan, Part(counts, progress, last), batches, corrections)
 
     def _routing(self, partitions: int) -> Routing:
-        """From a changelog of so many."""
+        # Only the newest number of changelog partitions is cached.
         if partitions not in self._routings:
             self._routings = {partitions: Routing(self._output, partitions)}
         return self._routings[partitions]
 
     def write(self, transaction: Transaction) -> None:
-        """Rows, end markers and position.
-
-        Raises FencedError; UnavailableError where the outcome is unknown: start again and read it; and what
-        `require_kept` raises.
-        """
+        """Write rows, end markers and position. Raise FencedError; UnavailableError if the outcome is unknown
+        (restart to read it); and what `require_kept` raises."""
         position, plan, part = transaction.position, transaction.plan, transaction.part
         self.require_kept(position)
         markers = [
@@ -243,14 +228,14 @@ class OutputWriter:
 
 
 class _Tails:
-    """Looks for how a partition ends among its last records; `first`: the oldest that it has."""
+    """Finds a partition's tail among its last records. `first`: the partition's oldest offset."""
 
     def __init__(self, encoder: Encoder, first: int) -> None:
         self._encoder, self._first = encoder, first
         self.last: Tail | None = None
 
     def find(self, messages: Iterator[Message]) -> Tail | None:
-        """None where more is to be read: it takes two end markers to know what stands between them."""
+        """Return None if more must be read: the rows between two end markers are counted."""
         rows, before, last = 0, None, None
         counted = 0
         for one in messages:

@@ -1,4 +1,4 @@
-"""A milestone's rows in parts that a transaction can take. Pure: pieces in, parts out."""
+"""Splits a milestone's rows into parts of one transaction each. Pure: pieces in, parts out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from cutwater.views.changelog.row_batch import Piece
 
 
 def parts(pieces: Iterable[Piece], rows_max: int, bytes_max: int) -> Iterator[tuple[list[Piece], bool]]:
-    """The rows in their order, in parts of at most so many rows and bytes, each with whether it is the last.
-
-    At least one part; a row that is larger than `bytes_max` is a part of its own.
-    """
+    """Yield parts of at most `rows_max` rows and `bytes_max` bytes, in order, each with whether it is the last.
+    Yields at least one part. A row larger than `bytes_max` is a part of its own."""
     part: list[Piece] = []
     rows, bytes_ = rows_max, bytes_max
     for piece in pieces:
@@ -30,6 +28,6 @@ def parts(pieces: Iterable[Piece], rows_max: int, bytes_max: int) -> Iterator[tu
 
 
 def reached(since: Cut, topic: str, part: Sequence[Piece]) -> Cut:
-    """How far on the changelog a part has come."""
-    newest = {piece.partition: piece.offsets[-1] + 1 for piece in part}  # 0 where it was not read from there
+    """Return `since`, advanced by the part's changelog offsets."""
+    newest = {piece.partition: piece.offsets[-1] + 1 for piece in part}  # 0 if the rows are not from the changelog
     return Cut.of(since.as_dict() | {TopicPartition(topic, at): offset for at, offset in newest.items() if offset})

@@ -1,4 +1,4 @@
-"""The HTTP API: the state at one milestone, which every answer names. Here its routes come together."""
+"""The HTTP API: its routes put together. Every answer names the one milestone that it shows."""
 
 from __future__ import annotations
 
@@ -79,15 +79,14 @@ def create_app(
     metrics_token: str = "",
     waiters: Waiters | None = None,
 ) -> FastAPI:
-    """The application over one view; with `token` it answers only whoever shows it.
+    """Return the application over one view; with `token` it answers only requests that carry it.
 
-    `peers`: the others that hold a part of the state; None where the view holds all. `snapshot`: takes
-    one; None where none are taken. `sizes`: the last census, as JSON has it.
-    `replica`: what it holds where it is one. `changes`: what the view's follower says; None where there is none.
-    `regions`: whose rows are merged for global answers; None where there is no global view.
-    `waiters`: who waits for a milestone; woken by whoever shows one.
-    `metrics_token`: another token, which is shown the metrics only; empty for none.
-    `shown`: the application of the generation that is shown, this one or another; None where there are no others.
+    `peers`: the rehydrators that hold parts of the state; None if the view holds all. `snapshot`: takes a
+    snapshot; None if none are taken. `sizes`: the last census, for JSON. `replica`: the part held; None if this is
+    no replica. `changes`: the changes that the follower reports; None without a follower. `regions`: the regions
+    of the global view; None without one. `waiters`: the requests that wait for a milestone. `metrics_token`:
+    another token, for the metrics only; empty for none. `shown`: the application of the generation shown; None if
+    there is only this one.
     """
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
 

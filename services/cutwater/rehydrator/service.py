@@ -38,20 +38,19 @@ from cutwater.views.store.folders import remove_ahead, remove_earlier
 from cutwater.views.store.rocksdb_tuning import Figures
 
 STOP_S = 3.0
-"""How long the API and the follower each get to end."""
+"""Time that the API and the follower each get to end."""
 KEPT_S, KEPT_FOR_PEERS_S = 5.0, 600.0
-"""How long the view of an earlier generation stays, beyond its answers: peers may be longer about theirs."""
+"""Time that an earlier generation's view stays after its last answer: peers may switch later."""
 _LOOK_S = 0.2
 
 
 class Rehydrator:
-    """One view served, and at a promotion the next generation's; the API in one thread, each view in others.
-
-    The main thread alone decides which is shown: `_look` is what it does again and again.
+    """One view served, and after a promotion the next generation's; API and views run in threads. Only the main
+    thread decides which one is shown: it calls `_look` again and again.
     """
 
     def __init__(self, job: Job, settings: Settings, log: Any) -> None:
-        """Takes the port and the folder; MachineError or UsageError when they cannot be had."""
+        """Bind the port and open the folder. Raises MachineError or UsageError if that fails."""
         self._log = log
         self._job, self._settings = job, settings
         self._told = False
@@ -61,12 +60,12 @@ class Rehydrator:
         before = None if latest.view.milestone else shown_before(latest.folder, job, settings, self._served, log)
         self._shown = before or latest
         self._coming = latest if before else None
-        """The view of a generation that was promoted, while there is nothing to show of it."""
+        """The view of a promoted generation that has no milestone to show yet."""
         self._past: list[tuple[Served, float]] = []
-        """Of earlier generations, and when they ceased to be shown: for answers under way, and for peers."""
+        """Earlier generations, with the time they were replaced: for requests in progress, and for peers."""
         self._tidy = False
         self._refused: Generation | None = None
-        """Promoted, and not to be shown with these settings."""
+        """Promoted, but these settings cannot serve it."""
         self._lookout = Lookout(settings.cluster, job.name, self._stopped)
         self._ahead = Ahead(job, settings, self._settled, self._full, log)
         self._front = Front(self._shown.door)
@@ -79,12 +78,12 @@ class Rehydrator:
         self._fatal: BaseException | None = None
 
     def _http(self, address: str) -> HttpServer:
-        """`address`: the bound one, as numbers. Each generation's application asks for the token by itself."""
+        """`address`: the bound one, in digits. Each generation's application checks the token itself."""
         settings = self._settings
         token = settings.api_token.get_secret_value()
         if open_to_others(address, token):
             self._log.warning(
-                "anybody on the network may read the state: set CUTWATER_API_TOKEN", host=settings.host
+                "the API is open to the network without a token: set CUTWATER_API_TOKEN", host=settings.host
             )
         app = self._front if token else BrowserGuard(self._front, settings.api_names, address)
         return HttpServer(app, self._listener, API_BOUNDS, HttpMetrics(self._metrics.registry))
@@ -97,12 +96,10 @@ class Rehydrator:
 
     @property
     def port(self) -> int:
-        """The port that the API listens on."""
         return int(self._listener.getsockname()[1])
 
     @property
     def _at_work(self) -> Served:
-        """That which follows the commit stream."""
         return self._coming or self._shown
 
     def stop(self, *_signal: object) -> None:
@@ -110,16 +107,16 @@ class Rehydrator:
         self._stop.set()
 
     def run(self) -> None:
-        """Serve until stopped; raises the error that ended a follower or the API."""
+        """Serve until stopped. Raises the error that ended a follower or the API."""
         api = threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True)
         api.start()
         self._at_work.begin(self._guarded)
         threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
-        # No candidate of a replica's origin stands on a topic here; and a bound on the state is kept by steps.
+        # A replica's candidates are on no topic here, and max_bytes is enforced milestone by milestone.
         if self._settings.preload and not self._settings.replica_of and not self._job.max_bytes:
             threading.Thread(target=self._guarded, args=(self._ahead.run,), name="ahead", daemon=True).start()
         else:
-            with suppress(OSError):  # it takes room, and nothing else
+            with suppress(OSError):  # it only uses disk space
                 remove_ahead(self._shown.folder, None)
         self._log.info("serving", port=self.port)
         self._guarded(self._watch)
@@ -132,7 +129,7 @@ class Rehydrator:
         api.join(STOP_S)
         for one in every:
             if one.ended(STOP_S) and not api.is_alive():
-                one.view.close()  # else the process ends with it open, which RocksDB's log survives
+                one.view.close()  # otherwise the process ends with it open, which RocksDB's log survives
         if self._fatal is not None:
             raise self._fatal
 
@@ -144,7 +141,7 @@ class Rehydrator:
             if status != told:
                 self._log.info("view", state=status.state.value, reason=status.reason)
                 told = status
-                if status.state is State.STOPPED:  # it goes on serving: whoever asks shall know why it stays there
+                if status.state is State.STOPPED:  # it continues to serve, and readers see the reason
                     self._at_work.start.stopped(ProtocolError(status.reason))
             failure = self._at_work.follower.failure
             if failure and not self._told:
@@ -152,7 +149,6 @@ class Rehydrator:
                 self._tell(failure)
 
     def _look(self) -> None:
-        """What is to be done about generations, if anything."""
         successor = self._successor()
         if successor is not None and self._ahead.let_go():
             self._begin(successor)
@@ -172,43 +168,41 @@ class Rehydrator:
         return self._shown.view.status.state is State.FULL
 
     def _settled(self) -> Milestone | None:
-        """What is shown, while no other generation is to be shown in its place."""
+        """The milestone shown, if its generation is not about to be replaced."""
         shown = self._shown
         return shown.view.milestone if self._coming is None and self._latest == shown.generation else None
 
     @property
     def _latest(self) -> Generation:
-        """The latest that was begun, or tried."""
+        """The latest generation that was started or refused."""
         return max(self._at_work.generation, self._refused or self._at_work.generation)
 
     def _stopped(self) -> Generation | None:
-        """Behind which generation the view has stopped; None while it follows the commit stream.
-
-        And for a replica: what is promoted in its origin stands on no stream of this region.
+        """The generation at which the view has stopped; None while it follows the commit stream. Also None for a
+        replica: its origin's promotions are on no stream of this region.
         """
         if self._settings.replica_of:
             return None
         return self._latest if self._at_work.view.status.state is State.STOPPED else None
 
     def _successor(self) -> Milestone | None:
-        """Of the generation that was promoted and is to be begun."""
+        """The newest milestone of a promoted generation to start."""
         told = self._at_work.follower.successor, self._lookout.found
         later = [one for one in told if one and one.generation.number > self._latest.number]
         return max(later, key=lambda one: one.generation.number, default=None)
 
     def _begin(self, successor: Milestone) -> None:
-        """Build the view of a generation that was promoted, beside the one that is shown."""
         reach("generation-ended")
         generation = successor.generation
         self._log.info("another generation is promoted", generation=str(generation), milestone=successor.sequence)
         self._at_work.stop()
         self._told = False
-        if self._coming:  # one that was overtaken before it could be shown
+        if self._coming:  # overtaken before it could be shown
             self._past.append((self._coming, time.monotonic()))
         settings = self._settings.model_copy(update={"generation": generation})
         try:
             self._coming = self._served(with_partitions(self._job, len(successor.changelog_cut)), settings)
-        except UsageError as error:  # such as more peers than partitions: what is shown stays
+        except UsageError as error:  # e.g. more peers than partitions: the view shown stays
             self._coming, self._refused = None, generation
             self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {error}")
             return
@@ -218,14 +212,13 @@ class Rehydrator:
         reach("generation-built")
         before, self._shown, self._coming = self._shown, coming, None
         self._front.show(coming.door)
-        before.waiters.wake()  # they ask the one that is shown
+        before.waiters.wake()  # they repeat their requests in the one shown
         self._past.append((before, time.monotonic()))
         self._tidy = False
         reach("generation-shown")
         self._log.info("another generation is shown", generation=str(coming.generation))
 
     def _clear_away(self) -> None:
-        """Close what nobody asks any more, and delete the views of earlier generations."""
         kept_s = KEPT_FOR_PEERS_S if self._settings.shares else KEPT_S
         for one, since_s in list(self._past):
             if time.monotonic() - since_s < kept_s or one.door.asked or not one.ended(0):
@@ -244,7 +237,7 @@ class Rehydrator:
             self._log.warning("the view of an earlier generation was not deleted", error=str(error))
 
     def _tell(self, error: ProtocolError) -> None:
-        """The view stays up and shows its last good milestone, so nobody would hear of it from its end."""
+        """Publish the failure: the view stays up with its last good milestone, so no exit reports it."""
         tell = (
             self._settings.cluster,
             self._job.name,
@@ -260,11 +253,11 @@ class Rehydrator:
         self._server.run()
 
     def _guarded(self, work: Callable[[], None], must_stay: bool = False) -> None:
-        """Run a thread's work; its error, or an end that nobody asked for, ends the service."""
+        """Run a thread's work; its error, or an unexpected end, ends the service."""
         try:
             work()
             if must_stay and not self._stop.is_set():
-                raise MachineError("the API ended by itself; see the log above")
+                raise MachineError("the API stopped unexpectedly; see the log above")
         except BaseException as error:
             self._fatal = self._fatal or error
             self._at_work.start.stopped(error)
@@ -272,16 +265,15 @@ class Rehydrator:
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """Raises MachineError for a port that cannot be had."""
     try:
         return listen(host, port)
     except OSError as error:
-        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be taken ({error.strerror})"
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be bound ({error.strerror})"
         raise MachineError(
-            f"{host}:{port} {why}: set CUTWATER_HOST and CUTWATER_PORT (0 takes a free one)"
+            f"{host}:{port} {why}: set CUTWATER_HOST and CUTWATER_PORT (0 picks a free port)"
         ) from None
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
+    """Run the service; return the exit code."""
     return run_service("rehydrator", Rehydrator, found)

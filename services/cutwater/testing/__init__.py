@@ -1,4 +1,4 @@
-"""Cutwater in your own tests: everything of one job, in containers or as processes of this machine.
+"""Cutwater in your own tests: one job with all its services, in containers or as local processes.
 
 from cutwater.testing import embedded
 
@@ -7,7 +7,7 @@ with embedded("orders.yaml") as job:
     token = job.wait()
     assert job.rows("a")[0]["orders"] == 1
 
-`containers("orders.yaml")` gives the same, from the images of deploy/images. In pytest, ask for the fixture
+`containers("orders.yaml")` gives the same, from the images of deploy/images. In pytest, use the fixture
 `cutwater_job` (docs/TESTING.md).
 """
 

@@ -1,4 +1,4 @@
-"""A job in containers of testcontainers, from the images that deploy/images makes; one container per process."""
+"""A job in testcontainers, from the images of deploy/images, with one container per process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START_S = 180.0
 _LOOK_S = 0.2
 _API = 8321
 _FOLDER = "/data"
-"""A volume of Cutwater's images: only it can be written to by whoever a container runs as."""
+"""The volume of Cutwater's images, the only folder that every user of a container can write."""
 _LINES = 20
 
 
@@ -37,14 +37,14 @@ _LINES = 20
 def containers(
     job_file: Path | str, *, tag: str = "latest", settings: Mapping[str, str] | None = None
 ) -> Iterator[Deployment]:
-    """Kafka, driver, commit-signal, publisher and rehydrator of a job; all are gone when the block is left.
+    """Run Kafka, driver, commit-signal, publisher and rehydrator of a job until the end of the block.
 
-    tag: of the images `cutwater-kafka`, `cutwater-spark` and `cutwater-service`. settings: environment variables
-    (docs/SETTINGS.md) of every process of Cutwater's. Spark runs in the driver's own container. A schema lies
-    beside the job file, or is one of Cutwater's own.
-    Raises MachineError without testcontainers, an engine on this machine or the images; UsageError for a job file
-    or settings with mistakes; UnavailableError, with the end of its log, for a container that does not start or,
-    at the end of the block, has ended.
+    `tag`: the tag of the images `cutwater-kafka`, `cutwater-spark` and `cutwater-service`. `settings`: environment
+    variables (docs/SETTINGS.md) for every process. Spark runs in the driver's container. A schema must be beside
+    the job file, or be one of Cutwater's own.
+    Raises MachineError without testcontainers, a container engine or the images; UsageError for a wrong job file
+    or setting; UnavailableError, with the end of its log, for a container that does not start or has ended before
+    the end of the block.
     """
     require("testing", "testcontainers")
     from docker.errors import DockerException
@@ -92,7 +92,7 @@ class _Containers:
         self.files: Sequence[tuple[Path, str]] = ()
 
     def kafka(self) -> Cluster:
-        """A node that serves its network and this machine. Raises UnavailableError when it does not answer."""
+        """Start a node that serves its network and this machine. Raises UnavailableError if it does not answer."""
         port = free_ports(1)[0]
         self.start("kafka", "cutwater-kafka", None, settings_of_one("kafka", LOOPBACK, port), {HOST_PORT: port})
         cluster = Cluster(f"{LOOPBACK}:{port}")
@@ -108,7 +108,7 @@ class _Containers:
         env: Mapping[str, str] | None = None,
         ports: Mapping[int, int] | None = None,
     ) -> None:
-        """Start one. `ports`: those of the container that this machine's loopback address gets, and as what."""
+        """Start a container. `ports`: ports of the container and the loopback ports that they are mapped to."""
         from docker.errors import DockerException
         from testcontainers.core.container import DockerContainer
 
@@ -130,7 +130,7 @@ class _Containers:
             ) from None
 
     def until(self, there: Callable[[], bool], what: str) -> None:
-        """Wait for something to be there; raises UnavailableError when it does not come, or a container ends."""
+        """Wait until `there`. Raises UnavailableError after 180 s, or if a container ends."""
         deadline = time.monotonic() + START_S
         while not there():
             self.require_all()
@@ -139,19 +139,19 @@ class _Containers:
             time.sleep(_LOOK_S)
 
     def require_all(self) -> None:
-        """Raises UnavailableError, with the end of its log, for a container that has ended."""
+        """Raise UnavailableError, with the end of its log, for a container that has ended."""
         from docker.errors import DockerException
 
         for name, one in self._running.items():
             try:
                 one.reload()
             except DockerException as error:
-                raise UnavailableError(f"container {name} cannot be looked at: {error}") from None
+                raise UnavailableError(f"container {name} cannot be inspected: {error}") from None
             if one.status != "running":
                 raise UnavailableError(f"container {name} is {one.status}: {self._end_of(one)}")
 
     def logs(self) -> str:
-        """The last lines of each: the containers will be gone when somebody looks."""
+        """Return the last lines of each log, since the containers are removed afterwards."""
         return "\n".join(f"{name}: {self._end_of(one)}" for name, one in self._running.items())
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""One job that runs, as a test sees it: events in, whole milestones and rows out. The same wherever it runs."""
+"""A running job for tests: events in, complete milestones and rows out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ANSWER_S = 30.0
 class Deployment:
     """A job with its processes and its Kafka.
 
-    `logs` tells of the logs, for errors; `check` raises what ended a part of it for good, if anything did.
+    `logs`: returns the logs or their place, for errors. `check`: raises the error that ended a process for good.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class Deployment:
         self.check = check
 
     def produce(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Write events to the job's source topic; returns once Kafka has them all.
+        """Write events to the job's source topic. Return when Kafka has acknowledged all.
 
-        Raises UsageError for an event that does not fit the schema, and where the job is attached: its events are
-        its own query's; UnavailableError when no broker answers.
+        Raises UsageError for an event that does not fit the schema, or if the job is attached (its own query reads
+        other events); UnavailableError if no broker answers.
         """
         self._require_source()
         with EventProducer(self.job, self.cluster) as producer:
@@ -60,10 +60,11 @@ class Deployment:
                 producer.send(event)
 
     def wait(self, timeout_s: float = WAIT_S) -> str:
-        """The token of a milestone with all that is on the source topic now, published and shown by the view.
+        """Return the token of a milestone that covers all current events, when it is published and shown by the
+        view.
 
-        Raises UsageError when nothing is there, UnavailableError when it takes longer, and what ended a part of
-        the job for good.
+        Raises UsageError if the source topic is empty, UnavailableError after `timeout_s`, and the error that
+        ended a process of the job for good.
         """
         self._require_source()
         end = commit_stream.source_end(self.cluster, self.job.topic)
@@ -84,10 +85,11 @@ class Deployment:
     def milestones(
         self, *, after: str | None = None, up_to: str | None = None, timeout_s: float = WAIT_S
     ) -> Iterator[CommittedMilestone]:
-        """Whole milestones of the output with their changes, oldest first, behind `after`, up to and with `up_to`.
+        """Yield complete milestones of the output with their changes, oldest first.
 
-        after, up_to: tokens, as `wait` gives them; by default from the oldest to the newest published. Raises
-        UsageError for an `after` that is not on the output, UnavailableError when `up_to` does not come in time.
+        `after`: the token to start after; default: the oldest milestone. `up_to`: the last token; default: the
+        newest published. Raises UsageError for an `after` that is not on the output, UnavailableError if `up_to`
+        is not published in time.
         """
         newest = self._newest()
         last = Token.parse(up_to) if up_to else newest.token if newest else None
@@ -109,9 +111,9 @@ class Deployment:
         raise self._late(f"{last} was not on the output after {timeout_s:g} s")
 
     def rows(self, key: str | None = None) -> list[dict[str, Any]]:
-        """The view's rows at one milestone: of one key, oldest window first, or of all keys.
+        """Return the view's rows at one milestone: of one key, oldest window first, or of all keys.
 
-        Raises UnavailableError when the view does not answer, or moves on during each of several readings.
+        Raises UnavailableError if the view does not answer, or shows a new milestone during each of five reads.
         """
         for _ in range(_READINGS):
             found, tokens = self._read(key)
@@ -122,7 +124,6 @@ class Deployment:
         )
 
     def _read(self, key: str | None) -> tuple[list[dict[str, Any]], set[str]]:
-        """Rows page by page, and the milestones that the pages were of."""
         found: list[dict[str, Any]] = []
         tokens: set[str] = set()
         path, told, asked = (
@@ -139,7 +140,7 @@ class Deployment:
                 return found, tokens
 
     def _newest(self) -> Milestone | None:
-        """The newest that every reader can have: of a job without output, that is committed."""
+        """Return the newest published milestone; the newest committed one if the job has no output."""
         if self.job.output.mode != "none":
             return commit_stream.published_milestone(self.cluster, self.job.name)
         found = commit_stream.milestones(self.cluster, self.job.name, limit=1)

@@ -1,4 +1,4 @@
-"""A job's processes and a Kafka broker of its own on this machine: no Docker."""
+"""A job's processes and a Kafka broker on this machine, without Docker."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from cutwater.testing.process_settings import told
 def embedded(
     job_file: Path | str, *, folder: Path | str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Deployment]:
-    """Everything of a job, as `cutwater up` starts it; all of it has ended when the block is left.
+    """Run all services of a job, as `cutwater up` starts them, until the end of the block.
 
-    folder: of its state and logs, by default one that is deleted at the end. settings: environment variables
-    (docs/SETTINGS.md) of every process of Cutwater's.
-    Raises UsageError for a job file or settings with mistakes, MachineError where Java, jars or ports cannot be
-    had, and at the end of the block what ended a part of it for good, if anything did.
+    `folder`: the folder of state and logs; by default one that is deleted at the end. `settings`: environment
+    variables (docs/SETTINGS.md) for every process.
+    Raises UsageError for a wrong job file or setting; MachineError if Java, jars or ports are not available; at
+    the end of the block, the error that ended a process for good.
     """
     own, env = told(settings)
     with tempfile.TemporaryDirectory(prefix="cutwater-") as temporary:
         place = Path(folder or temporary)
-        # Never the one that the environment names: it may be a job's in earnest.
+        # Never the checkpoint of the environment, which may belong to a production job.
         env["CUTWATER_CHECKPOINT"] = str(place.resolve() / "checkpoint")
         own = own.model_copy(update={"data_dir": place, "port": 0, "checkpoint": env["CUTWATER_CHECKPOINT"]})
         stack = Stack(Path(job_file), own, lambda _line: None, env)

@@ -1,4 +1,4 @@
-"""The settings of a Kafka node that is a cluster of its own, in a container."""
+"""The settings of a single-node Kafka cluster in a container."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ HOST_PORT = 9094
 
 
 def settings_of_one(name: str, host: str, port: int) -> dict[str, str]:
-    """Environment of `cutwater-kafka`, as of the Kafka project's own image.
+    """Return the environment of `cutwater-kafka`, which has the variables of the Kafka project's image.
 
-    name: of the container on its network, where it listens at 9092. host, port: what the machine outside reaches.
+    `name`: the container's name on its network, where it listens at port 9092. `host`, `port`: its address for the
+    machine outside.
     """
     return {
         "CLUSTER_ID": "Y3V0d2F0ZXJDbHVzdGVyMQ",

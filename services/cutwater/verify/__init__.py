@@ -1,1 +1,1 @@
-"""`cutwater verify`: the places that hold a milestone's state, read and compared."""
+"""`cutwater verify`: reads and compares the places that hold a milestone's state."""

@@ -1,4 +1,4 @@
-"""The places that Kafka and HTTP reach: each fills a table with what it holds at one milestone."""
+"""Readers of changelog, view and output: each fills a table with the rows of one place at one milestone."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ from cutwater.views.query.presenter import Presenter, plain
 
 
 class NotHeld(Exception):
-    """The place does not hold the milestone by itself: a later one may do."""
+    """The place does not hold the milestone separately; it may hold a later one."""
 
 
 class NotYet(Exception):
-    """The place has not come as far yet."""
+    """The place has not reached the milestone yet."""
 
 
 def shown_by(job: Job) -> Callable[[bytes], bytes]:
-    """What users see of a changelog value."""
+    """Return the function from a changelog value to the text that users see."""
     presenter = Presenter(job)
     return lambda value: shown_text({name: plain(one) for name, one in presenter.values(value).items()})
 
 
 def single_object(job: Job) -> Callable[[bytes], bytes]:
-    """A changelog value whatever its framing, in the one that places are compared in."""
+    """Return the function from a changelog value in any framing to single-object encoding, for comparisons."""
     header = Codec(job.state_schema).header
     return lambda value: header + value[CONFLUENT_HEADER_BYTES:] if is_confluent(value) else value
 
 
 def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, table: Table, now_ms: Any) -> str:
-    """The newest row of each name below the milestone's cut and above its horizon.
+    """Fill `table` with the newest row of each name below the milestone's cut and above its horizon.
 
-    Returns why the milestone's own rows are not those that it proves; empty when they are. Raises
-    `views.changelog.proof.Overtaken` when compaction may have taken values below the cut.
+    Returns why the milestone's own rows do not match its proof; empty if they do. Raises
+    `views.changelog.proof.Overtaken` if compaction may have removed values below the cut.
     """
     milestone = entry.milestone
     range_ = ranges.between(Cut(), milestone, look_above=not fresh(milestone, now_ms()))
     take_rows(job, range_, milestone.horizon_ms, table)
     require_whole(milestone, range_.first_above_ms, now_ms())
     try:
-        # It is whole, however old it is: that was seen above the cut. So by the milestone's own time, too.
+        # `require_whole` has shown that nothing is compacted, so `Updates` gets the milestone's own time as now.
         for _ in Updates(job, ranges, lambda: milestone.written_ms).rows(Step(entry), before):
             pass
     except DivergenceError as error:
@@ -72,7 +72,7 @@ def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, tab
 
 
 def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: Table) -> None:
-    """Of a changelog's records, in log order within a partition, the newest row of each name above the horizon."""
+    """Put the newest row of each name above the horizon; `messages`: in log order within each partition."""
     reader, framed = RowReader(job), single_object(job)
     for message in messages:
         row = reader.row(message)
@@ -87,19 +87,19 @@ def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: Tab
 
 
 class ShownBy(NamedTuple):
-    """What a rehydrator says of its rows."""
+    """Milestone and part of the state that a rehydrator reports for its rows."""
 
     token: Token
     partitions: list[int] | None
-    """Those that it holds; None for all."""
+    """The partitions that it holds; None for all."""
     lower_ms: int | None
-    """Windows that end at or below it were evicted for the size of its state; None: none were."""
+    """Windows that end at or below it are evicted to limit the size; None if none are."""
     selection: Selection | None
-    """What it holds of them; None for all."""
+    """The selected rows; None for all."""
 
 
 def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
-    """All rows that the rehydrator holds; returns the milestone that it shows them at, and of which partitions."""
+    """Fill `table` with all rows of the rehydrator. Return their milestone and the part of the state."""
     framed = single_object(job)
     with exported(api_url, headers) as found:
         for window, value in found.rows:
@@ -123,14 +123,14 @@ class Output:
         self._topic = topics.output(job.name)
         self._decoder: Decoder = OutputDecoder(job)
         self.problems: list[str] = []
-        """Where end markers do not say what stands before them."""
+        """End markers that do not match the rows before them."""
         self.forgetful = False
-        """Has the retention deleted records of it?"""
+        """Whether the retention has deleted records of the topic."""
 
     def fill(self, milestone: Milestone, table: Table) -> None:
-        """The last value of each row up to the milestone's end markers.
+        """Fill `table` with the last value of each row up to the milestone's end markers.
 
-        Raises NotYet, or NotHeld when the milestone was published as one with later ones.
+        Raises NotYet, or NotHeld if the milestone was published as one with later ones.
         """
         self.problems.clear()
         consumer = make_consumer(self._cluster)
@@ -169,6 +169,6 @@ class Output:
     def _check(self, partition: int, end: End, rows: int, known: bool) -> None:
         if known and end.rows != rows:
             self.problems.append(
-                f"{self._topic}/{partition} holds {rows} rows of sequence {end.sequence}, and its end marker "
+                f"{self._topic}/{partition} holds {rows} rows of sequence {end.sequence}, but its end marker "
                 f"says {end.rows}"
             )

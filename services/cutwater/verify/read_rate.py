@@ -1,4 +1,4 @@
-"""Reading at a bounded rate: what is read is counted, and paid for by waiting before more is asked for."""
+"""Reading at a limited rate: after each read, wait until the bytes read are within the limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WAIT_S = 0.05
 
 
 class Pace:
-    """Counts the bytes of keys and values. What the client fetches ahead meanwhile (16 MB) has its own bound."""
+    """Limits the rate of bytes of keys and values. The client's read-ahead has its own limit of 16 MB."""
 
     def __init__(
         self,
@@ -23,14 +23,14 @@ class Pace:
         sleep: Callable[[float], object] = time.sleep,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`bytes_per_s`: 0 for no bound. `clock_s` never goes back. `stopping` ends a wait."""
+        """`bytes_per_s`: the limit, 0 for none. `clock_s`: a monotonic clock. `stopping`: ends a wait if true."""
         self.stopping = stopping
         self.size = 0
         self._throttle = Throttle(bytes_per_s)
         self._clock_s, self._sleep = clock_s, sleep
 
     def records(self, range_: Range) -> Iterator[Message]:
-        """All of a range, no faster than allowed. Raises `Stopped`, and as the range does."""
+        """Yield the records of a range at the limited rate. Raises `Stopped`, and as the range."""
         for _, messages in range_.pieces():
             self._take(sum(_size(one) for one in messages))
             yield from messages

@@ -1,8 +1,7 @@
-"""A generation's changelog where it was written, and its copy here, compared at a milestone that has arrived.
+"""The comparison of a generation's changelog in its region with the copy here, at a milestone that has arrived.
 
-Each side is read once, up to its own cut, and no faster than allowed; the newest rows lie on disk meanwhile. Then
-digests are compared shard by shard, and rows only of the shards that differ. The origin is the reference: it is
-the copy that must equal.
+Each side is read once, up to its own cut, at a limited rate, and its newest rows are stored on disk. Then digests
+are compared shard by shard, and rows only of the shards that differ. The origin is the reference.
 """
 
 from __future__ import annotations
@@ -44,29 +43,25 @@ from cutwater.views.changelog.range_reader import Ranges
 
 
 class Side(NamedTuple):
-    """A region and its brokers."""
-
     region: str
     cluster: Cluster
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to compare."""
-
     job: Job
     origin: Side
     own: Side
     at: Token | None = None
     """The milestone; None for the newest that has arrived."""
     limit: int = 20
-    """Differing rows to show."""
+    """Number of differing rows to show."""
     rows_max: int = 5_000_000
-    """Rows of one side."""
+    """Limit of rows per side."""
 
 
 class Shard(NamedTuple):
-    """A shard of which the sides hold something else, and what each holds, the origin first."""
+    """A shard that differs, with the sum of each side, the origin first."""
 
     number: int
     held: tuple[Sum, Sum]
@@ -74,18 +69,16 @@ class Shard(NamedTuple):
 
 @dataclass(frozen=True)
 class Compared:
-    """What was found."""
-
     milestone: Milestone
     held: tuple[Sum, Sum]
-    """In all: the origin, then this region."""
+    """The total of the origin, then of this region."""
     shards: list[Shard]
-    """Those that differ, in order."""
+    """The shards that differ, in order."""
     differences: list[Difference]
-    """The first rows that do; their places are the regions."""
+    """The first differing rows; their places are the regions."""
     differing_rows: int
     size: int
-    """Bytes of keys and values that were read of both sides."""
+    """Bytes of keys and values read from both sides."""
 
     @property
     def equal(self) -> bool:
@@ -93,16 +86,16 @@ class Compared:
 
 
 def newest(request: Request) -> Arrived:
-    """The milestone to compare, which both sides must know; raises as `adapters.topics.arrivals.find` does.
+    """Return the milestone to compare, which both sides must hold. Raises as `adapters.topics.arrivals.find`.
 
-    UsageError, too, where the two are one cluster; UnavailableError where the origin's commit stream does not hold
-    the milestone, DivergenceError where it holds another one under its token.
+    Also raises UsageError if both sides are one cluster, UnavailableError if the origin's commit stream does not
+    hold the milestone, DivergenceError if it holds another one with the same token.
     """
     job, (region, cluster), own = request.job.name, request.origin, request.own.cluster
     if cluster_id(cluster) == cluster_id(own):
         raise UsageError(
-            f"{cluster.bootstrap} and {own.bootstrap} are the same cluster, which equals itself: "
-            "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names the brokers of the other region"
+            f"{cluster.bootstrap} and {own.bootstrap} are the same cluster: set "
+            "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS to the brokers of the other region"
         )
     found = arrivals.find(own, job, region, request.at)
     token = found.arrival.token
@@ -113,13 +106,13 @@ def newest(request: Request) -> Arrived:
     )
     if theirs is None:
         raise UnavailableError(
-            f"{token} has arrived here, and the commit stream of {region} does not hold it: no milestone is "
-            "common to both. Was its stream pruned or replaced? Name another one with --at"
+            f"{token} has arrived here, but the commit stream of {region} does not hold it. The stream may have "
+            "been pruned or replaced: name another milestone with --at"
         )
     if theirs != found.milestone:
         raise DivergenceError(
             f"{token} is not the same milestone in {region} and in the copy of its stream here: the stream was "
-            f"replaced there. 'cutwater mirror resync --topic {topics.milestones(job)}' begins the copy anew"
+            f"replaced there. 'cutwater mirror resync --topic {topics.milestones(job)}' starts the copy again"
         )
     return found
 
@@ -127,8 +120,8 @@ def newest(request: Request) -> Arrived:
 def compare(request: Request, found: Arrived, pace: Pace, report: Report = lambda _place, _rows: None) -> Compared:
     """Compare both sides at `found`.
 
-    Raises UnavailableError where brokers do not answer or compaction has overtaken the milestone on one side;
-    UsageError for more rows than the bound; DivergenceError for records that are no rows; `Stopped`.
+    Raises UnavailableError if brokers do not answer or compaction has overtaken the milestone on one side;
+    UsageError for more rows than the limit; DivergenceError for records that are not rows; `Stopped`.
     """
     milestone = found.milestone
     sides = (request.origin, request.own)
@@ -155,7 +148,7 @@ def compare(request: Request, found: Arrived, pace: Pace, report: Report = lambd
 
 
 def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: Pace) -> None:
-    """`milestone`: with the cuts of this side."""
+    """Read one side into `table`. `milestone`: with the cuts of this side."""
     topic = topics.changelog(job.name, milestone.generation)
     ranges = Ranges(side.cluster, topic, pace.stopping)
     try:
@@ -164,8 +157,8 @@ def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: Pace) 
         require_whole(milestone, range_.first_above_ms, now_ms())
     except Overtaken:
         raise UnavailableError(
-            f"compaction may have taken values of {milestone.token} from {topic} in {side.region}, so what is "
-            "left says nothing about the copy: compare a newer milestone, or read faster (--bytes-per-s)"
+            f"compaction may have removed values of {milestone.token} from {topic} in {side.region}, so the copy "
+            "cannot be compared. Compare a newer milestone, or read faster (--bytes-per-s)"
         ) from None
     finally:
         ranges.close()
@@ -174,7 +167,6 @@ def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: Pace) 
 def _rows(
     request: Request, milestone: Milestone, tables: Sequence[Table], shards: frozenset[int]
 ) -> tuple[list[Difference], int]:
-    """The first differing rows of these shards, and how many there are."""
     scope = Scope(milestone.horizon_ms)
     judge = Judge({table.place: scope for table in tables}, shown_by(request.job), shown_places=())
     first: list[Difference] = []

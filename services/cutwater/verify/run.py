@@ -1,4 +1,4 @@
-"""One verification: choose a milestone, read it from every place, compare."""
+"""The verification: chooses a milestone, reads it from every place, and compares."""
 
 from __future__ import annotations
 
@@ -45,57 +45,53 @@ from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
 
 TRIES = 3
-"""Milestones that are tried where a place does not hold one by itself."""
+"""Milestones to try if a place does not hold one separately."""
 OUTPUT_S = 30.0
 NEWEST = 1_000
-"""Milestones that are looked through at first."""
+"""Newest milestones that are searched first."""
 _LOOK_S = 0.5
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to verify."""
-
     job: Job
     job_file: Path
     cluster: Cluster
     generation: Generation
     places: Sequence[str]
-    """Some of `core.checks.state_comparison.PLACES`; the changelog is always among them."""
+    """Some of `core.checks.state_comparison.PLACES`, always with the changelog."""
     at: Token | None = None
     """The milestone; None for the newest that the places hold."""
     limit: int = 20
-    """Differing rows to show."""
+    """Number of differing rows to show."""
     rows_max: int = 5_000_000
-    """Rows of one place."""
+    """Limit of rows per place."""
     wait_s: float = OUTPUT_S
-    """How long the output may take to come to the milestone."""
+    """How long to wait until the output reaches the milestone."""
     api_url: str = ""
     api_headers: dict[str, str] = field(default_factory=dict)
     spark_env: Callable[[], dict[str, str]] = dict
-    """The environment of a Spark process, asked for only where one is started."""
+    """Return the environment of a Spark process; called only if one is started."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was found."""
-
     milestone: Milestone
     answers: list[Answer]
     differences: list[Difference]
     differing_rows: int
-    """How many there are, of which `differences` are the first."""
+    """Number of all differing rows; `differences` holds the first of them."""
 
 
 class Again(Exception):
-    """This milestone cannot be compared; a later one may be."""
+    """This milestone cannot be compared, but a later one may be."""
 
 
 def verify(request: Request, report: Report = lambda _place, _rows: None) -> Result:
     """Compare the places at one milestone.
 
-    Raises UsageError for a token that the stream does not hold, or more rows than the bound; UnavailableError when
-    brokers do not answer or no milestone can be compared. A place that cannot be asked is an answer, not an error.
+    Raises UsageError for a token that the stream does not hold, or more rows than the limit; UnavailableError if
+    brokers do not answer or no milestone can be compared. A place that cannot be read is an answer, not an error.
     """
     problem = ""
     for _ in range(TRIES if request.at is None else 1):
@@ -113,8 +109,6 @@ def verify(request: Request, report: Report = lambda _place, _rows: None) -> Res
 
 
 class _Verification:
-    """One try, at one milestone."""
-
     def __init__(self, request: Request, folder: Path, scratch: Scratch) -> None:
         self._request = request
         self._job = request.job
@@ -122,13 +116,13 @@ class _Verification:
         self._scratch = scratch
         self._output = Output(request.job, request.cluster)
         self._refused: dict[str, Answer] = {}
-        """Places that are not compared, and why."""
+        """Places that are not compared, with the reason."""
         self._problems: dict[str, str] = {}
-        """What is wrong with a place by itself."""
+        """Problems of a place without comparison."""
         self._view_shards: frozenset[int] | None = None
-        """Those that the view holds; None for all."""
+        """Shards that the view holds; None for all."""
         self._view_lower_ms: int | None = None
-        """It holds windows that end above it only; None for all."""
+        """The view holds only windows that end above it; None for all."""
         self._view_selection: Selection | None = None
 
     def run(self) -> Result:
@@ -136,7 +130,7 @@ class _Verification:
         entry, before = self._entry(self._request.at or shown)
         milestone = entry.milestone
         if shown and shown != milestone.token:
-            self._refuse(VIEW, Verdict.UNKNOWN, f"it shows {shown} by now")
+            self._refuse(VIEW, Verdict.UNKNOWN, f"it shows {shown} now")
         self._changelog(entry, before)
         if OUTPUT in self._request.places:
             self._published(milestone)
@@ -162,15 +156,15 @@ class _Verification:
         return shown.token
 
     def _entry(self, token: Token | None) -> tuple[Entry, Cut]:
-        """The milestone, and the changelog cut of the one before it."""
+        """Return the milestone, and the changelog cut of the one before it."""
         request = self._request
         if token is None and OUTPUT in request.places and self._job.output.mode != "none":
             token = commit_stream.published(request.cluster, self._job.name)
-        for newest in (NEWEST, None):  # all of a long stream only where the token is an old one
+        for newest in (NEWEST, None):  # read a long stream completely only for an old token
             found = commit_stream.milestones(request.cluster, self._job.name, newest)
             own = [pair for pair in found if pair[0].generation == request.generation]
             places = [number for number, (one, _) in enumerate(own) if token in (None, one.token)]
-            # The one before it is needed too, unless it is the first that is kept.
+            # The milestone before it is needed too, unless it is the oldest one kept.
             if places and (places[-1] > 0 or newest is None or len(found) < newest):
                 (milestone, record), at = own[places[-1]], places[-1]
                 return Entry(milestone, record, 0), own[at - 1][0].changelog_cut if at else Cut()
@@ -182,7 +176,7 @@ class _Verification:
         try:
             wrong = fill_from_changelog(self._job, ranges, entry, before, self._scratch[CHANGELOG], now_ms)
         except Overtaken:
-            raise Again(f"compaction may have taken values of {entry.milestone.token} from {topic}") from None
+            raise Again(f"compaction may have removed values of {entry.milestone.token} from {topic}") from None
         finally:
             ranges.close()
         if wrong:
@@ -216,7 +210,7 @@ class _Verification:
     def _state(self, milestone: Milestone) -> None:
         request = self._request
         if self._job.attached:
-            self._refuse(STATE, Verdict.SKIPPED, "the query is your own: how it keeps its state is not known")
+            self._refuse(STATE, Verdict.SKIPPED, "the query is your own, so the form of its state is unknown")
             return
         try:
             env = request.spark_env()
@@ -247,7 +241,7 @@ class _Verification:
         return Result(milestone, answers, differences, rows)
 
     def _sums(self, place: str, scope: Scope, judge: Judge) -> tuple[dict[int, Sum], dict[int, Sum]]:
-        """What the place holds within its scope by shard, and what the changelog says that it must."""
+        """Return the place's sums within its scope by shard, and those that the changelog requires."""
         mine = (row for row in self._scratch[place].rows() if scope.holds(row.shard, row.name))
         theirs = (row for row in self._scratch[CHANGELOG].rows() if scope.holds(row.shard, row.name))
         if place == OUTPUT:
@@ -257,7 +251,7 @@ class _Verification:
     def _rows(
         self, places: Sequence[str], shards: frozenset[int], judge: Judge
     ) -> tuple[list[Difference], dict[str, int], int]:
-        """The first differing rows, of how many each place is suspected, and how many there are."""
+        """Return the first differing rows, the number suspected by place, and the number of all."""
         first: list[Difference] = []
         suspected: dict[str, int] = {}
         rows = 0

@@ -1,4 +1,4 @@
-"""Rows of several places on disk, sorted: what is compared need not fit into memory."""
+"""Sorted rows of several places on disk, so that a comparison need not fit into memory."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ _READ = "select shard, key, start_ms, end_ms, value from held where place = ?"
 _ORDER = "order by shard, key, start_ms, end_ms"
 _ALL, _SHARD = f"{_READ} {_ORDER}", f"{_READ} and shard = ? {_ORDER}"
 Report = Callable[[str, int], None]
-"""Told now and then of a place and how many rows of it were read."""
+"""Called now and then with a place and its number of rows read."""
 
 
 def held_hash(name: RowName, value: bytes) -> int:
-    """What a place's digests are made of."""
     return row_hash(f"{name.key}\0{name.start_ms}\0{name.end_ms}".encode(), value)
 
 
 class Table:
-    """One place's rows: of each name the one that was put last."""
+    """The rows of one place. Of each name the last one that was put counts."""
 
     def __init__(
         self, database: sqlite3.Connection, place: str, shards: ShardMap, rows_max: int, report: Report
@@ -45,7 +44,7 @@ class Table:
         self._put = 0
 
     def put(self, name: RowName, value: bytes) -> None:
-        """Raises UsageError when there are more rows than the bound."""
+        """Put a row. Raises UsageError if there are more rows than the limit."""
         self._pending.append((self.place, self._shards.shard(key_hash(name.key)), *name, value))
         if len(self._pending) >= _CHUNK:
             self.flush()
@@ -58,12 +57,12 @@ class Table:
         )
 
     def flush(self) -> None:
-        """Write what waits, and look whether it is within the bound."""
+        """Write pending rows, and check the limit. Raises UsageError if there are more rows."""
         self._database.executemany("insert or replace into held values (?, ?, ?, ?, ?, ?)", self._pending)
         before, self._put = self._put, self._put + len(self._pending)
         self._pending.clear()
         self._report(self.place, self._put)
-        # Of one name many may be put: count only when so many were put.
+        # One name may be put many times, so count only after each further `rows_max` puts.
         if self._put // self._rows_max > before // self._rows_max and self.count() > self._rows_max:
             raise UsageError(f"the {self.place} holds more than {self._rows_max:,} rows: give a larger --rows-max")
 
@@ -72,7 +71,6 @@ class Table:
         return int(found.fetchone()[0])
 
     def rows(self, shards: frozenset[int] | None = None) -> Iterator[Held]:
-        """All rows, or those of some shards, sorted by shard and name."""
         self.flush()
         if shards is None:
             yield from self._held(self._database.execute(_ALL, (self.place,)))
@@ -86,7 +84,7 @@ class Table:
 
 
 class Scratch:
-    """A database in a folder of its own, for one comparison; closed at the end of the `with` block."""
+    """A database for one comparison, closed at the end of the `with` block."""
 
     def __init__(
         self,
@@ -96,9 +94,9 @@ class Scratch:
         report: Report = lambda _place, _rows: None,
         places: Iterable[str] = PLACES,
     ):
-        """`rows_max`: the bound for each place."""
+        """`rows_max`: the limit for each place."""
         self._database = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
-        # Of no use after a crash: nothing needs to be safe on disk.
+        # Useless after a crash, so nothing needs to be durable.
         self._database.execute("pragma journal_mode = off")
         self._database.execute("pragma synchronous = off")
         self._database.execute(_CREATE)

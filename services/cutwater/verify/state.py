@@ -1,4 +1,4 @@
-"""Spark's own state, read by a Spark process of its own: the services never import Spark."""
+"""The reader of Spark's state. It runs a separate process, since services never import Spark."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SPARK_S_MAX = 600.0
 def fill_from_state(
     job_file: Path, milestone: Milestone, folder: Path, rows_max: int, env: Mapping[str, str], table: Table
 ) -> None:
-    """What Spark's state store held after the milestone's epoch.
+    """Fill `table` with the rows of Spark's state store after the milestone's epoch.
 
-    Raises UnavailableError when the program fails or takes too long: Spark keeps the newest epochs only.
+    Raises UnavailableError if the program fails or takes more than 600 s. Spark keeps only the newest epochs.
     """
     rows = folder / "state"
     log = folder / "state.log"
@@ -58,7 +58,7 @@ def fill_from_state(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The whole session: the JVM is a child of the program."""
+    """Kill the whole session, since the JVM is a child of the program."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
@@ -67,4 +67,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _reason(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     said = [line for line in lines if line.startswith("cutwater state:")]
-    return (said or lines or ["it said nothing"])[-1][:1_000]
+    return (said or lines or ["it printed nothing"])[-1][:1_000]

@@ -1,1 +1,1 @@
-"""watch: the service that follows the protocol and says when somebody should look."""
+"""watch: the service that follows the protocol topics and raises alerts."""

@@ -1,4 +1,4 @@
-"""Where the consumer group stands: behind what was recovered, so that Faust does not read it all again."""
+"""The consumer group's positions: moved past what was recovered, so that Faust does not read it again."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cutwater.operations.job_status import followed
 
 
 def move_group(cluster: Cluster, job: Job, state: Watched, log: Any) -> None:
-    """Move the group's positions up to what the state has read. It saves time only: a repeat changes nothing.
+    """Move the group's positions up to what the state has read. This only saves time: a repeat is harmless.
 
-    Not those of the alerts, which say what the webhook has been given. While a member that was killed still
-    counts, the brokers refuse: then the positions are those of a moment ago.
+    The position of the alerts topic stays: it records what the webhook has received. The brokers refuse while a
+    killed member still counts; then the positions stay where they are.
     """
     consumer = make_consumer(cluster, **{"group.id": topics.watch_id(job.name)})
     names = [one for one in followed(job) if one != topics.alerts(job.name) and one in state.reads]

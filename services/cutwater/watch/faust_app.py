@@ -1,8 +1,8 @@
-"""Faust: one agent per topic, which hands each record on. Nothing is decided here.
+"""The Faust application: one agent per topic, which passes each record to the watch. It decides nothing.
 
-What Faust is told, and why. No table, no leader and no producer: the state is recovered from the topics
-themselves, and alerts are written under a fenced id, which Faust's producer has not. No topic of its own. It reads
-`read_committed`, which Faust sets only together with its own transactions: else aborted barriers would be seen.
+It has no table, no leader, no producer and no topic of its own: the state is recovered from the topics, and alerts
+are written with a fenced transactional id, which Faust's producer lacks. It reads `read_committed`, so that
+aborted barriers stay invisible; Faust sets this only together with its own transactions.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from cutwater.operations.job_status import Read
 
 Take = Callable[[Read], Awaitable[None]]
 SESSION_S = 10.0
-"""After kill -9 the group waits so long for the member that is gone, and then gives the topics to the next one."""
+"""After a kill -9 the group waits this long before it assigns the topics to another member."""
 BUFFER_MAX = 1_000
-"""Records of a topic that wait for its agent."""
+"""The maximum of buffered records per topic."""
 
 
 def make_app(
     cluster: Cluster, group: str, topics: Sequence[str], data_dir: Path, take: Take, assigned: Callable[[], None]
 ) -> faust.App:
-    """An app that calls `take` for every record of the topics, in their order, from where the group stands.
+    """Return an app that calls `take` for every record of the topics, in order, from the group's position.
 
-    `assigned` is called each time that the group gives topics to this process. Where they begin was said by
-    whoever had them before: it may be behind what this process knows, and it may be ahead.
+    `assigned`: called each time the group assigns topics to this process. The position of the group comes from the
+    previous member: it may be behind or ahead of what this process has read.
     """
     app = _App(
         group,
@@ -62,7 +62,7 @@ def make_app(
 
 
 def credentials(cluster: Cluster) -> Credentials | None:
-    """What lets an aiokafka client in, in Faust's words."""
+    """Return the credentials of an aiokafka client as Faust's types."""
     said = cluster.aiokafka()
     if cluster.security.sasl:
         return SASLCredentials(
@@ -95,7 +95,7 @@ class _App(faust.App):
 
 class _Thread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> Any:
-        # The one place where Faust looks at this: it chooses the isolation level by it.
+        # Faust reads this flag only here, to choose the isolation level.
         self.consumer.in_transaction = True
         try:
             return super()._create_worker_consumer(transport)

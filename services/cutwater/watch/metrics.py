@@ -1,4 +1,4 @@
-"""What the watch says to Prometheus. Durations in seconds."""
+"""The watch's Prometheus metrics. Durations in seconds."""
 
 from __future__ import annotations
 
@@ -15,40 +15,39 @@ _UNKNOWN = float("nan")
 
 
 class Metrics:
-    """One watch's view of one job."""
-
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "watch"}
-        self._epochs = Gauge("drift_epochs", "Epochs written and without a milestone.", **here)
-        self._seconds = Gauge("drift_seconds", "Between the newest barrier and the newest milestone's.", **here)
-        self._events = Gauge("drift_events", "Source offsets between the cuts of the two.", **here)
-        self._waiting = Gauge("waiting_events", "Events that no barrier covers; NaN where unknown.", **here)
-        self._unpublished = Gauge("unpublished_milestones", "Milestones that the output does not hold.", **here)
+        self._epochs = Gauge("drift_epochs", "Epochs written that have no milestone yet.", **here)
+        self._seconds = Gauge("drift_seconds", "Time from the newest milestone's to the newest barrier.", **here)
+        self._events = Gauge(
+            "drift_events", "Source offsets from the newest milestone's to the newest barrier's cut.", **here
+        )
+        self._waiting = Gauge("waiting_events", "Events that no barrier covers yet; NaN if unknown.", **here)
+        self._unpublished = Gauge("unpublished_milestones", "Milestones not yet on the output topic.", **here)
         self._sequence = Gauge("sequence", "Sequence of the newest milestone.", **here)
-        self._idle = Gauge("idle", "1 while the driver's last word is that nothing is new.", **here)
+        self._idle = Gauge("idle", "1 if the driver's newest signal reports no new events.", **here)
         self._steps = Histogram("step_seconds", "Time of each step.", ["step"], buckets=_SECONDS, **here)
         self._alert = Gauge("alert", "1 while an alert is on.", ["kind", "part"], **here)
         self._raised = Counter("alerts_raised", "Alerts raised by this process.", ["kind"], **here)
-        self._unreadable = Gauge("unreadable_records", "Records that were of no schema known here.", **here)
-        self.blind = Gauge("blind", "1 while the brokers do not answer: then nothing is judged.", **here)
-        self.delivered = Counter("webhook_delivered", "Alerts that the webhook has taken.", **here)
-        self.undelivered = Counter("webhook_undelivered", "Alerts given up after all tries.", **here)
+        self._unreadable = Gauge("unreadable_records", "Records with an unknown schema.", **here)
+        self.blind = Gauge("blind", "1 if the brokers do not answer: no alert rule is evaluated.", **here)
+        self.delivered = Counter("webhook_delivered", "Alerts accepted by the webhook.", **here)
+        self.undelivered = Counter("webhook_undelivered", "Alerts not delivered after all tries.", **here)
 
     def milestone(self, one: Milestone) -> None:
-        """The steps of an epoch: `process` until its barrier, `commit` until its milestone."""
+        """Observe an epoch's steps: `process` ends with its barrier, `commit` with its milestone."""
         self._steps.labels("process").observe(max(0, one.written_ms - one.epoch_started_ms) / 1000)
         self._steps.labels("commit").observe(max(0, one.committed_ms - one.written_ms) / 1000)
 
     def published(self, one: Milestone, at_ms: int) -> None:
-        """`publish`: from a milestone's commit to its output."""
+        """Observe the step `publish`: from a milestone's commit to its output."""
         self._steps.labels("publish").observe(max(0, at_ms - one.committed_ms) / 1000)
 
     def raised(self, alert: Alert) -> None:
         self._raised.labels(alert.kind).inc()
 
     def show(self, state: Watched) -> None:
-        """The state as it is now."""
         now = drift(state)
         self._epochs.set(now.epochs)
         self._seconds.set(now.ms / 1000)

@@ -1,4 +1,4 @@
-"""The view's position, which stands on no topic: asked of the rehydrators' HTTP API."""
+"""The view's position, which is on no topic: read from the rehydrators' HTTP API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWER_S = 2.0
 
 
 class View:
-    """The rehydrators of a job, asked now and then."""
+    """The rehydrators of a job, queried for their milestones."""
 
     def __init__(self, shares: Shares, headers: Mapping[str, str]) -> None:
         """`shares`: the owners' URLs with those of their standbys."""
@@ -28,10 +28,8 @@ class View:
         self._parts = [list(map(client, (owner, *standbys))) for owner, standbys in shares.items()]
 
     async def sequence(self) -> int:
-        """Of the oldest part's milestone, each part as the newest of those shows it that hold it.
-
-        0 where nobody who holds a part shows a milestone, answers, or answers as a rehydrator.
-        """
+        """Return the sequence of the oldest share's milestone. A share counts with its newest holder. 0 if no
+        holder of a share answers with a milestone."""
         return min(await asyncio.gather(*map(_newest, self._parts)))
 
     async def close(self) -> None:
@@ -40,7 +38,7 @@ class View:
 
 
 async def _newest(holders: list[httpx.AsyncClient]) -> int:
-    """Whoever is furthest answers readers, too."""
+    # Readers use the furthest holder, too.
     return max(await asyncio.gather(*map(_sequence, holders)))
 
 

@@ -1,8 +1,8 @@
-"""watch: follows a job's topics, says how far things are, raises alerts. The composition root of the service.
+"""watch: follows a job's topics, exports its progress as metrics, raises alerts. The service's composition root.
 
-It stands beside the commit path: nobody waits for what it writes, and it writes to `<job>.alerts` only. What it
-knows and decides is in `cutwater.core` (`monitoring.job_status_fold`, `monitoring.alert_changes`); Faust
-(`faust_app`) brings the records.
+It is not part of the commit path: no other service waits for it, and it writes only to `<job>.alerts`. The state
+and the decisions are in `cutwater.core` (`monitoring.job_status_fold`, `monitoring.alert_changes`); Faust
+(`faust_app`) delivers the records.
 
     python -m cutwater.watch JOBFILE
 """
@@ -43,10 +43,10 @@ BUCKETS_PER_WINDOW = 5
 
 
 class Watch:
-    """One watch of one job; at most one writes, by its transactional id."""
+    """One watch of one job. The transactional id lets at most one of them write."""
 
     def __init__(self, job: Job, settings: Settings, log: Any) -> None:
-        """Raises UsageError for a webhook that is no URL."""
+        """Raise UsageError for a webhook with an invalid URL."""
         self._job = job
         self._settings = settings
         self._log = log
@@ -74,12 +74,12 @@ class Watch:
             self._wake()
 
     def run(self) -> None:
-        """Watch until stopped; raises CutwaterError where a newer watch or the brokers forbid going on."""
+        """Watch until stopped. Raise CutwaterError if a newer watch fences this one or the brokers fail."""
         await_brokers(self._cluster, self._settings.wait_ms / 1000, self._log)
         serve(self._metrics.registry, self._settings, "CUTWATER_WATCH_PORT", self._log)
         self._writer = TransactionalWriter(self._cluster, topics.watch_id(self._job.name))
         self._writer.initialise()
-        # After fencing an older watch: what it raised is final now.
+        # Read after fencing an older watch: its alerts are final now.
         bucket_ms = self._limits.window_ms // BUCKETS_PER_WINDOW
         self._state = job_status.recover(self._cluster, self._job, self._settings.generation, bucket_ms)
         move_group(self._cluster, self._job, self._state, self._log)
@@ -91,7 +91,7 @@ class Watch:
         loop, wake = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(wake.set)
         name = self._job.name
-        folder = self._settings.data_dir / "watch" / name  # Faust wants one; nothing of ours is in it
+        folder = self._settings.data_dir / "watch" / name  # Faust requires one; the watch does not use it
         folder.mkdir(parents=True, exist_ok=True)
         followed = job_status.followed(self._job)
         app = make_app(self._cluster, topics.watch_id(name), followed, folder, self._take, self._assigned)
@@ -100,7 +100,7 @@ class Watch:
             while not self._stopped.is_set():
                 if app.crashed:
                     raise UnavailableError(
-                        f"the streams of job {name} ended: {app.crash_reason!r}; start it again"
+                        f"the streams of job {name} ended: {app.crash_reason!r}; restart the watch"
                     )
                 await self._tick()
                 await _wait(wake, self._settings.watch_tick_ms / 1000)
@@ -115,7 +115,7 @@ class Watch:
         self._gap = True
 
     async def _take(self, read: Read) -> None:
-        """Called by Faust, record by record; a record of the alerts topic is done once it is delivered."""
+        """Take one record from Faust. A record of the alerts topic is done once the webhook has it."""
         fresh = read.offset >= self._state.reads.get(read.topic, 0)
         self._fold(read)
         if self._webhook and read.topic == self._alerts and (alert := job_status.alert_of(read)):
@@ -134,11 +134,11 @@ class Watch:
 
     async def _tick(self) -> None:
         if self._state.successor is not None:
-            # Its barriers have been passed over here: a new start reads them.
-            raise UnavailableError(f"{self._state.successor} is promoted: the watch begins anew with it")
+            # This process has skipped the successor's barriers; a new start reads them.
+            raise UnavailableError(f"{self._state.successor} is promoted: the watch restarts with it")
         await self._look()
         records = decide(self._state, self._limits, now_ms())
-        # Faust may be slow, or begin behind a gap: the topics are asked before anybody is called silent.
+        # Faust may be slow or behind a gap: read the topics directly before an alert is raised.
         if self._gap or any(one.on for one in records):
             self._gap = False
             try:
@@ -146,7 +146,7 @@ class Watch:
             except CutwaterError as error:
                 self._gap = True
                 self._metrics.blind.set(1)
-                self._log.warning("nothing is judged: the topics cannot be read", problem=str(error))
+                self._log.warning("no alert rule is evaluated: the topics cannot be read", problem=str(error))
                 return
             for read in reads:
                 self._fold(read)
@@ -156,7 +156,7 @@ class Watch:
         self._metrics.show(self._state)
 
     async def _look(self) -> None:
-        """At what is no record: the source's end, the view."""
+        """Query what no topic contains: the source's end and the view's position."""
         sample_ms = self._limits.window_ms // SAMPLES_PER_WINDOW
         try:
             end = await asyncio.to_thread(self._ends.ask, self._state)
@@ -169,7 +169,7 @@ class Watch:
             self._state = observe_view(self._state, await self._view.sequence(), now_ms())
 
     async def _write(self, records: list[Alert]) -> None:
-        """Where the outcome is unknown this raises, and a restart reads what the topic really holds."""
+        """Write the alerts. Raise if the outcome is unknown; a restart then reads what the topic contains."""
         batch = Batch(self._alerts, 0, [message_of(one) for one in records])
         await asyncio.to_thread(self._writer.write_all, [batch])
         for one in records:
@@ -193,5 +193,4 @@ async def _wait(wake: asyncio.Event, seconds: float) -> None:
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
     return run_service("watch", Watch)

@@ -1,4 +1,4 @@
-"""Alerts as HTTP requests: bounded tries, and neither URL nor token in any log or error."""
+"""Alerts as HTTP requests. The number of tries is limited; no log line or error contains the URL or the token."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ ANSWER_S = 5.0
 WAIT_S_MAX = 10.0
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
-# It writes the URL of each request.
+# httpx logs the URL of each request at INFO.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class _Undelivered(Exception):
-    """Why one try failed, in words that hold no secret."""
+    """The reason of a failed try, without secrets."""
 
 
 class _Passing(_Undelivered):
-    """Another try may work."""
+    """A failure after which another try may succeed."""
 
 
 class Webhook:
-    """Posts alerts to one URL. Alerts wait their turn on the topic itself, so this holds none."""
+    """Sends alerts to one URL. It keeps no queue: alerts wait on the topic."""
 
     def __init__(self, url: str, token: str, metrics: Metrics, log: Any, wait_s: float = 1.0) -> None:
-        """Raises UsageError for a URL that is none. `wait_s`: before the second try; later ones wait longer."""
+        """Raise UsageError for an invalid URL. `wait_s`: the wait before the second try; later ones are longer."""
         if not url.startswith(("http://", "https://")):
-            raise UsageError("CUTWATER_ALERT_WEBHOOK_URL: it must begin with http:// or https://")
+            raise UsageError("CUTWATER_ALERT_WEBHOOK_URL: it must start with http:// or https://")
         self._url = url
         self._metrics = metrics
         self._log = log
@@ -44,7 +44,7 @@ class Webhook:
         self._client = httpx.AsyncClient(headers=headers, timeout=ANSWER_S)
 
     async def post(self, alert: Alert) -> None:
-        """Deliver, or give up and count it."""
+        """Deliver the alert. After `ATTEMPTS` failed tries, count it as undelivered."""
         tries = AsyncRetrying(
             stop=stop_after_attempt(ATTEMPTS),
             wait=wait_random_exponential(self._wait_s, WAIT_S_MAX),
@@ -64,15 +64,15 @@ class Webhook:
         await self._client.aclose()
 
     async def _once(self, alert: Alert) -> None:
-        # A receiver that has the key already may leave the repeat out: an alert is delivered at least once.
+        # Alerts are delivered at least once: the key lets a receiver ignore a repeat.
         key = f"{alert.name}/{'raised' if alert.on else 'resolved'}"
         try:
             answer = await self._client.post(self._url, json=plain(alert), headers={"Idempotency-Key": key})
         except httpx.HTTPError as error:
             raise _Passing(type(error).__name__) from None
         except (httpx.InvalidURL, UnicodeError):
-            raise _Undelivered("CUTWATER_ALERT_WEBHOOK_URL is no URL") from None
+            raise _Undelivered("CUTWATER_ALERT_WEBHOOK_URL is not a valid URL") from None
         if answer.status_code in _TRY_AGAIN:
-            raise _Passing(f"it answered {answer.status_code}")
+            raise _Passing(f"the webhook answered {answer.status_code}")
         if not answer.is_success:
-            raise _Undelivered(f"it answered {answer.status_code}")
+            raise _Undelivered(f"the webhook answered {answer.status_code}")

@@ -1,4 +1,4 @@
-"""A streaming aggregation of your own, under Cutwater: changelog, proof of rows, barriers and so milestones.
+"""A streaming aggregation of your own with Cutwater's changelog, proof of rows, barriers and milestones.
 
     query = attach(frame, "orders.yaml")
     query.awaitTermination()
@@ -39,27 +39,29 @@ from cutwater_spark.tools.failures import explaining
 __all__ = ["AttachedQuery", "attach", "describe", "kafka"]
 
 A_SOURCE = "a source"
-"""Which topics the query reads is its own business."""
+"""Cutwater does not know which topics an attached query reads."""
 
 
 def kafka() -> dict[str, str]:
-    """Options of Spark's Kafka source for the brokers that the settings name, without any secret."""
+    """Return the options of Spark's Kafka source for the brokers of the settings, without secrets."""
     return kafka_options(load_settings().cluster)
 
 
 def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = None) -> AttachedQuery:
-    """Start the query in update mode and keep it; `cutwater up JOBFILE` runs everything else.
+    """Start the query in update mode, in a thread; `cutwater up JOBFILE` runs everything else.
 
-    Brokers, region and folders come from the environment (docs/SETTINGS.md); `checkpoint` goes before the setting
-    of that name. Raises CutwaterError, before an older driver is disturbed, when the query, the session, the
-    topics or the checkpoint do not fit; what fails later is raised by `awaitTermination`.
+    Brokers, region and folders are those of the environment (docs/SETTINGS.md). `checkpoint`: overrides
+    CUTWATER_CHECKPOINT. Raise CutwaterError, before an older driver is fenced, if the query, the session, the
+    topics or the checkpoint do not fit. `awaitTermination` raises later failures.
     """
     settings = load_settings()
     if checkpoint:
         settings = settings.model_copy(update={"checkpoint": checkpoint})
     job = load_job(Path(job_file))
     if job.attached is None:
-        raise UsageError(f"{job_file} has no 'attached', so 'cutwater up' runs its query; describe() writes one")
+        raise UsageError(
+            f"{job_file} has no 'attached', so 'cutwater up' runs its query. describe() writes a file with it"
+        )
     adapt(frame.sparkSession)
     reach_checkpoint(frame.sparkSession, settings, settings.checkpoint or "")
     made = rows(frame, job, job.attached)
@@ -73,7 +75,6 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
 
     @contextmanager
     def told() -> Iterator[None]:
-        """What ends it has the words, and the alert, that a driver's end has."""
         with (
             telling(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
             explaining(A_SOURCE, attempt.location),
@@ -97,7 +98,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
 
 
 class AttachedQuery:
-    """A running query. Spark may end it after a commit (SPARK-55271); it is then started again."""
+    """A running query. If Spark ends it after a commit (SPARK-55271), it is started again."""
 
     def __init__(self, job: Job, attempt: Attempt, stop: threading.Event, start: Any, told: Any, log: Any) -> None:
         self.job = job
@@ -111,13 +112,13 @@ class AttachedQuery:
 
     @property
     def query(self) -> StreamingQuery | None:
-        """Spark's own handle of the query that runs now; None before the first."""
+        """Spark's handle of the current query; None before the first."""
         return self._attempt.query
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait until the query has ended, at most `timeout` seconds; has it?
+        """Wait until the query has ended, at most `timeout` seconds, and return whether it has.
 
-        Raises what ended it: a CutwaterError, or Spark's StreamingQueryException.
+        Raise the error that ended it: a CutwaterError, or Spark's StreamingQueryException.
         """
         self._thread.join(timeout)
         if self._failure is not None:
@@ -125,20 +126,20 @@ class AttachedQuery:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """End the query soon, between two epochs; `awaitTermination` returns when it has ended."""
+        """End the query between two epochs, without waiting for it; `awaitTermination` waits."""
         self._stop.set()
 
     def _run(self, start: Any) -> None:
         try:
             with self._told():
                 self._attempt.run(start)
-        except BaseException as error:  # raised where somebody waits
+        except BaseException as error:  # awaitTermination raises it
             self._failure = error
             self._log.error("the attached query has ended", job=self.job.name, error=str(error)[:2_000])
 
 
 def events_of(execution: Any) -> Seen:
-    """What an epoch read from its streaming sources, as Spark's progress counts it; 0 where it does not."""
+    """Return the number of events that an epoch read, as Spark's progress counts them; 0 if it does not."""
     leaves = execution.executedPlan().collectLeaves()
     read = 0
     for leaf in (leaves.apply(number) for number in range(leaves.size())):

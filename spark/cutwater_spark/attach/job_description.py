@@ -1,4 +1,4 @@
-"""The job file and the schema of a user's own query, written from its DataFrame."""
+"""Job file and schema of a user's own query, derived from its DataFrame."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ def describe(
     slide: str | None = None,
     window: str = "window",
 ) -> None:
-    """Write `job_file` and, beside it, `<job>_state.avsc`; look through them and keep them with your program.
+    """Write `job_file` and, beside it, `<job>_state.avsc`; check them and keep them with your program.
 
-    Durations are written as in a job file: `10m`, `1h`. `size`, `slide` and `lateness` say again what the query
-    gives to window() and withWatermark(). Raises UsageError when the frame cannot be attached, or a file exists.
+    Durations are written as in a job file: `10m`, `1h`. `size`, `slide` and `lateness` repeat what the query gives
+    to window() and withWatermark(). Raise UsageError if the frame cannot be attached or a file exists.
     """
     query = Attached(key, window)
     require_attachable(frame, query)
     types = value_types(frame, query)
     if odd := [name for name in types if not _NAME.fullmatch(name)]:
-        raise UsageError(f"column '{odd[0]}' is no Avro name: give it one of letters, digits and _ with alias()")
+        raise UsageError(
+            f"column '{odd[0]}' is no Avro name. Give it a name of letters, digits and _ with alias()"
+        )
     path = Path(job_file)
     schema = path.with_name(f"{job.replace('-', '_')}_state.avsc")
     for one in (path, schema):
         if one.exists():
-            raise UsageError(f"{one} exists already: delete it, or name another file")
+            raise UsageError(f"{one} exists already. Delete it, or name another file")
     fields = [{"name": name, "type": ["null", of.avro], "default": None} for name, of in types.items()]
     record = {"type": "record", "name": "Row", "fields": fields}
     kind = f"kind: sliding, size: {size}, slide: {slide}" if slide else f"kind: tumbling, size: {size}"

@@ -1,4 +1,4 @@
-"""The barriers topic as the driver writes it: starts, barriers, hints and heartbeats, under one fenced id."""
+"""The driver's writer of the barriers topic: starts, barriers, hints, heartbeats, under one transactional id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Told = Callable[[Signal], None]
 
 
 def _nobody(_signal: Signal) -> None:
-    """Nobody listens."""
+    """Ignore the signal."""
 
 
 class BarrierLog:
@@ -36,45 +36,45 @@ class BarrierLog:
         told: Told = _nobody,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`told` hears of each signal that is written."""
+        """`told`: called after each written signal."""
         self._cluster = cluster
         self._job = job
         self._generation = generation
         self._told = told
         self._sleep = sleep
         self._writer = TransactionalWriter(cluster, topics.driver_id(job, generation))
-        # A transactional producer takes one transaction at a time; epochs and hints come from two threads.
+        # A transactional producer takes one transaction at a time; two threads write epochs and hints.
         self._lock = lock or threading.Lock()
 
     def open(self) -> Past:
-        """Fence older drivers, then read what they left: nothing can be added to it any more.
+        """Fence older drivers, then read their signals, which are final now.
 
-        Raises UnavailableError if a transaction without an end hides a part of it: this driver would take the
-        number of an attempt that has been, and nobody would hear its barriers.
+        Raise UnavailableError if an open transaction hides some of them: this driver would reuse the number of an
+        earlier attempt, and its barriers would be ignored.
         """
         self._writer.initialise()
         OwnLog(self._cluster, [TopicPartition(topics.barriers(self._job), 0)], "the driver", self._sleep).begin()
         return self.read_past()
 
     def write(self, signal: Signal) -> None:
-        """Raises FencedError when a newer driver has taken over."""
+        """Write one signal. Raise FencedError if a newer driver has taken over."""
         self._lock.acquire()
         try:
             self._writer.write(topics.barriers(self._job), [protocol_records.encode(signal)])
         except HeldUpError as error:
             if self.read_past().attempt > signal.attempt:
-                raise FencedError(f"{error}; but a newer driver has started meanwhile: this one leaves") from None
+                raise FencedError(f"{error}; a newer driver has started meanwhile, so this one exits") from None
             raise
         finally:
             self._lock.release()
         self._told(signal)
 
     def read_past(self) -> Past:
-        """What is on the topic now; an older driver may still add to it, unless `open` was called before."""
+        """Return the signals on the topic. Without `open` before, an older driver may still add some."""
 
         def enough(values: list[bytes]) -> bool:
             past = summarise(self._decode(values), self._generation)
-            # Two epochs: the newest may be replayed, and the one before it is then the baseline.
+            # Two epochs: if the newest is replayed, the one before it is the baseline.
             return past.attempt > 0 and len(past.barriers) >= 2
 
         consumer = make_consumer(self._cluster)

@@ -1,4 +1,4 @@
-"""A candidate beside the promoted generation's driver: between two epochs it rests, until it is wanted."""
+"""The throttle of a candidate: it rests between epochs until its promotion is requested."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from cutwater.core.util.duty_cycle import Pace
 
 LOOK_S = 2.0
-"""So often it looks whether it is wanted, while it rests."""
+"""The interval of checks for a promotion request during a rest."""
 
 
 class CatchingUp:
-    """`epoch` is held around each. A stop ends a rest, and so does who wants it promoted: for good.
+    """Wraps each epoch in `epoch`. A stop ends a rest; a promotion request ends all rests.
 
-    What it had read when it began to rest is old when it is committed, and a promotion waits for a milestone that
-    is not behind the promoted generation's: who rests never is there.
+    An epoch that is read before a rest is old when it is committed. A promotion waits for a milestone that is not
+    behind the promoted generation's, and a candidate that rests never has one.
     """
 
     def __init__(
         self, share: float, wanted: Callable[[], bool], stop: threading.Event, rests: Callable[[float], None]
     ) -> None:
-        """`rests` is told, in seconds, what it is about to rest. With a share of 1 nobody is asked."""
+        """`rests`: called with the seconds of each rest. `wanted`: not called with a share of 1."""
         self._pace = Pace(share)
         self._over = share >= 1
         self._wanted = wanted
@@ -32,7 +32,6 @@ class CatchingUp:
 
     @contextmanager
     def epoch(self) -> Iterator[None]:
-        """Rest as long as the epochs before make necessary, then work."""
         self._rest()
         since_s = time.monotonic()
         yield
@@ -41,7 +40,6 @@ class CatchingUp:
     def _rest(self) -> None:
         while not self._over and not self._stop.is_set() and self._pace.rest_s(time.monotonic()):
             self._over = self._wanted()
-            # Asking took time, too.
             if not self._over and (seconds := min(self._pace.rest_s(time.monotonic()), LOOK_S)):
                 self._rests(seconds)
                 self._stop.wait(seconds)

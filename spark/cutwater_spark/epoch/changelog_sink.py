@@ -1,4 +1,4 @@
-"""The changelog as the driver writes it: an epoch's rows, in one action of Spark."""
+"""The driver's writer of the changelog: an epoch's rows, in one Spark action."""
 
 from __future__ import annotations
 
@@ -15,20 +15,15 @@ _DIGEST = "coalesce(bit_xor(if(partition = {number}, xxhash64(key, value), 0L)),
 
 
 class Changelog(ProvedRows):
-    """One generation's changelog topic."""
-
     def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
         super().__init__(cluster, topic, partitions)
         self._cluster = cluster
 
     def write(self, rows: DataFrame) -> Written:
-        """Write the rows in exactly one action, counting on the way.
-
-        A second action would execute the aggregation, and its state updates, again.
-        """
+        """Write and count the rows in one action; a second would repeat the aggregation and its state updates."""
         observation = Observation("cutwater_rows")
         numbers = range(self.partitions)
-        # As text: each Column function would be several calls to the JVM, in every epoch.
+        # As text: each Column function takes several calls to the JVM, in every epoch.
         counts = [F.expr(f"count_if(partition = {number}) as p{number}") for number in numbers]
         digests = [F.expr(_DIGEST.format(number=number)) for number in numbers]
         (
@@ -45,7 +40,6 @@ class Changelog(ProvedRows):
 
 
 def sink_options(cluster: Cluster, topic: str) -> dict[str, str]:
-    """Options of Spark's Kafka sink for rows of a changelog."""
     return kafka_options(cluster) | {
         "topic": topic,
         "kafka.acks": "all",

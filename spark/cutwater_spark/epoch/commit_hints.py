@@ -1,4 +1,4 @@
-"""Hints and heartbeats, from a thread beside the query. `core.driver.commit_hints` says when."""
+"""The thread that writes hints and heartbeats beside the query. `core.driver.commit_hints` decides when."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POLL_S = 0.025
 
 
 class Announcer:
-    """The thread; `failure` says why it ended by itself."""
+    """Runs the thread. `failure`: the error that ended it."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Announcer:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(timeout=5)
-        if not self._thread.is_alive():  # else it still asks a broker that is away, and would crash without it
+        if not self._thread.is_alive():  # otherwise it still waits for a broker and uses the consumer
             self._source.close()
 
     def _run(self) -> None:

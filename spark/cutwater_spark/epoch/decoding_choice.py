@@ -1,4 +1,4 @@
-"""Which decoding the next query starts with: that of the epoch it must finish, else the job file's."""
+"""The choice of the next query's decoding: that of the epoch it must finish, else the job file's."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cutwater_spark.checkpoint import Checkpoint
 
 
 class Decodings:
-    """The decodings of a generation, kept beside its checkpoint; the newest is that of what was begun last."""
+    """A generation's decodings, stored beside its checkpoint; the newest is of the last started epoch."""
 
     def __init__(
         self, checkpoint: Checkpoint, attempt: int, wanted: Decoding, log: Any, holds: bool = False
     ) -> None:
-        """`wanted`: as the job file has it. `holds`: does that have a `max_jump`?"""
+        """`wanted`: the job file's decoding. `holds`: whether the job file has a `max_jump`."""
         self._holds = holds
         self._own = False
         self._checkpoint = checkpoint
@@ -23,29 +23,29 @@ class Decodings:
         self._log = log
 
     def choose(self, begun: int | None) -> tuple[Decoding, int | None]:
-        """The decoding of the query that starts next, and the epoch after which it is to be stopped, if any.
+        """Return the next query's decoding, and the epoch after which to stop that query, if any.
 
-        `begun`: the epoch of which earlier queries have written something, and which they have not finished.
-        Which events are held is what was decided last, as long as the job file has any held.
+        `begun`: the epoch that earlier queries have written in part. With a `max_jump`, the bound of held events
+        is the last one decided.
         """
         kept = self._kept()
         if kept is not None and self._holds:
             self._wanted = self._wanted.holding(kept.held_ms)
         if kept is not None and kept != self._wanted and begun is not None:
             self._log.warning(
-                f"epoch {begun} is finished first with the decoding that it was begun with",
+                f"epoch {begun} is finished first, with the decoding that it was started with",
                 changed=kept.changes(self._wanted),
             )
             self._mine(kept)
             return kept, begun
-        # Before the query starts: rows never stand on the changelog without the decoding that made them.
+        # Before the query starts: the changelog never holds rows whose decoding is not stored.
         if kept != self._wanted:
             self._keep(self._wanted)
         self._mine(self._wanted)
         return self._wanted, None
 
     def hold(self, held_ms: int | None) -> None:
-        """From the next query on events are held from that time on, or none; before anything is written so."""
+        """Store the event time from which the next query holds events, or None; before any row is written so."""
         self._keep(self._wanted.holding(held_ms))
 
     def _kept(self) -> Decoding | None:
@@ -57,10 +57,10 @@ class Decodings:
         self._own = True
 
     def _mine(self, decoding: Decoding) -> None:
-        """Where bounds come and go, an attempt keeps one of its own.
+        """Store a decoding of this attempt's own, if bounds can change.
 
-        Else an older driver, which does not know yet that it is fenced, could keep a newer one, and the next
-        attempt would finish by that what this one has begun.
+        Otherwise an older driver that has not noticed its fencing could store a newer one, and the next attempt
+        would finish this attempt's epoch with that.
         """
         if self._holds and not self._own:
             self._keep(decoding)

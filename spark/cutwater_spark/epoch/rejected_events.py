@@ -1,7 +1,7 @@
-"""Dead letters and late events: what an epoch could not use, read again and listed before its barrier.
+"""Dead letters and late events: events that an epoch could not use, read again and listed before its barrier.
 
-Only when the observation on the input says that there may be some: a batch read of exactly the epoch's offsets,
-through the same decoding, in one action for both lists.
+Only if the observation on the input says that there may be some. One action for both lists reads exactly the
+epoch's offsets, with the same decoding.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ _EVENT = (
 
 
 class Lists:
-    """Writes the lists of one job."""
-
     def __init__(
         self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema], sources: Sources
     ) -> None:
@@ -49,9 +47,9 @@ class Lists:
         self._sources = sources
 
     def write(self, me: Writer, range_: Range, seen: Seen) -> int:
-        """List what the epoch could not use; returns the number of late (event, window) pairs.
+        """List the epoch's unusable events; return the number of late (event, window) pairs.
 
-        Raises UnavailableError when the events are not those that the epoch read: some have been deleted since.
+        Raise UnavailableError if the events differ from those that the epoch read: some have been deleted since.
         """
         counted = [Observation("cutwater_dead"), Observation("cutwater_late"), Observation("cutwater_late_read")]
         parts = []
@@ -71,7 +69,7 @@ class Lists:
         return late
 
     def event_times(self, range_: Range, bucket_ms: int) -> list[Segment]:
-        """The event times of the epoch's usable events: the first and last one of each stretch of that length."""
+        """Return first, last and number of the usable events' times in each bucket of `bucket_ms`."""
         at = f"unix_millis(event.`{self._job.time_field}`)"
         rows = (
             self._events(range_)
@@ -115,7 +113,6 @@ class Lists:
         )
 
     def _events(self, range_: Range, explained: bool = False) -> DataFrame:
-        """The epoch's records, decoded."""
         first: dict[str, dict[str, int]] = {}
         end: dict[str, dict[str, int]] = {}
         for place, offset in range_.cut:
@@ -144,7 +141,7 @@ class Lists:
             .option("kafka.acks", "all")
             .option("kafka.enable.idempotence", "true")
             .option("kafka.compression.type", "lz4")
-            # A larger record could not be sent at all; the producer's memory must hold one.
+            # The limit of a record; the producer's memory must hold one.
             .option("kafka.max.request.size", topics.LISTED_BYTES_MAX)
             .option("kafka.buffer.memory", topics.LISTED_BYTES_MAX)
             .save()
@@ -156,7 +153,7 @@ class Lists:
 
 
 def _listed(me: Writer) -> str:
-    # With the generation: another one lists the same event for itself, and neither entry may hide the other.
+    # With the generation: another one lists the same event too, and neither entry may hide the other.
     return f"'generation', {text(str(me.generation))}, {_PLACE}"
 
 
@@ -165,7 +162,6 @@ def _header(header: str, part: str) -> str:
 
 
 def _entry(topic: str, record: str, key: str, value: str, headers: str = "array()") -> list[str]:
-    """The record of a list, as columns of Spark's Kafka sink."""
     return [
         f"{text(topic)} as topic",
         f"{single_object_bytes(key, protocol_codec(f'{record}_key'))} as key",
@@ -182,7 +178,7 @@ def _counted(events: DataFrame, observation: Observation) -> DataFrame:
 def _require_equal(me: Writer, seen: Seen, found: dict[str, int]) -> None:
     if (found["events"], found["rejected"]) != (seen.events, seen.rejected):
         raise UnavailableError(
-            f"epoch {me.epoch} read {seen.events} events and rejected {seen.rejected}, and reading them again for "
+            f"epoch {me.epoch} read {seen.events} events and rejected {seen.rejected}, but reading them again for "
             f"its lists gave {found['events']} and {found['rejected']}: the source topic has changed meanwhile. "
-            "The next attempt runs the epoch again; lengthen the topic's retention if this comes back."
+            "The next attempt runs the epoch again; if this repeats, lengthen the topic's retention."
         )

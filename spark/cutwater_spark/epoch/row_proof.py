@@ -1,4 +1,4 @@
-"""The proof of rows over Kafka: reads what stands on the changelog. `core.driver.row_proof` decides."""
+"""The proof of rows over Kafka: reads the changelog. `core.driver.row_proof` decides."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ from cutwater.core.protocol.row_digest import signed
 
 
 class ProvedRows:
-    """One generation's changelog topic, as the driver checks it."""
-
     def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
         self.topic = topic
         self.partitions = partitions
@@ -45,27 +43,26 @@ class ProvedRows:
         self._witness = Witness(cluster)
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
         self._begun = Look({}, {})
-        """As it stood when the epoch began."""
+        """The logs at the start of the epoch."""
 
     def ends(self) -> dict[int, int]:
-        """The next offset of each partition."""
         return _ends(self._standings())
 
     def begin(self, before: Barrier | None, source_cut: Cut) -> None:
-        """Raises LostRecordsError for what is lost below the cuts of the barrier before, or this epoch's own."""
+        """Raise LostRecordsError if records below the previous barrier's cuts, or this epoch's, are lost."""
         self._begun = self._witness.look([*self._places, *(place for place, _ in source_cut)])
         if before:
             self._require_kept(before, self._begun)
         if short := lost(source_cut, {place: one.end for place, one in self._begun.standings.items()}):
             raise LostRecordsError(
-                f"the source that is read: {'; '.join(short)}. Start a new generation from the last milestone"
+                f"the source topic: {'; '.join(short)}. Start a new generation from the last milestone"
             )
 
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
-        """The cut after this epoch, once it is sure that only its rows and `buried` tombstones were added.
+        """Return the cut after this epoch, if only its rows and `buried` tombstones were added.
 
-        Raises ForeignRowsError naming the foreign records: the generation has ended. UnavailableError where rows
-        were computed twice, differently: the next attempt writes the epoch again.
+        Raise ForeignRowsError naming the foreign records: the generation has ended. Raise UnavailableError if rows
+        were computed twice and differ: the next attempt writes the epoch again.
         """
         now, begun = self._standings(), self._begun.standings
         ends = _ends(now)
@@ -83,7 +80,7 @@ class ProvedRows:
         return Proved(cut, evidence_of(self._begun.identities, {**begun, **now}))
 
     def appended(self, cut: Cut, written: Written) -> tuple[str, int] | None:
-        """Of the last record of one partition that has rows of this epoch; None where producers date them."""
+        """Return partition and append time of the epoch's last record in one partition; None for create times."""
         number = next(number for number, rows in written.rows.items() if rows)
         end = cut.offset(TopicPartition(self.topic, number))
         first = max(0, end - written.rows[number])
@@ -93,28 +90,28 @@ class ProvedRows:
         return None
 
     def check_start(self, before: Barrier | None, generation: Generation, next_epoch: int, attempt: int) -> None:
-        """Raise ForeignRowsError when records above the newest barrier are not of the epoch about to run."""
+        """Raise ForeignRowsError if a record above the newest barrier is not of the epoch about to run."""
         for suspect in suspects(_baseline(before), self._kept_ends(before), {}):
             records = self._living(suspect, generation, before)
             self._refuse(strays(records, generation, next_epoch, attempt), "at the start")
 
     def check_idle(self, barrier: Barrier) -> None:
-        """Raise ForeignRowsError when anything was added since the newest barrier."""
+        """Raise ForeignRowsError if anything was added since the newest barrier."""
         for suspect in suspects(_baseline(barrier), self._kept_ends(barrier), {}):
             self._refuse(list(self._living(suspect, barrier.generation, barrier)), "at a heartbeat")
 
     def grown(self, before: Barrier | None) -> bool:
-        """Does anything stand above the barrier?"""
+        """Return whether there are records above the barrier."""
         return bool(suspects(_baseline(before), self.ends(), {}))
 
     def records(self, partition: int, first: int, end: int) -> Iterator[ChangelogRow]:
-        """What one partition holds from `first` up to `end`, tombstones included."""
+        """Yield one partition's records from `first` up to `end`, with tombstones."""
         for message in read_range(self._consumer, self.topic, partition, first, end):
             key, writer = message.key(), Writer.of_header(headers_of(message).get(WRITER_HEADER))
             yield ChangelogRow(partition, message.offset(), key, message.value(), writer, _window_end_ms(key))
 
     def _living(self, suspect: Suspect, generation: Generation, before: Barrier | None) -> Iterator[ChangelogRow]:
-        """The records but garbage: a tombstone below the horizon changes nothing, whichever attempt wrote it."""
+        """Yield the records without garbage: a tombstone below the horizon changes nothing, from any attempt."""
         horizon_ms = before.horizon_ms if before else 0
         for record in self.records(suspect.partition, suspect.first, suspect.end):
             if not is_garbage(record, generation, horizon_ms):
@@ -127,7 +124,7 @@ class ProvedRows:
         return self._witness.look([*self._places, *(place for place, _ in barrier.source_cut)])
 
     def _kept_ends(self, barrier: Barrier | None) -> dict[int, int]:
-        """The next offset of each partition, once it is sure that nothing is lost below the barrier."""
+        """Return the next offset of each partition. Raise LostRecordsError for losses below the barrier."""
         if barrier is None:
             return self.ends()
         look = self._looked(barrier)
@@ -139,13 +136,16 @@ class ProvedRows:
         self._witness.require(barrier.evidence, cuts, f"barrier {barrier.epoch} of {barrier.generation}", look)
 
     def _require_counted(self, partition: int, own: Mapping[bytes, ChangelogRow], written: Written) -> None:
-        """A task that runs twice may compute a row differently, in the last bit of a sum: one was counted, and the
-        other may be the last one here. No reader could ever prove that milestone."""
+        """Raise UnavailableError if the rows are not the counted ones: no reader could prove the milestone.
+
+        A task that runs twice may compute a sum with another last bit: one row is counted, the other may be last
+        on the changelog.
+        """
         digest = signed(rows_hash(own, [row.value or b"" for row in own.values()]))
         if digest != written.digests.get(partition, 0):
             raise UnavailableError(
-                f"{self.topic}/{partition} holds other rows of this epoch than those that were counted: a task "
-                "ran twice and computed them differently. The next attempt writes the epoch again"
+                f"{self.topic}/{partition} holds other rows of this epoch than the counted ones: a task "
+                "ran twice with different results. The next attempt writes the epoch again"
             )
 
     def _refuse(self, foreign: list[ChangelogRow], when: str) -> None:
@@ -153,7 +153,7 @@ class ProvedRows:
             raise ForeignRowsError(
                 f"{when}, {self.topic} holds {len(foreign)} record(s) that this driver did not write: "
                 f"{describe(foreign, self.topic)}. Another driver or a zombie executor writes to this generation. "
-                "Stop it, and start a new generation from the last milestone; nothing foreign has been shown."
+                "Stop it, and start a new generation from the last milestone; no reader has seen a foreign row."
             )
 
 
@@ -172,5 +172,4 @@ def _window_end_ms(key: bytes | None) -> int | None:
 
 
 def _baseline(barrier: Barrier | None) -> dict[int, int]:
-    """Where the changelog ended at a barrier, by partition."""
     return {place.partition: offset for place, offset in barrier.changelog_cut} if barrier else {}

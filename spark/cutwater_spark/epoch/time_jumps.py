@@ -1,5 +1,4 @@
-"""`max_jump`: each epoch's event times are looked at before anything of it is written. `core.driver.time_jumps`
-decides."""
+"""`max_jump`: checks an epoch's event times before it is written. `core.driver.time_jumps` decides."""
 
 from __future__ import annotations
 
@@ -12,15 +11,15 @@ from cutwater.core.generations.start_state import Origin
 from cutwater_spark.epoch.rejected_events import Lists
 
 Keep = Callable[[int | None], None]
-"""Keeps beside the checkpoint from which event time on events are held, before an epoch is read so."""
+"""Stores beside the checkpoint the event time from which events are held, before an epoch is read so."""
 
 
 class Rejudged(Exception):
-    """The epoch is to be read with another bound, by the next query: nothing of it is written."""
+    """The next query must read the epoch with another bound; nothing of it is written."""
 
 
 class Jumps:
-    """One query's look at its epochs. `lists` read them as if nothing were held."""
+    """Checks the epochs of one query. `lists`: reads them with no event held."""
 
     def __init__(
         self,
@@ -34,17 +33,14 @@ class Jumps:
         keep: Keep,
         log: Any,
     ) -> None:
-        """`held_ms`: what the query holds. `begun`: an epoch of which something is written; that is as it is."""
+        """`held_ms`: the query's bound. `begun`: an epoch that is partly written, which is not checked."""
         self._lists, self._checkpoint, self._origin = lists, checkpoint, origin
         self._max_jump_ms, self._lateness_ms = max_jump_ms, lateness_ms
         self._held_ms, self._begun = held_ms, begun
         self._keep, self._log = keep, log
 
     def look(self, epoch: int) -> None:
-        """Before an epoch is written. Raises Rejudged where the query would use or hold other events of it.
-
-        It goes by the epoch's own plan, so that a retry finds the same.
-        """
+        """Raise Rejudged if another bound would hold other events of the epoch, by its plan: retries agree."""
         if epoch == self._begun:
             return
         plan = self._checkpoint.plan(epoch)
@@ -52,7 +48,7 @@ class Jumps:
         if range_.before == range_.cut:
             return
         segments = self._lists.event_times(range_, self._max_jump_ms)
-        # Spark's watermark is the newest event time of all epochs before, less the lateness; 0 where none was.
+        # Spark's watermark is the newest event time of all earlier epochs minus the lateness; 0 if there is none.
         watermark_ms = self._origin.watermark_ms(plan)
         newest_ms = watermark_ms + self._lateness_ms if watermark_ms > 0 else None
         wanted = held_from(segments, newest_ms, self._max_jump_ms)

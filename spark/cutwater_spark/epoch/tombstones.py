@@ -1,4 +1,4 @@
-"""Tombstones on the changelog, acknowledged. `core.driver.tombstone_gc` says which."""
+"""Acknowledged tombstones on the changelog. `core.driver.tombstone_gc` decides which."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ FLUSH_S = 30.0
 
 
 class Tombstones:
-    """Writes to one changelog, beside Spark's own producers."""
-
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._topic = topic
-        # No transaction: its markers would take offsets, and the proof of rows counts them.
+        # No transaction: its markers would take offsets, which the proof of rows counts.
         settings = {"enable.idempotence": True, "acks": "all", "compression.type": "lz4", **QUIET}
         self._producer: Producer = cluster.client(Producer, settings)
 
     def write(self, partition: int, keys: Sequence[bytes], me: Writer) -> None:
-        """One for each key; raises UnavailableError where one was not acknowledged: it may still be there."""
+        """Write one for each key. Raise UnavailableError if one is not acknowledged; it may be written anyway."""
         failures: list[str] = []
 
         def delivered(error: object, _message: object) -> None:
@@ -42,5 +40,5 @@ class Tombstones:
             why = failures[0] if failures else f"no answer within {FLUSH_S:.0f} s"
             raise UnavailableError(
                 f"{self._topic}/{partition}: {len(failures) + unsent} of {len(keys)} tombstones not acknowledged: "
-                f"{why}; check that the brokers run and can be reached"
+                f"{why}. Check that the brokers run and can be reached"
             )

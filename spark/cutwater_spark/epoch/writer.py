@@ -1,5 +1,4 @@
-"""`foreachBatch` of every query: one epoch under a lock. `core.driver.epoch` says what is done in it, step by
-step."""
+"""`foreachBatch` of every query: one epoch under a lock. `core.driver.epoch` has its steps."""
 
 from __future__ import annotations
 
@@ -26,14 +25,11 @@ from cutwater_spark.epoch.time_jumps import Jumps
 from cutwater_spark.query.query import changelog_rows
 
 LookAtInput = Callable[[], Seen]
-"""What was observed on the input of the epoch whose action just ran."""
+"""Returns the observation on the input of the epoch whose action just ran."""
 
 
 class EpochWriter:
-    """Turns each micro-batch into rows on the changelog and a barrier.
-
-    `lock` is held while an epoch is written, so that a heartbeat never looks at half of one.
-    """
+    """Turns each micro-batch into rows and a barrier. `lock` is held meanwhile: no heartbeat sees half of one."""
 
     def __init__(
         self,
@@ -75,21 +71,20 @@ class EpochWriter:
         self.stopping = False
         self.failure: BaseException | None = None
         self.jumps: Jumps | None = None
-        """Whoever starts a query for a job with a `max_jump` sets it."""
+        """Set by the driver if the job has a `max_jump`."""
 
     @property
     def newest_own(self) -> Barrier | None:
-        """The newest barrier of this attempt."""
         return self.steps.newest_own
 
     def go_on(self) -> None:
-        """Take epochs of another query, once the one before has been stopped."""
+        """Accept epochs of another query, after the previous one has stopped."""
         self.stopping, self.failure = False, None
 
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
-        """Called by Spark. An error ends the query; `failure` keeps it from being wrapped by the JVM."""
+        """Write an epoch for Spark. An error ends the query; `failure` has it without the JVM's wrapper."""
         try:
-            # It rests before it takes the lock, which heartbeats and whoever stops it want.
+            # The rest is before the lock, which heartbeats and a stop need.
             with self._pace.epoch(), self.lock:
                 if self.stopping:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")

@@ -1,7 +1,7 @@
-"""Decimals of Avro events that hold more than their type: found, where Spark would count another value.
+"""Detection of decimals of Avro events that exceed their type, which Spark would read as another value.
 
-Of a decimal of up to 18 digits Spark takes the last eight bytes, whatever stands before them. So these fields are
-read with one digit more, as numbers of any size, and cast to their type afterwards.
+Spark takes the last eight bytes of a decimal of up to 18 digits and ignores the others. So these fields are read
+with one digit more, as numbers of any size, and then cast to their type.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cutwater_spark.query.rejection_reasons import Flaw, flaw
 from cutwater_spark.query.sql import name
 
 _LONG_DIGITS = 18
-"""Of what Spark keeps in a long."""
+"""The most digits that Spark stores in a long."""
 _LONG_BYTES = 8
 
 
 def wide(schema: Mapping[str, Any]) -> dict[str, FieldType]:
-    """The fields whose bytes may be more than a long, by name, with the types that they have."""
+    """Return the fields whose bytes may exceed a long, with their types, by name."""
     types = field_types(schema)
     return {
         one["name"]: types[one["name"]]
@@ -32,13 +32,13 @@ def wide(schema: Mapping[str, Any]) -> dict[str, FieldType]:
 
 
 def widened(schema: dict[str, Any], fields: Mapping[str, FieldType]) -> dict[str, Any]:
-    """The schema with one digit more than a long's in these fields."""
+    """Return the schema with one digit more than a long's in these fields."""
     made = [{**one, "type": _more(one["type"])} if one["name"] in fields else one for one in schema["fields"]]
     return {**schema, "fields": made}
 
 
 def flaws(event: str, fields: Mapping[str, FieldType]) -> list[Flaw]:
-    """Is there more than the type holds? `event` is the struct that was read, as SQL."""
+    """Return the flaws of values beyond their type. `event`: the struct that was read, as SQL."""
     return [
         flaw(
             f"{event}.{name(field)} is not null and try_cast({event}.{name(field)} as {kind}) is null",
@@ -51,12 +51,11 @@ def flaws(event: str, fields: Mapping[str, FieldType]) -> list[Flaw]:
 
 
 def narrowed(event: str, fields: Mapping[str, FieldType]) -> dict[str, str]:
-    """By field its value in its type, as SQL."""
+    """Return each field's value in its type, as SQL, by field."""
     return {field: f"try_cast({event}.{name(field)} as {kind})" for field, kind in fields.items()}
 
 
 def _decimal(avro: Any) -> Mapping[str, Any]:
-    """The branch of a field's type that is its decimal."""
     branches = avro if isinstance(avro, list) else [avro]
     return next(one for one in branches if one != "null")
 

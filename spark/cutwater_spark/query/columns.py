@@ -1,4 +1,4 @@
-"""A user's own query as rows of a changelog: its columns checked against the job file, and its plan looked at."""
+"""A user's own query as rows of a changelog, with its columns and plan checked against the job file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _TYPES = {
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 _EPOCH = datetime(1970, 1, 1)
 _MOMENTS = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The begin of year 1 and the end of 9999, which is what Python and JSON's readers hold, in microseconds."""
+"""The start of year 1 and the end of 9999 in microseconds: the range of Python and of JSON readers."""
 
 
 def rows(frame: DataFrame, job: Job, query: Attached) -> DataFrame:
-    """The query's columns as the changelog wants them; raises UsageError when frame and job file do not fit."""
+    """Return the query's columns for the changelog. Raise UsageError if frame and job file do not fit."""
     require_attachable(frame, query)
     found = value_types(frame, query)
     for measure in job.measures:
@@ -49,11 +49,11 @@ def rows(frame: DataFrame, job: Job, query: Attached) -> DataFrame:
 
 
 def row_columns(job: Job, query: Attached) -> list[str]:
-    """Those columns as SQL: what readers could not take back from the changelog ends the query before."""
+    """Return the columns as SQL; a value that no reader could decode ends the query before it is written."""
     size, key, window = job.window.size_ms, name(query.key), name(query.window)
     long = f"unix_millis({window}.end) - unix_millis({window}.start)"
-    wrong_size = f"cutwater: the job file says windows of {size} ms, and the query makes others"
-    no_key = f"cutwater: column {query.key} is null, and a row cannot be named: filter such events in the query"
+    wrong_size = f"cutwater: the job file says windows of {size} ms, but the query makes others"
+    no_key = f"cutwater: column {query.key} is null, so the row has no key: filter such events in the query"
     start = _dated(f"{window}.start", query.window, YEARS)
     return [
         f"if({long} = {size}L and {start} is not null, {window}, raise_error({text(wrong_size)})) as __window",
@@ -74,7 +74,7 @@ def _value(measure: Measure, bytes_max: int) -> str:
 
 def _readable(sql: str, column: str, bytes_max: int) -> str:
     no_text = (
-        f"cutwater: column {column} has a text that is not UTF-8: nobody could read it back; filter such events"
+        f"cutwater: column {column} has a text that is not UTF-8, which no reader can decode: filter such events"
     )
     long = f"cutwater: column {column} has a text of more than {bytes_max} bytes: filter such events in the query"
     checked = f"if(is_valid_utf8({sql}), {sql}, raise_error({text(no_text)}))"
@@ -83,10 +83,10 @@ def _readable(sql: str, column: str, bytes_max: int) -> str:
 
 
 def _dated(sql: str, column: str, moments: tuple[int, int]) -> str:
-    """Spark's own times reach from 290,308 BC to 294,247, and readers' do not."""
+    """Return a checked time: Spark's times reach from 290,308 BC to 294,247, readers' do not."""
     far = (
-        f"cutwater: column {column} has a time outside the years {_year(moments[0])} to {_year(moments[1] - 1)}: "
-        "nobody could read it back; filter such events in the query"
+        f"cutwater: column {column} has a time outside the years {_year(moments[0])} to {_year(moments[1] - 1)}, "
+        "which no reader can decode: filter such events in the query"
     )
     inside = f"unix_micros({sql}) between {moments[0]}L and {moments[1]}L"
     return f"case when {sql} is not null then if({inside}, {sql}, raise_error({text(far)})) end"
@@ -99,24 +99,24 @@ def _year(micros: int) -> int:
 def require_attachable(frame: DataFrame, query: Attached) -> None:
     """Raise UsageError unless it is a streaming aggregation by one event-time window and one key."""
     if not frame.isStreaming:
-        raise UsageError("the DataFrame is not streaming: read its events with spark.readStream")
+        raise UsageError("the DataFrame is not streaming. Read its events with spark.readStream")
     types = dict(frame.dtypes)
     if types.get(query.window) != _WINDOW:
         raise UsageError(
-            f"the query has no window column '{query.window}' (a struct of start and end): without event-time "
-            "windows there is no horizon, and this version does not take such a query. Group by "
-            "window(event_time, ...) and select the column"
+            f"the query has no window column '{query.window}' (a struct of start and end): this version "
+            "needs event-time windows, since there is no horizon without them. Group by window(event_time, ...) "
+            "and select the column"
         )
     if types.get(query.key) not in _KEYS:
         raise UsageError(
             f"the key column '{query.key}' is {types.get(query.key, 'missing')}; allowed: {', '.join(_KEYS)}. "
-            "Of several columns make one text, before grouping"
+            "Combine several columns into one text before grouping"
         )
     _require_plan(frame, query)
 
 
 def value_types(frame: DataFrame, query: Attached) -> dict[str, FieldType]:
-    """The types of the other columns, in their order; raises UsageError for one that cannot be kept."""
+    """Return the types of the other columns, in their order. Raise UsageError for a type that is not allowed."""
     found = {}
     for column, kind in frame.dtypes:
         if column in (query.key, query.window):
@@ -127,7 +127,7 @@ def value_types(frame: DataFrame, query: Attached) -> dict[str, FieldType]:
             found[column] = FieldType(_TYPES[kind])
         else:
             allowed = ", ".join([*_TYPES, "decimal"])
-            raise UsageError(f"column '{column}' is {kind}; allowed: {allowed}: cast it, or leave it out")
+            raise UsageError(f"column '{column}' is {kind}; allowed: {allowed}. Cast it, or leave it out")
     return found
 
 
@@ -135,7 +135,7 @@ _WATERMARK_KEY = "spark.watermarkDelayMs"
 _WATERMARK = re.compile(r"EventTimeWatermark (?:[0-9a-f-]{36}, )?`?([^#`]+)`?#")
 _WINDOW_OF = re.compile(r"precisetimestampconversion\(\(+precisetimestampconversion\((.*?), TimestampType")
 _PLAN_MARKS = re.compile(r"#[0-9]+(?:-T[0-9]+ms)?")
-"""What Spark's plan shows of a column behind its name: a number, and the delay of its watermark."""
+"""The marks after a column's name in Spark's plan: a number, and the delay of its watermark."""
 _ABOVE = frozenset({"Project", "Filter", "SubqueryAlias"})
 
 
@@ -143,12 +143,12 @@ def _require_plan(frame: DataFrame, query: Attached) -> None:
     jvm: Any = frame._jdf
     plan = jvm.queryExecution().analyzed()
     if "EventTimeWatermark" not in plan.toString():
-        raise UsageError("the query has no watermark, so no window would ever close: call withWatermark")
+        raise UsageError("the query has no watermark, so no window would ever close. Call withWatermark")
     while plan.nodeName() != "Aggregate":
-        # What stands above may choose columns and rows, but not make several of one: a row has one name.
+        # Nodes above may select columns and rows, but not multiply rows: a key and window name one row.
         if plan.children().size() != 1 or plan.nodeName() not in _ABOVE:
             raise UsageError(
-                "no aggregation is on top of the query: attach the result of groupBy(...).agg(...); join below it"
+                "no aggregation is on top of the query. Attach the result of groupBy(...).agg(...), joins below it"
             )
         plan = plan.children().apply(0)
     below = plan.children().apply(0).toString()
@@ -157,21 +157,21 @@ def _require_plan(frame: DataFrame, query: Attached) -> None:
         raise UsageError("session windows are not supported: a session's bounds change while it is open")
     if len(keys) != 2:
         raise UsageError(
-            f"the query groups by {len(keys)} columns, and a row is named by '{query.window}' and '{query.key}' "
-            "alone: make one text of several key columns, as in concat_ws('|', a, b)"
+            f"the query groups by {len(keys)} columns, but a row is named by '{query.window}' and '{query.key}' "
+            "alone. Combine several key columns into one text, as in concat_ws('|', a, b)"
         )
     if not any(_marked(one) for one in keys):
         marked, of = ", ".join(dict.fromkeys(_WATERMARK.findall(below))), _WINDOW_OF.search(below)
         column = _PLAN_MARKS.sub("", of[1]) if of else "another column"
         raise UsageError(
-            f"the watermark stands on '{marked}', and '{query.window}' is a window of '{column}': Spark "
-            f"would never close one, and events would be in the view and not in a final output. Make it "
-            f"withWatermark('{column}', ...), a column that windows are made of as it is"
+            f"the watermark is on '{marked}', but '{query.window}' is a window of '{column}': Spark would "
+            f"never close a window, and events would be in the view but not in a final output. Use "
+            f"withWatermark('{column}', ...), and make the windows of that column unchanged"
         )
 
 
 def _marked(key: Any) -> bool:
-    """Does Spark close windows by this column of the grouping? It says so on the column itself."""
+    """Return whether Spark closes windows by this column of the grouping: its metadata says so."""
     return key.nodeName() == "AttributeReference" and bool(key.metadata().contains(_WATERMARK_KEY))
 
 

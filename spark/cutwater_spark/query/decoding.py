@@ -1,7 +1,7 @@
-"""From a Kafka record to an event, or to the reason why there is none: native expressions only.
+"""From a Kafka record to an event or a reason of rejection: native expressions only.
 
-What could not stand on the changelog, or be read back from it, or be held by a measure, is rejected here, before
-anything is grouped: an error behind this place would come again at each start.
+Values that the changelog, its readers or a measure could not hold are rejected here, before the grouping: a later
+error would recur at each start.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from cutwater_spark.query.sources import OFFSET, placing
 from cutwater_spark.query.sql import name, text
 
 _WHOLE, _WHY = "__whole", "__why"
-# Further out, a window of a century could begin or end outside the years 1 to 9999, which is all that readers in
-# Python hold; and far outside of them Spark's own arithmetic overflows, which would end the query for ever.
+# Further out, a window of a century could reach beyond the years 1 to 9999, which Python readers cannot hold. Far
+# outside of them Spark's arithmetic overflows, which would end the query at each start.
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
 
 
 def decode(
     raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources, explained: bool = False
 ) -> DataFrame:
-    """Raw Kafka records, where each stands in the order, and more columns.
+    """Return the raw Kafka records with their place in the order and more columns.
 
-    `event` is a struct of the job's event schema, `__reason` a word of `cutwater.core.events.rejection`; exactly
-    one is null. `__remark` says whether the event was read as less than it holds (`formats.with_events`). `known`
-    are the schemas that events may be written with. `explained`: one more, `__flaw`, says field and rule of a
-    rejected event; it would cost too much for each event of the stream.
+    `event` is a struct of the job's event schema, `__reason` a reason of `cutwater.core.events.rejection`; exactly
+    one is null. `__remark`: whether the event was read in part (`formats.with_events`). `known`: the schemas that
+    events may be written with. `explained`: add `__flaw`, field and rule of a rejected event, which is too costly
+    for each event of the stream.
     """
     raw = raw.selectExpr("*", *placing(sources))
     columns = [name(column) for column in raw.columns]
@@ -51,18 +51,14 @@ def decode(
 
 
 def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
-    """What is wrong with the record, or with its bytes as an event."""
     if copied:
-        yield flaw(
-            f"{OFFSET} is null", rejection.NO_SOURCE_OFFSET, "no header says where it stood in the other region"
-        )
+        yield flaw(f"{OFFSET} is null", rejection.NO_SOURCE_OFFSET, "no header has its offset in the other region")
     size = f"concat(octet_length(value), ' bytes, and max_event_bytes is {job.max_event_bytes}')"
     yield Flaw(f"octet_length(value) > {job.max_event_bytes}", text(rejection.TOO_LARGE), said(size))
     yield Flaw(f"{REASON} is not null", REASON, FLAW)
 
 
 def _of_event(job: Job) -> Iterator[Flaw]:
-    """What is wrong with an event that could be decoded."""
     kinds = field_types(job.event_schema)
     key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
     yield flaw(f"{key} is null", rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
@@ -73,7 +69,7 @@ def _of_event(job: Job) -> Iterator[Flaw]:
     for field, kind in kinds.items():
         value = f"{EVENT}.{name(field)}"
         if kind.name == "string":
-            # Avro hands over whatever bytes there are; as key or value nobody could read them back.
+            # Avro decodes any bytes; no reader could decode them in a key or value.
             no_text = f"coalesce(not is_valid_utf8({value}), false)"
             yield flaw(no_text, rejection.UNDECODABLE, rejection.TEXT_RULE, field)
         elif kind.name in TIMES:
@@ -83,13 +79,13 @@ def _of_event(job: Job) -> Iterator[Flaw]:
     yield from _too_far(job, time)
     yield from _no_room(job)
     if job.held_ms is not None:
-        # The last: what cannot be used for another reason says that one.
-        rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all event times that were there"
+        # Last: any other reason has precedence.
+        rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all other event times"
         yield flaw(f"unix_millis({time}) >= {job.held_ms}L", rejection.JUMPS_AHEAD, rule, job.time_field)
 
 
 def _too_far(job: Job, time: str) -> Iterator[Flaw]:
-    # Milliseconds, as Kafka's: a producer may give a timestamp so large that an interval more would overflow.
+    # Milliseconds, as Kafka's: adding an interval to a very large timestamp would overflow.
     at, written = f"unix_millis({time})", "unix_millis(timestamp)"
     shown = f"concat({time}, ' is more than %s %s its record''s timestamp, ', {written}, ' ms since 1970'%s)"
     ahead = shown % (f"max_ahead ({job.max_ahead_ms} ms)", "after", "")
@@ -108,7 +104,7 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
 
 
 def _no_room(job: Job) -> Iterator[Flaw]:
-    """What a measure could not hold: a sum would overflow, a row be too large, which ends a query for ever."""
+    """Yield what a measure could not hold: an overflow or too large a row would end the query at each start."""
     limits = {measure.limit: measure.name for measure in job.measures if measure.limit}
     for limit, measure in limits.items():
         value = f"{EVENT}.{name(limit.field)}"

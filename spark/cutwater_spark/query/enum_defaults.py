@@ -1,4 +1,4 @@
-"""Enums of Avro events that were read with the symbols of all writers: their defaults put in place, and seen."""
+"""Enums of Avro events, read with the symbols of all writers: unknown symbols replaced by the default."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cutwater_spark.query.sql import name, text
 
 
 def taken(event: str, fields: Mapping[str, Unknown]) -> str:
-    """Has any of these fields a symbol that the job's schema does not know? `event` is a struct, all is SQL."""
+    """Return, as SQL, whether a field has a symbol unknown to the job's schema. `event`: a struct, as SQL."""
     found = [f"coalesce({_unknown(event, field, one)}, false)" for field, one in fields.items()]
     return " or ".join(found) or "false"
 
 
 def put(event: str, fields: Mapping[str, Unknown]) -> dict[str, str]:
-    """By field what it holds then."""
+    """Return each field's value with the default for unknown symbols, as SQL, by field."""
     return {
         field: f"if({_unknown(event, field, one)}, {text(one.default)}, {event}.{name(field)})"
         for field, one in fields.items()

@@ -1,4 +1,4 @@
-"""Which format a record is written in, by its first bytes: SQL over `value`."""
+"""Detection of a record's format by its first bytes: SQL over `value`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cutwater.core.events.formats import (
 )
 from cutwater_spark.query.sql import binary
 
-# What a framed value begins with, and the least bytes of its header; anything else was never framed so.
+# The first bytes of a framed value and the minimum length of its header.
 FRAMED = {
     AVRO: f"substring(value, 1, {len(MARKER)}) = {binary(MARKER)} and octet_length(value) >= {HEADER_BYTES}",
     CONFLUENT: f"substring(value, 1, 1) = {binary(CONFLUENT_MARKER)} and octet_length(value) >= "
@@ -26,10 +26,7 @@ FRAMED = {
 
 
 def foreign(kind: str) -> Iterator[tuple[str, str]]:
-    """What a record of another format than the job's is: a condition, and the rule that it breaks.
-
-    To be asked of records that are known to be no event.
-    """
+    """Yield (condition, broken rule) for other formats than the job's, of records known to be no event."""
     body = (
         f"substring(value, {CONFLUENT_HEADER_BYTES + 1}, 1) = {binary(b'{')} and endswith(value, {binary(b'}')})"
     )

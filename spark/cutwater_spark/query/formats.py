@@ -1,6 +1,6 @@
 """From the bytes of a Kafka record to an event, in each format: native expressions only.
 
-Whatever wrote it, an event has the types of the job's own schema, and either it is whole or there is a reason.
+An event has the types of the job's schema, for every writer schema, and is complete; otherwise there is a reason.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from cutwater_spark.query.sql import binary, name, text
 EVENT, REASON, REMARK = "event", "__reason", "__remark"
 RULE_CHARS_MAX = 500
 _PARSED = "__parsed"
-# Behind the body, so that an event that ends too late or too early does not find it. No prefix of it is a suffix.
+# After the body: an event that ends too early or too late does not match it. No prefix of it is a suffix.
 _TAIL = bytes(range(0xF0, 0xF8))
 
 
 def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explained: bool = False) -> DataFrame:
-    """Kafka's columns and more: `event`, a struct of the schema's fields, and `__reason`, why there is none.
+    """Add to Kafka's columns `event`, a struct of the schema's fields, and `__reason`, why there is none.
 
-    Exactly one of the two is NULL. `__remark` says whether an event was read as less than it holds: JSON with a
-    name twice, Avro with an enum's symbol that the job's schema does not know. `known` are the schemas that events
-    may be written with; JSON needs none. `explained`: one more column, `__flaw`, says field and rule of what is no
-    event.
+    Exactly one of the two is NULL. `__remark`: whether an event was read in part (JSON with a name twice, Avro
+    with an enum symbol unknown to the job's schema). `known`: the schemas that events may be written with; none
+    for JSON. `explained`: add the column `__flaw`, field and rule of a rejected record.
     """
     if job.format.kind == JSON:
         values = json_format.with_values(raw, job)
@@ -50,7 +49,7 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
         for one, why in zip(known, refused, strict=True)
         if why
     ]
-    # An event of the others is decoded before anything is judged.
+    # Events of the other schemas are decoded before the flaws are evaluated.
     known = [one for one, why in zip(known, refused, strict=True) if not why]
     unknown = all_unknown((one.schema for one in known), job.event_schema)
     reader = widened(avro_decimals.widened(job.event_schema, wide), unknown)
@@ -75,7 +74,6 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
 
 
 def _with(event: str, schema: dict[str, Any], changed: Mapping[str, str]) -> str:
-    """A struct with other values in some of its fields, as SQL."""
     if not changed:
         return event
     fields = [one["name"] for one in schema["fields"]]
@@ -84,14 +82,14 @@ def _with(event: str, schema: dict[str, Any], changed: Mapping[str, str]) -> str
 
 
 def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> str:
-    """Struct (event: the reader's fields, resolved by Avro from the writer's; tail); NULL for an unknown header.
+    """Return struct (event: the reader's fields, resolved by Avro; tail), NULL for an unknown header.
 
-    Spark gives a record that it cannot decode as a struct of NULLs, which a real event may be too, and does not
-    see bytes behind its end. So the event is read inside a record of ours, which ends with bytes of ours.
+    Spark returns an undecodable record as a struct of NULLs, which a real event may be too, and ignores bytes
+    after its end. So the event is read inside a record that ends with known bytes.
     """
     options = f"map('mode', 'PERMISSIVE', 'avroSchema', {text(json.dumps(_framed(reader)))})"
     branches = "".join(f" when {_headed(one)} then {_from_avro(one, options)}" for one in known)
-    # Without any schema it is NULL too, and of this type.
+    # Without any schema the result is NULL, of this type.
     none = f" when false then {_from_avro(WriterSchema(b'', reader, ''), options)}"
     return f"case{branches or none} end"
 
@@ -100,17 +98,17 @@ def _from_avro(one: WriterSchema, options: str) -> str:
     found, body = bounded(one.schema), f"substring(value, {len(one.header) + 1})"
     schema, parts = _framed(found.schema), [body, binary(_TAIL)]
     if found.types:
-        # A field that is always null, which is one byte: there the types are defined that the event names.
+        # A field that is always null, one byte, defines the named types that the event uses.
         schema["fields"].insert(0, {"name": "types", "type": ["null", *found.types]})
         parts.insert(0, binary(b"\0"))
     return f"from_avro(concat({', '.join(parts)}), {text(json.dumps(schema))}, {options})"
 
 
 def _too_deep(known: Sequence[WriterSchema], whole: str) -> Iterator[Flaw]:
-    """Events of schemas in which a type holds itself are read to some depth."""
+    """Yield flaws of events that nest deeper than a recursive schema is read."""
     for one in known:
         if levels := bounded(one.schema).levels:
-            rule = f"{DAMAGED}; or it has more than {levels:,} levels of a type that holds itself"
+            rule = f"{DAMAGED}; or it has more than {levels:,} levels of a recursive type"
             yield flaw(f"{_headed(one)} and not {whole}", UNDECODABLE, rule)
 
 
@@ -127,7 +125,7 @@ def _framed(schema: dict[str, Any]) -> dict[str, Any]:
 def _finished(
     frame: DataFrame, columns: Sequence[str], whole: str, flaws: Sequence[Flaw], remark: str, explained: bool
 ) -> DataFrame:
-    """`columns`, the event where there is no flaw in it, the reason of the first one, and the remark."""
+    """Return `columns`, the event if it has no flaw, the first flaw's reason, and the remark."""
     about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
     judged = frame.selectExpr("*", f"{cases(flaws, lambda one: one.reason)} as {REASON}", *about)
     event = f"case when {REASON} is null then {whole} end as {EVENT}"

@@ -1,12 +1,12 @@
-"""JSON events as SQL: parse them as they stand, judge each field by its token, say what does not fit.
+"""JSON events as SQL: parse them, check each field by its token, and name what does not fit.
 
-The rules are those of `cutwater.core.events.json_events`; docs/EVENTS.md has them case by case. An event is parsed
-once with types that judge tokens by themselves (booleans, numbers, VARIANT for decimals and bytes), and with text
-for texts and times. Spark makes text of any token: where one looks like another token, or anything did not fit,
-and only there, the event is parsed closely, each field as VARIANT, which keeps the token's type: that costs more.
+The rules are those of `cutwater.core.events.json_events`; docs/EVENTS.md has each case. The first parse uses
+types that check tokens themselves (booleans, numbers, VARIANT for decimals and bytes), and text for texts and
+times. Spark makes text of any token. So if a text looks like another token, or a value did not fit, the event is
+parsed again ("closely") with each field as VARIANT, which keeps the token's type and costs more.
 
-Spark's parser reads the first document of a text and no further, repairs half surrogate pairs, and takes the last
-of two equal names: those are looked for here, in the text.
+Spark's parser reads only the first document of a text, repairs half surrogate pairs, and takes the last of two
+equal names. These cases are detected here, in the text.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from cutwater_spark.query.sql import name, text
 __all__ = ["REPEATS", "VALUES", "flaws", "with_values"]
 
 VALUES = "__values"
-"""Column: a struct of the fields in their types; NULL where one does not fit, or is missing without default."""
+"""Column: a struct of the fields in their types; NULL if one does not fit, or is missing without default."""
 _TEXT, _PARSED, _DOUBT, _CLOSELY, _CORRUPT = "__text", "__parsed", "__doubt", "__closely", "__corrupt"
 _KEYS = f"json_object_keys({_TEXT})"
 REPEATS = f"coalesce(size({_KEYS}) <> size(array_distinct({_KEYS})), false)"
-"""Has the object a name twice? SQL over those columns."""
+"""Whether the object has a name twice, as SQL over these columns."""
 _OPTIONS = (
     f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}', 'allowSingleQuotes', 'false', "
     "'allowNonNumericNumbers', 'false')"
 )
 _BACKSLASH, _BLANKS = chr(92), " \t\n\r"
-# One possessive run of characters behind another: a group that repeats would recurse as deep as a stranger likes.
+# Possessive runs only: the input could make a repeated group recurse without limit.
 _ONE_BRACE = r"^[^}]*+[}][ \t\n\r]*+\z"
 _NO_TEXT = r'(?s)^(-?[0-9][0-9.eE+-]*|[{\[].*|"-?Infinity")$'
-"""What JSON's other tokens look like as text, beside true and false; texts may look so too."""
+"""The text forms of JSON's other tokens, besides true and false; a text may look the same."""
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF = r"\\u[dD][89a-fA-F]"
 
 
 def with_values(raw: DataFrame, job: Job) -> DataFrame:
-    """Columns more: the text, what was parsed of it, at once and closely, and the fields' values."""
+    """Add columns: the text, its first and its close parse, and the fields' values."""
     fields = json_fields(job.event_schema)
     parsed = _parse({one.name: json_values.parsed_as(one) for one in fields})
     closely = f"case when {_DOUBT} then {_parse({one.name: 'variant' for one in fields})} end"
@@ -78,20 +78,19 @@ def _parse(types: dict[str, str]) -> str:
 
 
 def _doubtful(fields: tuple[JsonField, ...]) -> str:
-    """Must the tokens be looked at? Where something did not fit its type, or a text may be no text."""
+    """Return whether the close parse is needed: a value did not fit its type, or a text may be another token."""
     texts = [f"{_PARSED}.{name(one.name)}" for one in fields if one.kind in ("string", "enum")]
     unfit = f"{_PARSED} is null or {_PARSED}.{_CORRUPT} is not null"
     return f"({' or '.join([unfit, *(f'coalesce({_suspect(one)}, false)' for one in texts)])})"
 
 
 def _suspect(raw: str) -> str:
-    """Might this text be made of another token? By its first character, since most need no closer look."""
+    """Return whether this text may be another token. The first character rules most texts out."""
     first = f"{raw} < ':' or {raw} >= '{{' or ({raw} >= '[' and {raw} < {text(_BACKSLASH)})"
     return f"case when {first} then {raw} rlike {text(_NO_TEXT)} else {raw} in ('true', 'false') end"
 
 
 def flaws(job: Job) -> list[Flaw]:
-    """What makes a record no event of the schema, over those columns."""
     found = [flaw("value is null", NO_VALUE, NO_VALUE_RULE)]
     found += [flaw(when, UNDECODABLE, rule) for when, rule in _of_text()]
     if job.repeated_names == REJECT:
@@ -101,7 +100,7 @@ def flaws(job: Job) -> list[Flaw]:
 
 def _of_text() -> Iterator[tuple[str, str]]:
     yield "octet_length(value) = 0", EMPTY
-    # No JSON begins with one of these bytes, of which one is a control character and one no UTF-8.
+    # No JSON starts with these bytes: one is a control character, one is no UTF-8.
     yield from foreign(JSON)
     yield f"not is_valid_utf8({_TEXT})", NOT_UTF8
     unparsed = f"{_CLOSELY} is null or {_CLOSELY}.{_CORRUPT} is not null"
@@ -111,7 +110,7 @@ def _of_text() -> Iterator[tuple[str, str]]:
 
 
 def _behind() -> str:
-    """Is there more than the object? Without its last brace, what is alone is cut short, and all else is not."""
+    """Return whether anything follows the object: only a single object is incomplete without its last brace."""
     trimmed = f"trim(trailing {text(_BLANKS)} from {_TEXT})"
     cut = f"left({trimmed}, length({trimmed}) - 1)"
     alone = f"endswith({trimmed}, '}}') and json_object_keys({cut}) is null"
@@ -119,8 +118,8 @@ def _behind() -> str:
 
 
 def _half_pair() -> str:
-    """Java puts a question mark for half a pair, so that different texts would fall together."""
-    # Escaped backslashes go first: what stands behind one is no escape.
+    """Return whether there is half a surrogate pair: Java makes each a question mark, and texts would collide."""
+    # Without escaped backslashes: a `u` after one is no escape.
     plain = f"replace({_TEXT}, {text(_BACKSLASH * 2)}, '')"
     halves = f"regexp_replace({plain}, {text(_PAIR)}, '') rlike {text(_HALF)}"
     suspect = f"contains({_TEXT}, {text(_BACKSLASH + 'ud')}) or contains({_TEXT}, {text(_BACKSLASH + 'uD')})"
@@ -140,7 +139,6 @@ def _of_field(field: JsonField) -> Iterator[Flaw]:
 
 
 def _given(field: JsonField) -> str:
-    """Is there a token for the field other than null?"""
     token, parsed = _both(field)
     at_once = _no_null(parsed) if json_values.parsed_as(field) == "variant" else f"{parsed} is not null"
     return f"(case when {_DOUBT} then {_no_null(token)} else {at_once} end)"
@@ -159,5 +157,5 @@ def _value(field: JsonField) -> str:
 
 
 def _both(field: JsonField) -> tuple[str, str]:
-    """The field as a token, and as it was parsed at once."""
+    """Return the field of the close parse, a token, and of the first parse."""
     return f"{_CLOSELY}.{name(field.name)}", f"{_PARSED}.{name(field.name)}"

@@ -1,4 +1,4 @@
-"""The value of a JSON event's field, as SQL: from what was parsed at once, or from its token, a VARIANT."""
+"""The value of a JSON event's field as SQL: from the first parse, or from its token, a VARIANT."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from cutwater_spark.query.rejection_reasons import unit_hint
 from cutwater_spark.query.sql import binary, text
 
 _DIGITS = {"timestamp-millis": 15, "timestamp-micros": 18}
-"""More digits than any time there is, and no overflow: an error here would end the query."""
+"""More digits than any valid time has, and no overflow, which would end the query."""
 _OF_EPOCH = {"timestamp-millis": "timestamp_millis", "timestamp-micros": "timestamp_micros"}
 _END = r"\z"
 _ISO = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})?" + _END
 _BASE64 = f"^[A-Za-z0-9+/]*+={{0,2}}{_END}"
 _TYPES = {"boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double"}
 _TEXT, _WHOLE = "STRING", "BIGINT"
-"""Kinds of tokens, as schema_of_variant calls them; a number with a point is DECIMAL(...).
+"""Kinds of tokens, as schema_of_variant names them; a number with a point is DECIMAL(...).
 
-A number of more than 38 digits, or with an exponent, is a DOUBLE: not as it was sent any more.
+A number of more than 38 digits, or with an exponent, is a DOUBLE, which is not exact.
 """
 
 
 def parsed_as(field: JsonField) -> str:
-    """The type with which the field is parsed at once: one that judges the token, else text."""
+    """Return the field's type in the first parse: one that checks the token, else text."""
     # Numbers must not pass through a double, and Spark's base64 may have holes.
     return _TYPES.get(field.kind) or ("variant" if field.kind in ("bytes", "fixed", "decimal") else "string")
 
 
 def of(parsed: str, field: JsonField) -> str:
-    """The value of what was parsed so and is in no doubt; NULL where it does not fit, or is null."""
+    """Return the value from the first parse, if that is not in doubt; NULL if it does not fit or is null."""
     if field.kind in ("float", "double"):
         return _finite(parsed, field.kind)
     return of_token(parsed, field) if parsed_as(field) == "variant" else _of_text(parsed, field)
 
 
 def of_token(token: str, field: JsonField) -> str:
-    """The value of a token; NULL where it does not fit the field, or is null."""
+    """Return the value of a token; NULL if it does not fit the field or is null."""
     of, kind = field.kind, f"schema_of_variant({token})"
     if of in ("float", "double"):
         return _floating(token, kind, of)
@@ -56,7 +56,7 @@ def of_token(token: str, field: JsonField) -> str:
 
 
 def default(field: JsonField) -> str:
-    """The schema's default, which Avro writes for bytes as text of code points up to 255."""
+    """Return the schema's default; Avro writes that of bytes as text of code points up to 255."""
     given: Any = field.default
     if field.kind in ("string", "enum"):
         return text(given)
@@ -71,7 +71,7 @@ def default(field: JsonField) -> str:
 
 
 def time_rule(raw: str, otherwise: str, kind: str) -> str:
-    """What is wrong with the token of a time that has no value: a whole number is one of other years."""
+    """Return the rule that a time's token breaks: a whole number is outside the years, else `otherwise`."""
     years = f"concat({text(YEARS_RULE)}, {unit_hint(f'try_cast({raw} as bigint)', kind)})"
     return f"case when {raw} rlike {text(f'^-?[0-9]++{_END}')} then {years} else {otherwise} end"
 
@@ -92,7 +92,7 @@ def _floating(token: str, kind: str, type_: str) -> str:
 
 
 def _finite(number: str, type_: str) -> str:
-    """A number that is sent is finite: one that is not here was beyond the type. Zero has no sign."""
+    """Return the number; NULL if it is infinite, so beyond the type. Drop zero's sign."""
     return f"case when abs({number}) <> double('Infinity') then {number} + {type_}(0) end"
 
 
@@ -110,7 +110,7 @@ def _of_text(raw: str, field: JsonField) -> str:
 
 
 def _decimal(raw: str, field: JsonField) -> str:
-    """A number or its text, without more digits than the type has but for zeros behind: it is never rounded."""
+    """Return a number or its text, never rounded: more digits than the type's may only be zeros at the end."""
     fraction = f"([.][0-9]{{1,{field.scale}}}+0*+)?" if field.scale else "([.]0++)?"
     whole = f"0*+[0-9]{{0,{field.precision - field.scale}}}"
     return (
@@ -120,7 +120,7 @@ def _decimal(raw: str, field: JsonField) -> str:
 
 
 def _time(raw: str, kind: str) -> str:
-    """Epoch time in the schema's unit, or ISO 8601; without an offset it is UTC. Finer parts are cut off."""
+    """Return epoch time in the schema's unit, or ISO 8601, UTC without an offset. Finer parts are cut off."""
     iso = f"try_cast({raw} as timestamp)"
     if kind == "timestamp-millis":
         iso = f"timestamp_millis(unix_millis({iso}))"

@@ -30,15 +30,14 @@ from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
 from cutwater_spark.query.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
 
 INPUT_METRICS = "cutwater_input"
-"""Name of the observation on the input: what `cutwater.core.events.rejection.Seen` holds, as `seen_of` reads
-it."""
+"""Name of the observation on the input, which `seen_of` reads as `cutwater.core.events.rejection.Seen`."""
 
 EARLIEST = -2
-"""Kafka's word for the first offset that is kept: where Spark begins with a partition that is new to it."""
+"""Kafka's number for the first offset of the log, at which Spark starts a partition that is new to it."""
 
 
 def starting_offsets(sources: Sources, origin: Origin) -> str:
-    """Where a new query begins to read, as Spark's source wants it: behind what the seed holds."""
+    """Return a new query's starting offsets for Spark's source: after the events that the seed contains."""
     if origin == FIRST:
         return "earliest"
     firsts: dict[str, dict[str, int]] = {}
@@ -51,17 +50,17 @@ def starting_offsets(sources: Sources, origin: Origin) -> str:
 def read_events(
     spark: SparkSession, job: Job, cluster: Cluster, sources: Sources | None = None, starting: str = "earliest"
 ) -> DataFrame:
-    """The sources from where a new query is to begin; Spark's checkpoint holds the position afterwards."""
+    """Return the sources' records. `starting`: the offsets of a new query; later ones use Spark's checkpoint."""
     sources = sources or only(job.topic, "")
     return (
         spark.readStream.format("kafka")
         .options(**kafka_options(cluster))
         .option("subscribe", ",".join(sources.partitions))
-        # Only copies say something there, and Spark makes objects of each.
+        # Only copies have headers that matter, and Spark makes objects of each.
         .option("includeHeaders", str(bool(sources.copies)).lower())
         .option("startingOffsets", starting)
         .option("failOnDataLoss", "true")
-        # Spark's default reads aborted records.
+        # Spark's default also reads aborted records.
         .option("kafka.isolation.level", "read_committed")
         .option("maxOffsetsPerTrigger", job.max_events_per_epoch)
         .load()
@@ -69,10 +68,10 @@ def read_events(
 
 
 def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:
-    """Usable events as columns, beside their place in the order; what cannot be used is observed and left out.
+    """Return the usable events as columns, with their place in the order; observe and drop the others.
 
-    `known` are the schemas that events may be written with. The partitions of the sources are observed for their
-    newest event times, and those of copies for how far they were read.
+    `known`: the schemas that events may be written with. The observation has the newest event time of the source
+    partitions, and the next offset of each copied partition.
     """
     placed = decoding.decode(raw, job, known, sources).select(
         "event.*",
@@ -105,14 +104,11 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
 
 
 def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
-    """The observation on the input, from its metrics by name.
-
-    Raises UnavailableError where there were events of partitions that the query does not know.
-    """
+    """Return the observation on the input. Raise UnavailableError for events of partitions new to the query."""
     if metrics.get("unknown"):
         raise UnavailableError(
-            f"{', '.join(sources.copies)} has more partitions than when the query began: how far they were "
-            "read is not known, and the next attempt runs the epoch again"
+            f"{', '.join(sources.copies)} has more partitions than when the query started, so the offsets that it "
+            "read are not known. The next attempt runs the epoch again"
         )
     copied = _numbered(metrics, "copied_")
     reasons = {REASONS[number]: count for number, count in _numbered(metrics, "reason_").items() if count}
@@ -129,7 +125,6 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
 
 
 def _numbered(metrics: Mapping[str, Any], prefix: str) -> dict[int, int]:
-    """The metrics of one kind that have a value, by their numbers."""
     return {
         int(name.removeprefix(prefix)): value
         for name, value in metrics.items()
@@ -138,10 +133,9 @@ def _numbered(metrics: Mapping[str, Any], prefix: str) -> dict[int, int]:
 
 
 def aggregate(events: DataFrame, job: Job, seed: DataFrame | None = None, floor_ms: int = 0) -> DataFrame:
-    """One row per (key, window) with its partials.
+    """Return one row per (key, window) with its partials, of events and seed together.
 
-    With the seed of a parent generation, rows of both together; windows that end at or below its floor take no
-    event.
+    With a seed, windows that end at or below the floor take no event.
     """
     windowed = events.withWatermark("__event_time", f"{job.lateness_ms} milliseconds").selectExpr(
         f"{window_of(job)} as __window", "*"
@@ -158,7 +152,7 @@ def _grouped(rows: DataFrame, aggregates: Mapping[str, str]) -> DataFrame:
 
 
 def _with_seed(events: DataFrame, seed: DataFrame) -> DataFrame:
-    """Events first: of the first side's columns Spark takes their metadata, and the watermark is some."""
+    """Return events and seed. Events are first: Spark takes the metadata, and so the watermark, of that side."""
     [partials] = [field.dataType for field in seed.schema if field.name == SEED]
     own = {"__window", "__key"}
     columns = [
@@ -169,17 +163,16 @@ def _with_seed(events: DataFrame, seed: DataFrame) -> DataFrame:
 
 
 def window_of(job: Job) -> str:
-    """The windows of `__event_time`, as SQL: one row for each."""
     return f"window(__event_time, '{job.window.size_ms} milliseconds', '{job.window.slide_ms} milliseconds')"
 
 
 def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer, state_header: bytes) -> DataFrame:
-    """The records to write: key and value in Avro, each behind its header, the shard's partition, headers."""
+    """Return the records to write: key and value in Avro with their schema headers, partition, record headers."""
     return aggregates.selectExpr(*row_expressions(job, writer, state_header))
 
 
 def row_expressions(job: Job, writer: Writer, state_header: bytes) -> list[str]:
-    """Those columns as SQL: as Column objects they took a hundred calls to the JVM, 60 ms an epoch."""
+    """Return the records' columns as SQL: Column objects took a hundred calls to the JVM, 60 ms an epoch."""
     names = ", ".join(f"`{partial.column}`" for measure in job.measures for partial in measure.partials)
     key = "named_struct('key', __key, 'window_start', __window.start, 'window_end', __window.end)"
     return [

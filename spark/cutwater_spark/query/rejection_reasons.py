@@ -1,4 +1,4 @@
-"""Why an event cannot be used, as SQL: conditions in the order in which they are asked, and what each says."""
+"""Reasons of rejection as SQL: conditions in the order of their evaluation, each with its texts."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ FLAW = "__flaw"
 
 
 class Flaw(NamedTuple):
-    """Every part is SQL."""
+    """A condition with reason, field and rule, all as SQL."""
 
     when: str
     reason: str
-    """A word of `cutwater.core.events.rejection`."""
+    """A reason of `cutwater.core.events.rejection`."""
     said: str
-    """Field, if it is one's, and rule."""
+    """Field, NULL for the whole record, and rule."""
 
 
 def flaw(when: str, reason: str, rule: str, field: str | None = None) -> Flaw:
-    """One whose rule is a text; `when` is SQL."""
+    """Return a flaw whose reason and rule are plain text. `when`: SQL."""
     return Flaw(when, text(reason), said(text(rule), field))
 
 
 def said(rule: str, field: str | None = None) -> str:
-    """Struct (field, rule), of a rule that is SQL."""
+    """Return the struct (field, rule). `rule`: SQL."""
     return f"named_struct('field', {'cast(null as string)' if field is None else text(field)}, 'rule', {rule})"
 
 
 def number_of(time: str, kind: str) -> str:
-    """A time as the number that it was, in the unit of its logical type."""
+    """Return a time as a number in the unit of its logical type."""
     return f"unix_micros({time})" if kind == "timestamp-micros" else f"unix_millis({time})"
 
 
 def unit_hint(number: str, kind: str) -> str:
-    """As `cutwater.core.events.rejection.unit_hint` has it, of a number that is SQL."""
+    """Return `cutwater.core.events.rejection.unit_hint` as SQL. `number`: SQL."""
     hints = " ".join(
         f"when {number} >= {one.first}L and {number} < {one.end}L then {text(one.said)}"
         for one in unit_hints(kind)
@@ -47,5 +47,5 @@ def unit_hint(number: str, kind: str) -> str:
 
 
 def cases(flaws: Sequence[Flaw], pick: Callable[[Flaw], str]) -> str:
-    """What the first flaw that an event has says; NULL without one."""
+    """Return `pick` of an event's first flaw; NULL if it has none."""
     return f"case {' '.join(f'when {one.when} then {pick(one)}' for one in flaws)} end"

@@ -1,4 +1,4 @@
-"""The sources of a generation, as Spark reads them: partitions, and where each record stands in the order."""
+"""The source columns of a generation: region, offset and partition number of each record."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from cutwater.core.protocol.mirror_records import SOURCE_OFFSET
 from cutwater_spark.query.sql import text
 
 ORIGIN, OFFSET, NUMBER = "__origin", "__offset", "__number"
-"""Columns: the region that a record comes from, its offset there, and the number of its partition among all."""
+"""Columns: the region of a record, its offset there, and the number of its partition among all."""
 
 _HEADER = f"filter(headers, one -> one.key = {text(SOURCE_OFFSET)})"
-# The last one of that name: the mirror puts its own behind those that the event had.
+# The last one of that name: the mirror appends its header to the event's own.
 _THERE = f"try_cast(cast(try_element_at({_HEADER}, -1).value as string) as bigint)"
 
 
 def placing(sources: Sources) -> list[str]:
-    """Those columns, as SQL over the records that Kafka's source gives.
+    """Return these columns as SQL over the records of Kafka's source.
 
-    The offset is NULL where a record of a copy does not say it; the number, where it stands in a partition of a
-    copy that was not there when the query began.
+    The offset is NULL if a copied record has none in its headers. The number is NULL in a partition of a copy that
+    was added after the query's start.
     """
     copies, firsts, counts = sources.copies, sources.firsts, sources.partitions
     if not copies:

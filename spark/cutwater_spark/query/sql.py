@@ -1,4 +1,4 @@
-"""Our values in Spark's words: literals and names of its SQL, Avro bytes, options of its Kafka source and sink."""
+"""Literals and names of Spark's SQL, Avro bytes in SQL, options of its Kafka source and sink."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 
 
 def text(value: str) -> str:
-    """A string literal."""
+    """Return a string literal."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -20,20 +20,18 @@ def binary(value: bytes) -> str:
 
 
 def name(value: str) -> str:
-    """A column's or field's name."""
+    """Return a column's or field's name, quoted."""
     return f"`{value.replace('`', '``')}`"
 
 
 def single_object_bytes(record: str, codec: Codec) -> str:
-    """A struct of Spark SQL as bytes: Avro with single-object encoding."""
     return framed_bytes(record, codec.schema, codec.header)
 
 
 def framed_bytes(record: str, schema: dict[str, Any], header: bytes) -> str:
-    """A struct of Spark SQL as Avro behind a header."""
+    """Return a struct of Spark SQL as Avro after a header."""
     return f"concat({binary(header)}, to_avro({record}, {text(json.dumps(schema))}))"
 
 
 def kafka_options(cluster: Cluster) -> dict[str, str]:
-    """A cluster's settings as options of Spark's Kafka source and sink."""
     return {f"kafka.{name}": value for name, value in cluster.jvm().items()}

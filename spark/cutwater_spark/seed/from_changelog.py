@@ -1,4 +1,4 @@
-"""The parent's state at a milestone, read from its changelog, as files: one batch of native expressions."""
+"""The parent's state at a milestone, from its changelog to files, in one batch of native expressions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from cutwater_spark.query.sql import binary, kafka_options, text
 def write_seed(spark: SparkSession, cluster: Cluster, job: Job, parent: Milestone, folder: str) -> Read:
     """Write the rows above the parent's horizon as Parquet: key, window, and a struct of the partials."""
     counted = Observation("cutwater_seed")
-    # Observed above the grouping and below the filter: what is no part of the state is proved, too.
+    # Observed above the grouping and below the filter: rows outside the state are proved, too.
     rows = _newest(_records(spark, cluster, parent), job, parent).observe(counted, *_counts(job, parent))
     write_rows(spark, rows.where(_is_seed(parent)), job, folder)
     return Read(**counted.get)
 
 
 def write_rows(spark: SparkSession, rows: DataFrame, job: Job, folder: str) -> None:
-    """Of rows that say where they are (`at`) and what (`body`)."""
-    # A measure may hold a time of long ago: as Parquet's older times it could not be written.
+    """Write rows with key and window in `at` and the value in `body`."""
+    # Parquet's older time types could not hold an early time of a measure.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
     window = "named_struct('start', timestamp_millis(at.window_start), 'end', timestamp_millis(at.window_end))"
@@ -42,12 +42,11 @@ def write_rows(spark: SparkSession, rows: DataFrame, job: Job, folder: str) -> N
 
 
 def read_seed(spark: SparkSession, folder: str) -> DataFrame:
-    """The seed as a stream whose first epoch reads it whole."""
+    """Return the seed as a stream; its first epoch reads all of it."""
     return spark.readStream.schema(spark.read.parquet(folder).schema).parquet(folder)
 
 
 def _records(spark: SparkSession, cluster: Cluster, parent: Milestone) -> DataFrame:
-    """The records of the parent's changelog below the cut."""
     ends: dict[str, dict[str, int]] = {}
     for place, end in parent.changelog_cut:
         ends.setdefault(place.topic, {})[str(place.partition)] = end
@@ -59,7 +58,7 @@ def _records(spark: SparkSession, cluster: Cluster, parent: Milestone) -> DataFr
         .option("startingOffsets", json.dumps(firsts))
         .option("endingOffsets", json.dumps(ends))
         .option("failOnDataLoss", "true")
-        # A copy is written in transactions: what an aborted one has left below the cut may be of later epochs.
+        # A copy is written in transactions; an aborted one below the cut may hold rows of later epochs.
         .option("kafka.isolation.level", "read_committed")
         .option("includeHeaders", "true")
         .load()
@@ -69,9 +68,9 @@ def _records(spark: SparkSession, cluster: Cluster, parent: Milestone) -> DataFr
 
 
 def _newest(records: DataFrame, job: Job, parent: Milestone) -> DataFrame:
-    """One row per key: its newest value, and that of the milestone's own epoch if it wrote the key.
+    """Return one row per key: its newest value, and its value of the milestone's epoch, if any.
 
-    A key stays in one partition for all of a generation, so its offsets are in order.
+    A key stays in one partition for the whole generation, so its offsets are ordered.
     """
     own = binary(Writer(parent.generation, parent.attempt, parent.epoch).header)
     foreign = f"value is not null and not startswith(writer, {binary(header_prefix(parent.generation))})"
@@ -97,7 +96,7 @@ def _newest(records: DataFrame, job: Job, parent: Milestone) -> DataFrame:
 
 
 def body_of(value: str, job: Job) -> str:
-    """A changelog's value without its header, of which a generation may have both kinds; NULL for any other."""
+    """Return a changelog's value without its header, SQL; both kinds of headers occur. NULL for any other."""
     framed = Codec(job.state_schema).header
     return (
         f"case when startswith({value}, {binary(framed)}) then substring({value}, {len(framed) + 1}) "
@@ -107,7 +106,7 @@ def body_of(value: str, job: Job) -> str:
 
 
 def other_windows(job: Job) -> str:
-    """How many rows are of windows that the job does not make."""
+    """Count the rows of windows that are not the job's, as SQL."""
     size, slide = job.window.size_ms, job.window.slide_ms
     return f"count_if(at.window_end - at.window_start != {size}L or pmod(at.window_start, {slide}L) != 0L)"
 

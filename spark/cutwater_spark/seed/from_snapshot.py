@@ -1,8 +1,8 @@
-"""Rows of a snapshot as a seed: lines of text that Spark reads, and the batch that does.
+"""Rows of a snapshot as a seed: lines of text, and the batch that reads them.
 
-    <key, base64> <window start, ms> <window end, ms> <value as the changelog has it, base64>
+    <key, base64> <window start, ms> <window end, ms> <value as on the changelog, base64>
 
-Text, since Spark reads it without a connector and without Python on its executors, and no line is too long for it.
+Spark reads text without a connector and without Python on its executors, and lines of any length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cutwater_spark.seed.from_changelog import body_of, other_windows, write_row
 
 
 def write_lines(rows: Iterable[Stored], file: Path) -> Given:
-    """Write them down. Raises MachineError where the disk fails."""
+    """Write the rows as lines. Raise MachineError if the disk fails."""
     count = digest = 0
     try:
         with file.open("wb", buffering=1 << 20) as out:
@@ -40,7 +40,7 @@ def write_lines(rows: Iterable[Stored], file: Path) -> Given:
 
 
 def write_stored(spark: SparkSession, job: Job, lines: str, folder: str) -> Taken:
-    """Write the rows of such a file as `from_changelog.write_seed` does those of a changelog."""
+    """Write the rows of a file of lines as a seed, as `from_changelog.write_seed` does for a changelog."""
     counted = Observation("cutwater_stored_seed")
     counts = {
         "rows": "count(1)",

@@ -1,4 +1,4 @@
-"""Whose state a generation goes on with, asked before anything is written."""
+"""The parent milestone of a generation, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from cutwater.operations.generations.start_check import require_may_start
 
 
 def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
-    """The milestone that the generation starts from, with its cuts here; None for a job's first generation.
+    """Return the milestone that the generation starts from, with this region's cuts; None for a first generation.
 
-    Raises FencedError where nobody is to work for the generation any more, UsageError where the job's state cannot
-    go on from its parent's, or where a first one may not begin here.
+    Raise FencedError if the generation has ended, UsageError if the job's state cannot continue from the parent's
+    or a first generation may not start here.
     """
     cluster, generation = settings.cluster, settings.generation
     candidate = candidates(cluster, job.name).by_id.get(generation) if claimed(generation) else None
@@ -33,7 +33,9 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     if not claimed(generation):
         return None
     if candidate is None:
-        raise ProtocolError(f"the claim of {generation} is gone from the candidates topic, and with it its parent")
+        raise ProtocolError(
+            f"the claim of {generation} is missing from the candidates topic, so its parent is not known"
+        )
     parent = parent_of(candidate.claim)
     require_may_start(cluster, job, parent, settings)
     return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, told_parent(candidate.claim)))

@@ -1,7 +1,6 @@
-"""The state that a generation goes on with, as files beside its checkpoint, made before the first query.
+"""The seed of a generation: files beside its checkpoint, written before the first query.
 
-It is read from the parent's changelog. Where that cannot give the milestone whole any more, it is read from
-snapshots of that milestone.
+It is read from the parent's changelog, or from snapshots of the milestone if the changelog is no longer complete.
 """
 
 from __future__ import annotations
@@ -38,14 +37,12 @@ from cutwater_spark.seed.from_snapshot import write_lines, write_stored
 from cutwater_spark.seed.progress import telling, told
 
 SIGNALS_MAX = 10_000
-"""So many are looked at behind the parent milestone; its next barrier, where there is one, is among the first."""
+"""Signals that are read after the parent milestone; the next barrier, if there is one, is among the first."""
 READING = "the parent's state is being read"
 _LINES = "rows.txt"
 
 
 class Seeds:
-    """Of one generation, by one attempt."""
-
     def __init__(
         self,
         spark: SparkSession,
@@ -61,18 +58,17 @@ class Seeds:
         self._attempt, self._now_ms, self._log, self._stopped = attempt, now_ms, log, stopped
 
     def of(self, parent: Milestone, checkpoint: Checkpoint) -> Seed:
-        """The seed's files, and the floor; makes them where no earlier attempt has.
+        """Return the seed, files and floor; write it if no earlier attempt has. Call it after fencing.
 
-        A seed counts once the checkpoint names its folder, and each attempt writes into one of its own: what a
-        killed one has left is never taken for whole. Called once older attempts are fenced. Raises Stopped where
-        snapshots are being fetched or read: that may take long.
+        A seed counts once the checkpoint names its folder. Each attempt writes into its own folder, so the partial
+        files of a killed attempt never count. Raise Stopped if stopped during the fetch or reading of snapshots.
         """
         if (kept := checkpoint.seed()) is not None:
             shutil.rmtree(self._fetched, ignore_errors=True)
             return kept
         if checkpoint.newest_planned() >= 0:
             raise DivergenceError(
-                f"the checkpoint {checkpoint.location} has epochs and no seed: it is another generation's, or "
+                f"the checkpoint {checkpoint.location} has epochs but no seed: it is another generation's, or "
                 "damaged"
             )
         require_kept(parent, kept_behind(self._cluster, parent.source_cut))
@@ -82,7 +78,7 @@ class Seeds:
         folder = checkpoint.seed_folder(self._attempt)
         if why := self._from_changelog(parent, folder):
             self._from_snapshots(claim, why, checkpoint, folder)
-        # Asked last: the parent's next epoch may be about to end.
+        # Last: the parent's next epoch may be about to end.
         seed = Seed(folder, floor_of(self._cluster, claim, parent))
         reach("seed-written")
         checkpoint.keep_seed(self._attempt, seed.floor_ms)
@@ -91,16 +87,15 @@ class Seeds:
 
     @property
     def _fetched(self) -> Path:
-        """Where snapshots come together, on this disk."""
         return self._settings.data_dir / "seeding" / self._job.name / str(self._generation)
 
     def _from_changelog(self, parent: Milestone, folder: str) -> str:
-        """Why it cannot be had there; empty where it is written. Raises where it is not the parent's state."""
+        """Write the seed, return "" or why the changelog is incomplete. Raise if it is not the parent's."""
         if why := self._unheld(parent):
             return why
         with telling(self._log, READING, records_below(self._cluster, parent), self._spark):
             read = write_seed(self._spark, self._cluster, self._job, parent, folder)
-        if why := self._unheld(parent):  # it took its time
+        if why := self._unheld(parent):  # again: the reading took time
             return why
         require_state(parent, read, self._written(folder))
         return ""
@@ -109,7 +104,7 @@ class Seeds:
         return unheld(self._cluster, self._job.name, parent, self._generation.region, self._now_ms)
 
     def _from_snapshots(self, claim: Claim, why: str, checkpoint: Checkpoint, folder: str) -> None:
-        """Raises UsageError where there are none; UnavailableError or MachineError where they cannot be had."""
+        """Write the seed. Raise UsageError without snapshots; UnavailableError, MachineError if a fetch fails."""
         parent, settings = told_parent(claim), self._settings
         self._log.warning("the state is read from a snapshot", milestone=str(parent.token), reason=why)
         shelves = shelves_at(settings.snapshots, settings) if settings.snapshots else None
@@ -130,14 +125,14 @@ class Seeds:
 
 
 def records_below(cluster: Cluster, parent: Milestone) -> int:
-    """So many records stand below the milestone's cut at most: compaction and transactions leave gaps."""
+    """Return the most records below the milestone's cut: compaction and transactions leave gaps."""
     topic = parent.changelog_cut.entries[0][0].topic
     kept = Ends(cluster).kept(topic, [place.partition for place, _ in parent.changelog_cut])
     return sum(max(0, end - kept[place.partition][0]) for place, end in parent.changelog_cut)
 
 
 def floor_of(cluster: Cluster, claim: Claim, parent: Milestone) -> int:
-    """The watermark that a generation begins with, by what stands on the barriers topic now."""
+    """Return the watermark that a generation starts with, by the barriers topic as it is now."""
     with closing(values(cluster, topics.barriers(claim.job), parent.barriers_position)) as told:
         signals = map(protocol_records.decode, islice(told, SIGNALS_MAX))
         return floor_behind(claim, parent, (one for one in signals if isinstance(one, Barrier)))

@@ -1,4 +1,4 @@
-"""What the driver says while it takes over its parent's state: every few seconds rows, rate and time left."""
+"""Progress lines while the driver takes over its parent's state: rows, rate and time left, every few seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cutwater.core.util.progress_rate import EVERY_S, Rate, Rated
 from cutwater_spark import jvm
 
 MISSES_MAX = 5
-"""So many looks in a row may fail."""
+"""Failed queries in a row after which the lines end."""
 JOIN_S = 10.0
 _CONSUMERS = "kafka.consumer:type=consumer-fetch-manager-metrics,client-id=*"
 _CONSUMED = "records-consumed-total"
@@ -26,10 +26,7 @@ Row = TypeVar("Row")
 def telling(
     log: Any, what: str, total: int | None, spark: SparkSession, every_s: float = EVERY_S
 ) -> Iterator[None]:
-    """Say how far Spark is with what it reads from Kafka and computes while the block lasts.
-
-    Whatever goes wrong with that ends the lines, and never what they are about.
-    """
+    """Log Spark's progress in reading from Kafka while the block runs. An error ends the lines, not the block."""
     over = threading.Event()
 
     def tell() -> None:
@@ -39,7 +36,7 @@ def telling(
             while not over.wait(every_s):
                 try:
                     seen, missed = max(seen, _consumed(spark) - before), 0
-                except Py4JError:  # a consumer was closed while it was asked, mostly
+                except Py4JError:  # mostly a consumer that was closed during the query
                     missed += 1
                     if missed > MISSES_MAX:
                         raise
@@ -47,7 +44,7 @@ def telling(
                 if told is not None:
                     _say(log, what, told, total, tasks=_tasks(spark))
         except (Py4JError, OSError) as error:
-            log.info("how far it is cannot be told", of=what, reason=str(error)[:200])
+            log.info("the progress is not known", of=what, reason=str(error)[:200])
 
     thread = threading.Thread(target=tell, name="telling", daemon=True)
     thread.start()
@@ -65,7 +62,7 @@ def told(
     every_s: float = EVERY_S,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[Row]:
-    """The same rows, and how many they are so far; nobody knows how many there will be."""
+    """Yield the same rows and log their number so far; the total is not known."""
     rated = Rated(None, clock_s(), every_s)
     for count, row in enumerate(rows):
         if not count % 1_000 and (rate := rated.look(count, clock_s())) is not None:
@@ -80,12 +77,12 @@ def _say(log: Any, what: str, rate: Rate, total: int | None, **more: Any) -> Non
 
 
 def _consumed(spark: SparkSession) -> int:
-    """Records that this JVM's consumers have read by now. Executors elsewhere count their own: 0 then."""
+    """Return the records that this JVM's consumers have read; 0 if the executors run elsewhere."""
     return sum(int(jvm.attribute(spark, name, _CONSUMED)) for name in jvm.named(spark, _CONSUMERS))
 
 
 def _tasks(spark: SparkSession) -> str:
-    """Of the stages that Spark works on now: `3/8` is 3 done of 8."""
+    """Return the completed tasks of the active stages: `3/8` is 3 of 8."""
     tracker = spark.sparkContext.statusTracker()
     infos = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
     stages = [one for one in infos if one is not None]

@@ -1,7 +1,7 @@
-"""An archive of the classes that Spark loads: with it a driver's JVM is ready in about half the time.
+"""An archive of the classes that Spark loads: it halves the start of a driver's JVM, about.
 
-`python -m cutwater_spark.tools.classes FILE` makes it, by running a small stream of the driver's kind; the setting
-CUTWATER_SPARK_CLASSES names it. It fits one Java and one Spark: any other ignores it.
+`python -m cutwater_spark.tools.classes FILE` writes it by running a small stream like the driver's; the setting
+CUTWATER_SPARK_CLASSES names it. It fits one Java and one Spark version; others ignore it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ from cutwater.core.errors import UsageError
 from cutwater_spark.session import STATE, STATE_PROVIDER
 
 EXIT_S = 300
-"""How long the stream may take, and then the JVM to write the archive."""
+"""The time limit of the stream, and again of the JVM's writing of the archive."""
 
 
 def write(archive: Path) -> None:
-    """Run a windowed stream on RocksDB for two batches, and have the JVM write down its classes as it ends.
-
-    Raises UsageError when Java wrote nothing.
-    """
+    """Run a windowed stream on RocksDB for two batches; the JVM writes its classes at exit. Raise UsageError."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    # Compiling queries takes more stack while classes are noted down.
+    # Compiling queries takes more stack while classes are recorded.
     options = f"-XX:ArchiveClassesAtExit={fresh} -Xss8m -Xlog:cds=error -Xlog:cds+dynamic=error"
     session = (
         SparkSession.builder.master("local[2]")
@@ -44,14 +41,16 @@ def write(archive: Path) -> None:
     )
     gateway = session.sparkContext._gateway
     jvm: subprocess.Popen[bytes] = gateway.proc
-    # The JVM writes to the folder until it has ended: a cancelled batch's task, RocksDB's upkeep.
+    # A cancelled batch's task and RocksDB's maintenance write to the folder until the JVM has ended.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         _stream(session, folder)
         session.stop()
         gateway.shutdown()
-        jvm.communicate(timeout=EXIT_S)  # the end of its input is its sign to end
+        jvm.communicate(timeout=EXIT_S)  # the JVM exits when its input ends
     if jvm.returncode or not fresh.exists():
-        raise UsageError(f"Java wrote no archive of classes to {fresh}: is it Java 13 or newer? Is there room?")
+        raise UsageError(
+            f"Java wrote no archive of classes to {fresh}. Check that Java is 13 or newer and the disk has room"
+        )
     fresh.replace(archive)
 
 
@@ -68,7 +67,7 @@ def _stream(session: SparkSession, folder: str) -> None:
     deadline = time.monotonic() + EXIT_S
     while not query.awaitTermination(1):
         if time.monotonic() > deadline:
-            raise UsageError(f"Spark did not run two batches within {EXIT_S} s: no archive is written")
+            raise UsageError(f"Spark did not run two batches within {EXIT_S} s, so no archive is written")
         if (query.lastProgress or {"batchId": 0})["batchId"] > 1:
             query.stop()
 

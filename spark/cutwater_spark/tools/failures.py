@@ -1,4 +1,4 @@
-"""Spark's own failures that a person can do something about, told apart by their text."""
+"""Spark's failures that an operator can fix, recognised by their text."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordTo
 
 @contextmanager
 def explaining(topic: str, checkpoint: str, undatable: Callable[[], list[str]] = list) -> Iterator[None]:
-    """Raise in place of Spark's error the one that says what to do, where it is known.
-
-    `undatable`: looks for the records whose timestamps Spark cannot hold.
-    """
+    """Replace a known Spark error by one that says what to do. `undatable`: finds records Spark cannot date."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
@@ -35,7 +32,7 @@ def explaining(topic: str, checkpoint: str, undatable: Callable[[], list[str]] =
 def explained(
     error: BaseException, topic: str, checkpoint: str, undatable: Callable[[], list[str]] = list
 ) -> CutwaterError | None:
-    """The error to tell instead; None where Spark's own must do. No restart mends what is found here."""
+    """Return the error to report instead; None to keep Spark's. A restart fixes none of these."""
     text = str(error)
     if all(sign in text for sign in _TOO_FAR_AHEAD):
         where: list[str] = []
@@ -43,34 +40,34 @@ def explained(
             where = undatable()
         return UsageError(
             f"a record of {topic} is dated further ahead than Spark can hold (nanoseconds for milliseconds?)"
-            f"{''.join(f'; it is {one}' for one in where)}: Spark's Kafka source ends there, and nothing leaves "
-            f"the record out. Correct the producer, set {TIMESTAMP_AHEAD}={TIMESTAMP_AHEAD_MS_MAX} on topics so "
-            "that brokers refuse such records, and start a job of another name "
+            f"{''.join(f'; it is {one}' for one in where)}: Spark's Kafka source fails there and cannot skip the "
+            f"record. Correct the producer, set {TIMESTAMP_AHEAD}={TIMESTAMP_AHEAD_MS_MAX} on topics so "
+            "that brokers refuse such records, and start a job with another name "
             "(docs/OPERATING.md#a-record-that-spark-cannot-date)"
         )
     if any(sign in text for sign in _NO_BUCKET):
         return UsageError(
-            f"the checkpoint {checkpoint} names a bucket that does not exist: make it, or correct "
+            f"the checkpoint {checkpoint} names a bucket that does not exist. Create it, or correct "
             "CUTWATER_CHECKPOINT or CUTWATER_S3_ENDPOINT"
         )
     if any(sign in text for sign in _NOT_LET_IN):
         return UsageError(
-            f"the object store does not let us to the checkpoint {checkpoint}: check AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY of the driver and of every executor, and what their user may do there"
+            f"the object store denies access to the checkpoint {checkpoint}. Check AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY of the driver and of every executor, and the permissions of their user"
         )
     if _DAMAGED in text:
         line = (
             next(line for line in text.splitlines() if _DAMAGED in line).removeprefix("Caused by: ").lstrip(": ")
         )
         return MachineError(
-            f"the checkpoint {checkpoint} is damaged: {line[:500]}. Put back a copy of it that is as new as "
-            "the last milestone (an older one is refused), or start a new generation from that milestone"
+            f"the checkpoint {checkpoint} is damaged: {line[:500]}. Put back a copy that is as new as the last "
+            "milestone (an older one is refused), or start a new generation from that milestone"
         )
     return None
 
 
 def root_cause(text: str) -> str:
-    """What an error of Spark's comes from, as its last cause says: the first line says where it was noticed."""
+    """Return the last cause in the text of a Spark error, else its first line."""
     lines = [one.strip() for one in text.splitlines() if one.strip()] or [""]
     causes = [one.removeprefix(_CAUSE) for one in lines if one.startswith(_CAUSE)]
     return causes[-1] if causes else lines[0]

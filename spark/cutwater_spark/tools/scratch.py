@@ -1,6 +1,6 @@
-"""Where a driver's JVM keeps what need not outlive it: RocksDB's working files, shuffles, native libraries.
+"""The folder of a driver JVM's temporary files: RocksDB's working files, shuffles, native libraries.
 
-In the system's temporary folder, the default, a JVM that is killed leaves them behind, gigabytes each time.
+In the system's temporary folder, the default, a killed JVM would leave gigabytes behind each time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _PREFIX, _LOCK = "driver-", "lock"
 class _Held(NamedTuple):
     folder: Path
     lock: IO[str]
-    """While it is open, and locked, the folder is this process's."""
+    """Open and locked: the folder belongs to this process."""
 
     def delete(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.lock.close()  # only now: what could not be deleted is the next one's
+        self.lock.close()  # last: the next process deletes what remains
 
 
 def scratch(base: Path) -> Path | None:
-    """A new folder below `base`, deleted as this process ends; what killed processes of this host left is deleted.
+    """Create a folder below `base` that is deleted at exit; delete those of killed processes of this host.
 
-    None where nothing can be written. What is not a driver's stays as it is.
+    Return None if `base` is not writable. Only drivers' folders are deleted.
     """
     try:
         base.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def scratch(base: Path) -> Path | None:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """One process at a time: a folder that is not locked yet must not be taken for a dead one's."""
+    """Admit one process at a time: a folder that is not locked yet looks like a dead process's."""
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -62,7 +62,7 @@ def _new(base: Path) -> _Held:
 
 
 def _of_the_dead(folder: Path) -> _Held | None:
-    """None for a folder whose process lives, or that is somebody else's."""
+    """Lock the folder of a dead process; None if its process lives or it is another user's."""
     try:
         lock = (folder / _LOCK).open("r+")
     except OSError:
@@ -76,5 +76,5 @@ def _of_the_dead(folder: Path) -> _Held | None:
 
 
 def _end(mine: _Held, owner: int) -> None:
-    if os.getpid() == owner:  # not in a child that was forked meanwhile
+    if os.getpid() == owner:  # not in a forked child
         mine.delete()

@@ -1,8 +1,8 @@
-"""Spark's state of a job after one epoch, as rows of the changelog: a program for `cutwater verify`.
+"""Program for `cutwater verify`: Spark's state of a job after one epoch, as rows of the changelog.
 
     python -m cutwater_spark.tools.state JOBFILE EPOCH FOLDER ROWS_MAX
 
-Each line of the files in FOLDER is a row: key and value as the changelog has them, in base64. The checkpoint is
+Each line of the files in FOLDER is a row: key and value as on the changelog, in base64. The checkpoint is
 only read; the query may run meanwhile. Spark keeps the state of its newest epochs (100 by default).
 """
 
@@ -34,10 +34,10 @@ _CALL = re.compile(r"\b(count|sum|min|max|hll_sketch_agg|hll_union_agg)\(")
 
 
 def columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
-    """The partials of a row as SQL over the state's columns, which Spark names after its aggregates' buffers.
+    """Return a row's partials as SQL over the state's columns, which Spark names after its aggregates' buffers.
 
-    Equal aggregates share one buffer. `seeded`: the query groups a seed with the events. Raises UsageError where
-    the buffers are not those of the job's measures.
+    Equal aggregates share one buffer. `seeded`: the query groups a seed with the events. Raise UsageError if the
+    buffers are not those of the job's measures.
     """
     buffers: dict[str, int] = {}
     names: list[str] = []
@@ -55,15 +55,11 @@ def columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
         found.append(f"{made}{sql} as {name(partial.column)}")
     there = [field.name for field in value.fields]
     if there != names:
-        raise UsageError(
-            f"the state holds {', '.join(there)}, and the job's measures would keep {', '.join(names)}"
-        )
+        raise UsageError(f"the state holds {', '.join(there)}, but the job's measures need {', '.join(names)}")
     return found
 
 
 class _Call(NamedTuple):
-    """An aggregate's own call within an expression."""
-
     before: str
     text: str
     kind: str
@@ -71,7 +67,6 @@ class _Call(NamedTuple):
 
 
 def _aggregate(sql: str) -> _Call | None:
-    """The first call of an aggregate; None without any."""
     found = _CALL.search(sql)
     if found is None:
         return None
@@ -84,8 +79,8 @@ def _aggregate(sql: str) -> _Call | None:
 
 
 def _result(kind: str, at: int, may_be_empty: bool) -> str:
-    """What an aggregate makes of its buffers, of which the first stands at a place."""
-    if kind == "hll_union_agg":  # without any sketch it keeps no bytes, which are no sketch
+    """Return an aggregate's result, as SQL. `at`: the position of its first buffer."""
+    if kind == "hll_union_agg":  # without any sketch its buffer is empty, which is no sketch
         return f"nullif(value.f{at}, X'')"
     return f"if(value.f{at + 1}, null, value.f{at})" if may_be_empty else f"value.f{at}"
 
@@ -93,22 +88,21 @@ def _result(kind: str, at: int, may_be_empty: bool) -> str:
 def _buffers(kind: str, avro: object) -> list[str]:
     if kind.startswith("hll"):
         return ["buf"]
-    if kind == "sum" and isinstance(avro, dict):  # a decimal: whether nothing was added is kept beside it
+    if kind == "sum" and isinstance(avro, dict):  # a decimal's second buffer says whether nothing was added
         return ["sum", "isEmpty"]
     return [kind]
 
 
 def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder: str, rows_max: int) -> None:
-    """Write the rows of the state after an epoch to a new folder, at most `rows_max`."""
     location = location_of(job, settings)
     seeded = Checkpoint(spark, location).seed() is not None
-    spark.streams  # noqa: B018  (starts the coordinator of state stores, which reading needs; else nothing does)
+    spark.streams  # noqa: B018  (starts the state store coordinator, which reading needs)
     state = spark.read.format("statestore").option("batchId", epoch).load(location)
     value = state.schema["value"].dataType
     key = state.schema["key"].dataType
     if not isinstance(value, StructType) or not isinstance(key, StructType):
         raise UsageError(f"{location} holds no state of an aggregation")
-    # By position: Spark names two counts alike.
+    # By position: Spark gives two counts the same name.
     types = ", ".join(f"f{number}: {field.dataType.simpleString()}" for number, field in enumerate(value.fields))
     window = key.fields[0].dataType.simpleString()
     placed = state.selectExpr(
@@ -125,14 +119,13 @@ def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder:
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
     try:
         if len(sys.argv) != 5:
-            raise UsageError("give the job file, an epoch, a new folder, and the most rows to write")
+            raise UsageError("arguments: JOBFILE EPOCH FOLDER (a new folder) ROWS_MAX")
         _, job_file, epoch, folder, rows_max = sys.argv
         job, settings = load_job(Path(job_file)), load_settings().model_copy(update={"spark_ui_port": 0})
         if job.attached:
-            raise UsageError(f"job {job.name} is a query of your own: how it keeps its state is not known")
+            raise UsageError(f"job {job.name} is a query of your own: the layout of its state is not known")
         spark = open_session(job, settings, location_of(job, settings))
         try:
             write(spark, job, settings, int(epoch), folder, int(rows_max))

@@ -165,7 +165,7 @@ def test_what_is_gathered_follows_what_was(first: int) -> None:
     """Or nothing of it is added: within one transaction no position would tell."""
     taken = Taken(followed_at(0), 0, 0, 0)
     taken.add(Chunk(0, 5, [], 0, "events/0", 9))
-    with pytest.raises(DivergenceError, match=f"events/0 was read on from offset {first}, and stands at 5"):
+    with pytest.raises(DivergenceError, match=f"events/0 was read from offset {first}, but the position is 5"):
         taken.add(Chunk(first, 8, [], 0, "events/0", 12))
     assert (taken.piece.first, taken.piece.following, taken.piece.end) == (0, 5, 9)
 

@@ -87,7 +87,7 @@ def test_a_topic_made_anew_while_the_mirror_was_away(broker: Any, writing: Writi
     create_topics(writing.cluster, [topics.events(events.topic, events.partitions)])
     events.produce(200)
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:
-        assert "made anew" in wait_stopped(mirror, events.topic, ANEW)
+        assert "recreated" in wait_stopped(mirror, events.topic, ANEW)
         writing.epoch([Sold("a", 1, 1)], source_cut=events.cut())
         wait_copied(mirror, broker.cluster, writing)
     assert len(arrivals(broker.cluster, writing.job)) == 1

@@ -99,7 +99,7 @@ def test_every_reader_goes_on(long: Writing, tmp_path: Path) -> None:
     (stream, _) = prune(cluster, job, tmp_path / "job")
     assert (kept(cluster, job), stream[1]) == (
         list(range(3, ALL + 1)),
-        "milestone 3 stays: the output has not gone on from it",
+        "milestone 3 stays: the publisher continues from it",
     )
     with publishing(cluster, job, tmp_path / "out"):
         wait_published(cluster, job, ALL)

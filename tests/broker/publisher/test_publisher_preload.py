@@ -61,7 +61,7 @@ def wait_loaded(log: list[Any], one: Writing, epoch: int) -> None:
 
 
 def is_load(line: Any, one: Writing, epoch: int | None = None) -> bool:
-    wanted = {"event": "loaded ahead", "generation": str(one.generation)}
+    wanted = {"event": "candidate preloaded", "generation": str(one.generation)}
     return wanted.items() <= line.items() and epoch in (None, line["epoch"])
 
 
@@ -211,7 +211,7 @@ def test_where_the_disk_has_little_room_nothing_is_loaded(
         wait_loaded(log, candidate, 0)
         monkeypatch.setattr(states_module, "FREE_SHARE", 1.1)
         candidate.epoch(sold(2, 1))
-        until(lambda: any(line["event"] == "a candidate is not loaded ahead" for line in log), "it to be given up")
+        until(lambda: any(line["event"] == "a candidate is not preloaded" for line in log), "it to be given up")
         until(lambda: not folder_names(folder), "what was loaded to go")
         candidate.take_over()
         found = read(writing.cluster, job, 2)

@@ -282,7 +282,7 @@ def test_what_compaction_may_have_taken_is_no_false_alarm(stage: Stage, monkeypa
     with stage.view() as url:
         assert answers(stage.verify(url)) == dict.fromkeys(PLACES, (Verdict.EQUAL, 40, 0))
         stage.writing.rows([Sold("shop-7", 1, 70)], epoch=3)
-        with pytest.raises(UnavailableError, match="compaction may have taken values"):
+        with pytest.raises(UnavailableError, match="compaction may have removed values"):
             stage.verify(url)
 
 

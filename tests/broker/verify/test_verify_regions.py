@@ -193,7 +193,7 @@ def test_without_a_common_milestone_it_says_so(pair: Pair, broker: Any, tmp_path
     with pytest.raises(UsageError, match="nothing of region elsewhere is copied"):
         newest(pair.request(origin=Side("elsewhere", pair.writing.cluster)))
     with pytest.raises(
-        UsageError, match=f"{GENERATION}:99 has not arrived here.*newest that has is {GENERATION}:4"
+        UsageError, match=f"{GENERATION}:99 has not arrived here.*newest arrival is {GENERATION}:4"
     ):
         newest(pair.request(at=Token(GENERATION, 99)))
     with pytest.raises(UsageError, match="are the same cluster"):
@@ -227,7 +227,7 @@ def test_what_compaction_may_have_taken_is_no_false_alarm(pair: Pair, monkeypatc
     """Two days later the end of both logs is whole; what has rows above it is not, on either side, and which."""
     monkeypatch.setattr(regions, "now_ms", lambda: now_ms() + 48 * HOUR_MS)
     assert pair.compared().equal
-    with pytest.raises(UnavailableError, match=f"compaction may have taken values of .*:2 .* in {ORIGIN},"):
+    with pytest.raises(UnavailableError, match=f"compaction may have removed values of .*:2 .* in {ORIGIN},"):
         pair.compared(at=Token(GENERATION, 2))
     cut = arrivals(pair.own, pair.writing.job)[-1].changelog_cut
     pair.forge((Sold("shop-7", 1, 0), Sold("shop-7", 1, 999)))
@@ -235,7 +235,7 @@ def test_what_compaction_may_have_taken_is_no_false_alarm(pair: Pair, monkeypatc
     request = pair.request()
     found = newest(request)
     early = replace(found, arrival=replace(found.arrival, changelog_cut=cut))
-    with pytest.raises(UnavailableError, match=r"compaction may have taken values of .* in there,"):
+    with pytest.raises(UnavailableError, match=r"compaction may have removed values of .* in there,"):
         compare(request, early, Pace())
 
 
@@ -275,7 +275,7 @@ def test_the_verb(pair: Pair) -> None:
     for every in ("soon", "1ms"):
         with pytest.raises(UsageError, match=f"--every.*{every}"):
             verify_regions.run(pair.request(), 0, every, as_json=False)
-    with pytest.raises(UsageError, match="give one of them"):
+    with pytest.raises(UsageError, match="give only one of them"):
         verify_regions.run(pair.request(at=Token(GENERATION, 2)), 0, "60s", as_json=False)
 
 

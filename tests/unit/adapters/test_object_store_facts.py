@@ -64,7 +64,7 @@ def test_a_large_file_goes_and_comes_in_chunks(objects: Objects, tmp_path: Path)
 
 def test_what_is_too_large_to_be_ours_is_not_read(objects: Objects) -> None:
     objects.put("a/x", b"three")
-    with pytest.raises(Unusable, match="larger than anything of ours"):
+    with pytest.raises(Unusable, match="more than any object of Cutwater"):
         objects.read("a/x", 4)
 
 

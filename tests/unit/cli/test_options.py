@@ -55,7 +55,7 @@ def test_named_brokers_count_before_a_stack(stack: RunningStack, tmp_path: Path)
     _, other = make_job(tmp_path / "other")
     found = place_of(other, "127.0.0.1:3", tmp_path)
     assert (found.cluster.bootstrap, found.job.name, found.stack) == ("127.0.0.1:3", other.stem, None)
-    with pytest.raises(UsageError, match="the job file is needed"):
+    with pytest.raises(UsageError, match="needs the job file"):
         place_of(None, "127.0.0.1:3", tmp_path)
 
 

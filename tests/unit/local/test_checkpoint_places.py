@@ -52,7 +52,7 @@ def test_a_test_never_uses_the_checkpoint_that_the_environment_names(
 def test_nor_can_a_test_be_given_one(tmp_path: Path) -> None:
     """By the settings of `embedded()`: it is chosen there."""
     given = {"CUTWATER_CHECKPOINT": IN_EARNEST}
-    said = "CUTWATER_CHECKPOINT is chosen by cutwater.testing"
+    said = "CUTWATER_CHECKPOINT is set by cutwater.testing"
     with (
         pytest.raises(UsageError, match=said),
         embedded(EXAMPLE / "orders.yaml", folder=tmp_path, settings=given),

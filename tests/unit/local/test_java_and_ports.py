@@ -149,7 +149,7 @@ def test_free_ports_are_different_and_not_taken_by_outgoing_connections() -> Non
 
 def test_a_data_folder_without_room_or_rights_is_named(tmp_path: Path) -> None:
     """A full disk and a folder that cannot be made: an error with the folder and what to do."""
-    with pytest.raises(MachineError, match=r"MB free and the broker needs at least .* free some room"):
+    with pytest.raises(MachineError, match=r"MB free and the broker needs at least .* free some space"):
         require_room(tmp_path / "full", "the broker", free_bytes_min=2**62)
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match=r"cannot be used: Not a directory.*choose another data folder"):

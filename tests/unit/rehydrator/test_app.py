@@ -211,7 +211,7 @@ def test_a_cursor_of_a_view_in_another_order_is_refused(served: Served) -> None:
     served.store.segment_ms *= 2
     refused = served.get("/v1/state", after=after)
     assert refused.status_code == 400
-    assert "begin it anew" in refused.json()["detail"]
+    assert "start the scan again" in refused.json()["detail"]
 
 
 def test_limits_are_checked(served: Served) -> None:

@@ -1,6 +1,6 @@
 """Avro with single-object encoding: two marker bytes, the schema's CRC-64-AVRO, the body.
 
-The fingerprint lets one topic carry several record types, and tells a reader exactly which schema wrote.
+The fingerprint lets one topic carry several record types, and identifies the schema of each record.
 Source of the format: the Avro specification, "Single object encoding".
 """
 
@@ -25,7 +25,7 @@ from cutwater.core.job.schema_rules import mistakes, unreadable
 MARKER = SINGLE_OBJECT_MARKER
 HEADER_BYTES = SINGLE_OBJECT_HEADER_BYTES
 
-# What fastavro lets through from bytes and schemas that are not Avro; a moment after year 9999 overflows.
+# Errors of fastavro for invalid bytes and schemas; a time after year 9999 overflows.
 DAMAGE = (
     EOFError,
     ValueError,
@@ -41,14 +41,14 @@ _NO_SCHEMA = (*DAMAGE, fastavro.schema.SchemaParseException, fastavro.schema.Unk
 
 
 def crc64(schema: dict[str, Any] | str) -> bytes:
-    """The 8 fingerprint bytes as they stand in the header (little endian)."""
-    # Without the round trip fastavro's own markers of a parsed schema would enter the canonical form.
+    """Return the 8 fingerprint bytes as in the header (little endian)."""
+    # Without the round trip fastavro's markers of a parsed schema would enter the canonical form.
     canonical = to_parsing_canonical_form(json.loads(json.dumps(schema)))
     return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
 
 
 def meaning(text: str) -> str | None:
-    """The fingerprint, for people, of a schema as a registry holds it; None where nobody could read by it."""
+    """Return the fingerprint in hexadecimal of a registry's schema; None for an invalid one."""
     try:
         return crc64(json.loads(text)).hex()
     except _NO_SCHEMA:
@@ -65,18 +65,18 @@ class Codec:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
-        # A schema is parsed once in a process, however many codecs ask.
+        # A schema is parsed once per process.
         self.header, self._parsed = _known(json.dumps(schema))
 
     def encode(self, record: dict[str, Any]) -> bytes:
-        """Raises UsageError when the record does not fit the schema, naming the field."""
+        """Encode a record. Raises UsageError naming the field if the record does not fit the schema."""
         return self.header + self.body(record)
 
     def body(self, record: dict[str, Any]) -> bytes:
-        """The record without the header; raises UsageError as `encode` does."""
+        """Encode a record without the header; raises UsageError as `encode` does."""
         body = io.BytesIO()
         try:
-            # The writer would put a number beyond 32 bits into an int field without a word.
+            # The writer would silently put a number beyond 32 bits into an int field.
             fastavro.validate(record, self._parsed, strict=False)
             fastavro.schemaless_writer(body, self._parsed, record, strict_allow_default=True)
         except (ValidationError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
@@ -85,7 +85,7 @@ class Codec:
         return body.getvalue()
 
     def decode(self, data: bytes) -> dict[str, Any]:
-        """Raises UsageError when the bytes were not written with this schema, are cut short or too long."""
+        """Decode a record. Raises UsageError for another schema, and for truncated or too many bytes."""
         if data[:HEADER_BYTES] != self.header:
             raise UsageError(
                 f"bytes {data[:HEADER_BYTES].hex()}… are not of schema {self.schema.get('name')} "
@@ -94,7 +94,7 @@ class Codec:
         return self.decode_body(data, HEADER_BYTES)
 
     def decode_body(self, data: bytes, at: int) -> dict[str, Any]:
-        """The record that fills `data` from `at` to its end; raises UsageError where it does not."""
+        """Decode the record that fills `data` from `at` to its end; raises UsageError if there is none."""
         body = io.BytesIO(data[at:])
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._parsed, None)
@@ -102,19 +102,19 @@ class Codec:
             raise UsageError(f"a record of schema {self.schema.get('name')} is damaged: {error!r}") from error
         if body.read(1):
             raise UsageError(
-                f"a record of schema {self.schema.get('name')} is damaged: {len(data)} bytes, and it ends before"
+                f"a record of schema {self.schema.get('name')} is damaged: it ends before its {len(data)} bytes do"
             )
         return record
 
 
 def schema_folder() -> Path:
-    """Where the schemas of the protocol are: inside the wheel, or at the root of a clone."""
+    """Return the folder of the protocol's schemas: inside the wheel, or at the root of a clone."""
     packaged = Path(str(resources.files("cutwater"))) / "_schemas"
     return packaged if packaged.is_dir() else Path(str(resources.files("cutwater"))).parents[1] / "schemas"
 
 
 def load_schema(path: Path, plain_names: bool = True, own: bool = False) -> dict[str, Any]:
-    """Read an .avsc file; raises UsageError naming the file when it is missing, or as `check_schema` does."""
+    """Read an .avsc file; raises UsageError naming a missing file, or as `check_schema` does."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -127,10 +127,10 @@ def load_schema(path: Path, plain_names: bool = True, own: bool = False) -> dict
 
 
 def check_schema(schema: Any, origin: str, plain_names: bool = True, own: bool = False) -> dict[str, Any]:
-    """The schema itself; raises UsageError naming its origin, and all mistakes, when it is no record schema.
+    """Return the schema; raises UsageError naming its origin and all mistakes if it is no valid record schema.
 
-    `plain_names`: its fields must have names that Avro allows; those of JSON events may have others. `own`: events
-    are to be read as it, so that Spark must have types for it.
+    `plain_names`: require field names that Avro allows, as events in JSON may have others. `own`: require types
+    that Spark has, as events are read with this schema.
     """
     try:
         found = mistakes(Schema.of(schema), plain_names)
@@ -142,7 +142,7 @@ def check_schema(schema: Any, origin: str, plain_names: bool = True, own: bool =
     except _NO_SCHEMA as error:
         raise UsageError(f"{origin}: not an Avro schema: {error!r:.300}") from error
     if found:
-        raise UsageError(f"{origin}: no schema to read by: {'; '.join(dict.fromkeys(found))}")
+        raise UsageError(f"{origin}: not usable to read events: {'; '.join(dict.fromkeys(found))}")
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise UsageError(f"{origin}: the schema of an event must be a record")
     fields = schema.get("fields")
@@ -153,5 +153,5 @@ def check_schema(schema: Any, origin: str, plain_names: bool = True, own: bool =
 
 @cache
 def protocol_codec(name: str) -> Codec:
-    """The codec of one of the protocol's own schemas, by file name without ending."""
+    """Return the codec of one of the protocol's own schemas, by file name without extension."""
     return Codec(load_schema(schema_folder() / f"{name}.avsc"))

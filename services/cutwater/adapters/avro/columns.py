@@ -1,7 +1,7 @@
-"""Many Avro records of one schema at once, by columns: a bulk read takes a fifth of the time of `Codec`.
+"""Decoding of many Avro records of one schema by columns: a bulk read takes a fifth of the time of `Codec`.
 
-Only what the state of a job is made of is read here: numbers, texts, bytes, records, and a null beside each.
-All else, and whatever is wrong, is left to `Codec`, which looks at each record and can say which one it is.
+It supports the types of a job's state: numbers, texts, bytes, records, each nullable. For other types, and after
+any error, the caller uses `Codec`, which decodes each record separately and reports which one is invalid.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 from fastavro.read import LOGICAL_READERS
 
 _DIGIT = 0x7F
-"""Of a byte of a number: the first bit says that more follow."""
+"""Value bits of a number's byte; the first bit says that more follow."""
 _VARINT_BITS = 63
-"""The shift of the last byte that a number of 64 bits may take."""
+"""Shift of the last byte of a 64-bit number."""
 _FIXED = {"float": "<f4", "double": "<f8"}
 
 Read = Callable[["_Bodies", Any], list[Any]]
-"""Of the rows with these numbers the next value each."""
+"""Reads the next value of each of these rows."""
 
 
 def columns(
     schema: dict[str, Any], without: Collection[str], bodies: Sequence[bytes]
 ) -> dict[str, list[Any]] | None:
-    """By field the values of all records, as `Codec` decodes them; None where that must be asked.
+    """Return all records' values by field, as `Codec` decodes them; None if `Codec` must be used.
 
-    `without`: fields of records inside the record that are left out.
+    `without`: fields to leave out of records inside the record.
     """
-    import numpy as np  # only whoever reads in bulk
+    import numpy as np  # only for bulk reads
 
     try:
         read = {one["name"]: _reader(one["type"], without) for one in schema["fields"]}
@@ -40,15 +40,14 @@ def columns(
 
 
 def by_row(found: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
-    """One column or more as the records that they are of."""
-    if len(found) == 1:  # as most are: a third of the time
+    if len(found) == 1:  # the usual case: a third of the time
         ((name, values),) = found.items()
         return ({name: one} for one in values)
     return (dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True))
 
 
 class _Bodies:
-    """The records one behind the other, and where each is read next."""
+    """Concatenated records, with the read position of each."""
 
     def __init__(self, np: Any, bodies: Sequence[bytes]) -> None:
         self.np = np
@@ -61,14 +60,14 @@ class _Bodies:
 
     @property
     def ended(self) -> bool:
-        """Has each been read to its end, and no further?"""
+        """True if each record was read exactly to its end."""
         return bool((self._at == self._ends).all())
 
     def take(self, rows: Any, size: Any) -> Any:
-        """Where their next bytes begin, `size` of each, which are passed over. Raises ValueError below 0."""
+        """Return the rows' positions and advance each by `size`. Raises ValueError for a negative size."""
         begins = self._at[rows]
         if self.np.any(size < 0):
-            raise ValueError("no such length")
+            raise ValueError("negative length")
         self._at[rows] = begins + size
         return begins
 
@@ -88,11 +87,11 @@ class _Bodies:
 
 
 def _reader(schema: Any, without: Collection[str]) -> Read:
-    """Raises LookupError or TypeError for what is not read here."""
+    """Return the reader of a type. Raises LookupError or TypeError for an unsupported one."""
     if isinstance(schema, list):
         null, other = schema
         if null != "null":
-            raise LookupError("another union than that of null and something")
+            raise LookupError("a union other than of null and one type")
         return _nullable(_reader(other, without))
     if isinstance(schema, str):
         return _PLAIN[schema]
@@ -133,7 +132,7 @@ def _bytes(of: _Bodies, rows: Any) -> list[Any]:
 
 
 def _converted(read: Read, convert: Callable[[Any], Any]) -> Read:
-    """Equal ones are converted once."""
+    # Equal values are converted once.
 
     def convert_all(of: _Bodies, rows: Any) -> list[Any]:
         plain = read(of, rows)
@@ -147,7 +146,7 @@ def _nullable(read: Read) -> Read:
     def read_some(of: _Bodies, rows: Any) -> list[Any]:
         branches = of.longs(rows)
         if of.np.any((branches != 0) & (branches != 1)):
-            raise ValueError("no such branch of a union")
+            raise ValueError("invalid branch of a union")
         some = branches == 1
         values = read(of, rows[some])
         if len(values) == len(rows):
@@ -161,7 +160,7 @@ def _nullable(read: Read) -> Read:
 def _record(fields: dict[str, Read], without: Collection[str]) -> Read:
     names = [name for name in fields if name not in without]
     if not names:
-        raise LookupError("a record of which nothing is wanted")
+        raise LookupError("a record without requested fields")
 
     def read(of: _Bodies, rows: Any) -> list[Any]:
         found = {name: each(of, rows) for name, each in fields.items()}

@@ -1,4 +1,4 @@
-"""The protocol's records as bytes: one Avro schema per record type, told apart by fingerprint."""
+"""The protocol's records as bytes: one Avro schema per record type, identified by fingerprint."""
 
 from __future__ import annotations
 
@@ -70,25 +70,24 @@ _TYPES: dict[str, type[Record]] = {
 
 
 def encode(record: Record) -> bytes:
-    """The bytes to put on a topic."""
     name = type(record).__name__.lower()
     return protocol_codec(name).encode({f.name: _plain(getattr(record, f.name)) for f in fields(record)})
 
 
 def decode(data: bytes) -> Record:
-    """The record; raises ProtocolError when no schema of the protocol has this fingerprint."""
+    """Decode a record; raises ProtocolError if no schema of the protocol has this fingerprint."""
     for name, type_ in _TYPES.items():
         codec = protocol_codec(name)
         if data[:HEADER_BYTES] == codec.header:
             return type_(**{key: _rich(key, value) for key, value in codec.decode(data).items()})
     raise ProtocolError(
         f"a record with header {data[:HEADER_BYTES].hex()} is of no schema this version of Cutwater knows; "
-        "it was written by a newer version or by something else"
+        "it was written by a newer version or by another program"
     )
 
 
 def hash_of(milestone: Milestone) -> bytes:
-    """The hash that the next milestone must name as its parent."""
+    """Return the hash that the next milestone must name as its parent."""
     return link(encode(milestone))
 
 
@@ -117,6 +116,6 @@ def _rich(field: str, value: Any) -> Any:
 
 
 def millis(moment: datetime) -> int:
-    """A datetime as milliseconds since the epoch, exactly."""
+    """Return a datetime as milliseconds since 1970, exactly."""
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000

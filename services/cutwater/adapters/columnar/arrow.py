@@ -1,10 +1,10 @@
 """State as Arrow: the schema of a job's rows, batches of them, and the stream of batches.
 
-An Arrow stream that ends between two batches looks whole to its readers: the marker of its end is optional. So the
-last batch is one of no rows, whose metadata say how many rows came before it.
+An Arrow stream that is truncated between two batches looks complete to its readers, as its end marker is
+optional. So the last batch is empty, and its metadata contain the number of rows before it.
 
-With `parquet.py` the one place that imports pyarrow, and only when something here is called: it is the extra
-`arrow`, which most installations do without.
+Only this module and `parquet.py` import pyarrow, and only when called: it is the extra `arrow`, which most
+installations lack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cutwater.core.errors import MachineError
 from cutwater.core.job.job import Job
 
 PREFIX = "cutwater."
-"""Of the names in a schema's metadata that are ours."""
+"""Prefix of Cutwater's names in a schema's metadata."""
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 _ROWS = f"{PREFIX}rows"
 _PLAIN = {
@@ -38,17 +38,14 @@ Batch = Any
 
 
 def pyarrow(module: str = "pyarrow") -> Any:
-    """pyarrow, or a module of it. Raises MachineError where the extra is missing."""
+    """Import pyarrow or a module of it. Raises MachineError if the extra is missing."""
     if find_spec("pyarrow") is None:
-        raise MachineError("pyarrow cannot be imported here: pip install 'cutwater[arrow]'")
+        raise MachineError("pyarrow is not installed: run pip install 'cutwater[arrow]'")
     return import_module(module)
 
 
 def schema_of(job: Job, about: Mapping[str, str]) -> Schema:
-    """One column per measure, in the type of its presented value; `about` becomes the metadata.
-
-    Raises MachineError where pyarrow is missing.
-    """
+    """Return a column per measure, with `about` as metadata. Raises MachineError if pyarrow is missing."""
     pa = pyarrow()
     time = pa.timestamp("ms", "UTC")
     window = {"key": pa.string(), "window_start": time, "window_end": time}
@@ -58,7 +55,6 @@ def schema_of(job: Job, about: Mapping[str, str]) -> Schema:
 
 
 def _type_of(pa: Any, avro: Any) -> Any:
-    """Of an Avro type that a measure may present."""
     if isinstance(avro, str):
         return getattr(pa, _PLAIN[avro])()
     if avro["logicalType"] == "decimal":
@@ -67,14 +63,14 @@ def _type_of(pa: Any, avro: Any) -> Any:
 
 
 def batch_of(schema: Schema, columns: Iterable[Sequence[Any]]) -> Batch:
-    """Values as one batch: a column each, in the order of the schema; times as ms or datetimes."""
+    """Return columns, in the order of the schema, as one batch; times are ms or datetimes."""
     pa = pyarrow()
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def stream_of(schema: Schema, batches: Iterable[Batch]) -> Generator[bytes]:
-    """The bytes of a stream, a piece per batch."""
+    """Yield the bytes of a stream, one piece per batch."""
     sink, rows = io.BytesIO(), 0
     with pyarrow("pyarrow.ipc").new_stream(sink, schema) as writer:
         for batch in batches:

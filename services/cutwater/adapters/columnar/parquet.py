@@ -1,4 +1,4 @@
-"""A Parquet file of record batches that is there whole or not at all."""
+"""A Parquet file of record batches, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cutwater.core.errors import MachineError
 
 ROW_GROUP_ROWS = 100_000
 ROW_GROUP_BYTES = 64 << 20
-"""Of its columns in memory, and one batch more: no more than one group is held."""
+"""Size of a group's columns in memory, which one batch may exceed. At most one group is in memory."""
 
 
 class ParquetFile:
-    """What `parquet_file` gives: takes batches of any size, and makes row groups of them."""
+    """The result of `parquet_file`: takes batches of any size, and writes them as row groups."""
 
     def __init__(self, writer: Any, schema: Schema) -> None:
         self.rows = 0
@@ -27,7 +27,7 @@ class ParquetFile:
         self._group_rows = self._group_bytes = 0
 
     def add(self, batch: Batch) -> None:
-        """Raises OSError, which `parquet_file` explains."""
+        """Add a batch. Raises OSError, which `parquet_file` converts."""
         for start in range(0, batch.num_rows, ROW_GROUP_ROWS):
             self._take(batch.slice(start, ROW_GROUP_ROWS))
 
@@ -40,7 +40,6 @@ class ParquetFile:
         self.rows += batch.num_rows
 
     def flush(self) -> None:
-        """End the row group."""
         if self._group:
             table = pyarrow().Table.from_batches(self._group, self._schema)
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
@@ -49,10 +48,10 @@ class ParquetFile:
 
 @contextmanager
 def parquet_file(path: Path, schema: Schema) -> Iterator[ParquetFile]:
-    """Written under another name beside it, and renamed when the block has ended well; a file of this name goes.
+    """Write a file under a temporary name, and rename it after the block succeeds; an existing file is replaced.
 
-    The schema's metadata become the file's. Raises MachineError where pyarrow is missing, or the disk or the
-    folder does not let it.
+    The schema's metadata become the file's. Raises MachineError if pyarrow is missing or the file cannot be
+    written.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     parquet = pyarrow("pyarrow.parquet")
@@ -65,13 +64,14 @@ def parquet_file(path: Path, schema: Schema) -> Iterator[ParquetFile]:
         part.replace(path)
     except OSError as error:
         raise MachineError(
-            f"{path} cannot be written: {error.strerror or error}. Its folder must exist, with room and writable"
+            f"{path} cannot be written: {error.strerror or error}. Its folder must exist, be writable and have "
+            "space"
         ) from None
     finally:
         part.unlink(missing_ok=True)
 
 
 def _sync(part: Path) -> None:
-    """On disk before it has its name."""
+    # Before the rename, so that the name never refers to incomplete data.
     with part.open("rb") as file:
         os.fsync(file.fileno())

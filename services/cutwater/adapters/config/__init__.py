@@ -1,1 +1,1 @@
-"""Settings, and what follows from them."""
+"""Settings, and values derived from them."""

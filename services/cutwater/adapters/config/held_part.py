@@ -1,4 +1,4 @@
-"""Which part of a job's state a rehydrator holds, by its settings or by the options of a command."""
+"""The part of a job's state that a rehydrator holds, from its settings or from the options of a command."""
 
 from __future__ import annotations
 
@@ -14,29 +14,24 @@ from cutwater.core.state.selection import Selection, names_of, since_of
 
 @dataclass(frozen=True)
 class Holding:
-    """A part of the state."""
-
     partitions: Partitions | None = None
-    """Those that are read and proved; None for all."""
+    """The partitions that are read and proved; None for all."""
     selection: Selection | None = None
-    """What is kept of their rows; None for all."""
+    """The selection of rows to keep; None for all."""
 
 
 def holding_of(settings: Settings, shards: ShardMap) -> tuple[Holding, bool]:
-    """What a rehydrator with these settings holds, and whether it is a replica.
-
-    Raises UsageError for settings that cannot be, or not together.
-    """
+    """Return what a rehydrator holds, and whether it is a replica. Raises UsageError for invalid settings."""
     asked = (settings.select_partitions, settings.select_keys, settings.select_prefixes, settings.select_since)
     if not (any(asked) or settings.replica or settings.replica_of):
         return Holding(settings.held(shards.partitions)), False
     if settings.peers:
-        raise UsageError("CUTWATER_PEERS: a replica, or one that holds a selection, is no peer: unset one of both")
+        raise UsageError("CUTWATER_PEERS: a replica, or one with a selection, is no peer: unset one of both")
     return selected(shards, *asked), True
 
 
 def selected(shards: ShardMap, partitions: str, keys: str, prefixes: str, since: str) -> Holding:
-    """As people write it. Of keys alone only their partitions are read. Raises UsageError."""
+    """Parse a selection; if it has keys only, just their partitions are read. Raises UsageError."""
     selection = Selection.of(names_of(keys), names_of(prefixes), since_of(since))
     given = _partitions(partitions, shards.partitions) if partitions else None
     if selection is None or not selection.keys or selection.prefixes:
@@ -45,8 +40,8 @@ def selected(shards: ShardMap, partitions: str, keys: str, prefixes: str, since:
     elsewhere = [key for key in theirs if given is not None and theirs[key] not in given]
     if elsewhere:
         raise UsageError(
-            f"key {elsewhere[0]} is in partition {theirs[elsewhere[0]]}, which was not asked for: leave the "
-            "partitions out, they follow from the keys"
+            f"key {elsewhere[0]} is in partition {theirs[elsewhere[0]]}, which is not in the given partitions: "
+            "leave the partitions out, they follow from the keys"
         )
     return Holding(frozenset(theirs.values()), selection)
 
@@ -55,7 +50,7 @@ def _partitions(text: str, count: int) -> Partitions:
     try:
         found = frozenset(int(one) for one in text.split(","))
     except ValueError:
-        raise UsageError(f"partitions {text}: write numbers, comma separated, as 0,2") from None
+        raise UsageError(f"partitions {text}: write numbers separated by commas, such as 0,2") from None
     if not found or min(found) < 0 or max(found) >= count:
         raise UsageError(f"partitions {text}: the changelog has partitions 0 to {count - 1}")
     return found

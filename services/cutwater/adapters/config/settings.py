@@ -1,4 +1,4 @@
-"""Settings from the environment (prefix CUTWATER_), for every service alike."""
+"""Settings of all services, from environment variables with the prefix CUTWATER_."""
 
 from __future__ import annotations
 
@@ -31,68 +31,69 @@ _SECURITY = {
     "ssl_key_file": "key_file",
     "ssl_key_password": "key_password",
 }
-"""Settings behind the prefix KAFKA_, and what `Security` calls them."""
+"""Settings after the prefix KAFKA_, and their names in `Security`."""
 
 
 class Settings(BaseSettings):
-    """What a process needs beside its job file. Each field is an environment variable CUTWATER_<NAME>."""
+    """Configuration of a process besides its job file. Each field is an environment variable CUTWATER_<NAME>."""
 
     model_config = SettingsConfigDict(env_prefix="CUTWATER_", extra="ignore")
 
-    bootstrap_servers: str = Field("127.0.0.1:9092", description="Kafka brokers, host:port, comma separated.")
+    bootstrap_servers: str = Field("127.0.0.1:9092", description="Kafka brokers, host:port, comma-separated.")
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="How the brokers want to be spoken to."
+        "PLAINTEXT", description="Security protocol of the brokers."
     )
     kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        "", description="How this process proves who it is, with SASL."
+        "", description="SASL mechanism."
     )
-    kafka_sasl_username: str = Field("", description="User for SASL.")
+    kafka_sasl_username: str = Field("", description="User name for SASL.")
     kafka_sasl_password: SecretStr = Field(SecretStr(""), description="Password for SASL.")
     kafka_ssl_ca_file: str = Field("", description="PEM file of certificates to trust; else the system's.")
-    kafka_ssl_certificate_file: str = Field("", description="PEM file of this client's certificate, if asked for.")
+    kafka_ssl_certificate_file: str = Field(
+        "", description="PEM file of this client's certificate, if the brokers require one."
+    )
     kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
     origin_region: str = Field(
         "",
         pattern=f"^({REGION_PATTERN})?$",
-        description="Name of the other region: the mirror copies from it, and driver and commit-signal ask it "
-        "before they go on whether it has the job. Its generations have it in their names.",
+        description="Name of the other region. The mirror copies from it. Driver and commit-signal query it, "
+        "before they continue, whether it runs the job. Names of its generations contain it.",
     )
     origin_bootstrap_servers: str = Field(
-        "", description="Kafka brokers of that region; there mirror, driver and commit-signal only read."
+        "", description="Kafka brokers of that region. Mirror, driver and commit-signal only read there."
     )
     origin_kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="How those brokers want to be spoken to."
+        "PLAINTEXT", description="Security protocol of those brokers."
     )
     origin_kafka_sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        "", description="How these processes prove there who they are, with SASL."
+        "", description="SASL mechanism there."
     )
-    origin_kafka_sasl_username: str = Field("", description="User for SASL there.")
+    origin_kafka_sasl_username: str = Field("", description="User name for SASL there.")
     origin_kafka_sasl_password: SecretStr = Field(SecretStr(""), description="Password for SASL there.")
     origin_kafka_ssl_ca_file: str = Field("", description="PEM file of certificates to trust there.")
-    origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of their certificate there.")
+    origin_kafka_ssl_certificate_file: str = Field("", description="PEM file of the client's certificate there.")
     origin_kafka_ssl_key_file: str = Field("", description="PEM file of that certificate's key (PKCS 8).")
     origin_kafka_ssl_key_password: SecretStr = Field(SecretStr(""), description="Password of that key.")
     origin_registry_url: str = Field(
-        "", description="Schema registry there; else the job file's. The mirror copies the subject from it."
+        "", description="Schema registry there; else the job file's. The mirror copies the subjects from it."
     )
-    origin_registry_username: str = Field("", description="User for that registry.")
+    origin_registry_username: str = Field("", description="User name for that registry.")
     origin_registry_password: SecretStr = Field(SecretStr(""), description="Password for that registry.")
     mirror_slots: str = Field(
         "",
-        description="The slots that this process of the mirror holds, as 0,1; where empty, all four. Several "
-        "processes share the partitions by holding different ones; who holds slot 0 announces arrivals.",
+        description="Slots that this mirror process holds, such as 0,1; all four if empty. Several processes "
+        "share the partitions by holding different slots; the process with slot 0 announces arrivals.",
     )
     mirror_bytes_per_s: int = Field(
         0,
         ge=0,
-        description="Bytes of keys and values that this process of the mirror copies a second; 0: no bound.",
+        description="Bytes of keys and values per second that this mirror process copies; 0 for no limit.",
     )
     mirror_keeps: str = Field(
         "",
-        description="Settings of the copied events' topic that this region decides by itself, comma separated: "
-        "some of retention.ms, retention.bytes, message.timestamp.after.max.ms. The others are raised to the "
-        "origin's.",
+        description="Settings of the copied events' topic that this region decides itself, comma-separated: some "
+        "of retention.ms, retention.bytes, message.timestamp.after.max.ms. The others are raised to the origin's.",
     )
     mirror_port: int = Field(
         0, ge=0, le=65_535, description="Port of the mirror's Prometheus metrics; 0 turns them off."
@@ -101,101 +102,103 @@ class Settings(BaseSettings):
         0,
         ge=0,
         le=100,
-        description="Copies of Cutwater's topics on your own cluster; 0 takes 3, or one per broker.",
+        description="Replicas of Cutwater's topics on your own cluster; 0 for 3, or one per broker if there are "
+        "fewer.",
     )
     min_insync_replicas: int = Field(
-        0, ge=0, le=100, description="Copies that must acknowledge a record; 0 takes one less than there are."
+        0, ge=0, le=100, description="Replicas that must acknowledge a record; 0 for one less than the replicas."
     )
     region: str = Field("local", pattern=f"^{REGION_PATTERN}$", description="Name of this region.")
     generation: Annotated[Generation, NoDecode] = Field(
         default_factory=lambda data: Generation(1, data.get("region", "local")),
-        description="The generation that a driver or commit-signal works for, where it is not the promoted one.",
+        description="The generation of a driver or commit-signal, if it is not the promoted one.",
     )
     begin_beside: str = Field(
         "",
-        description="Regions whose job is copied here and beside which this region's own first generation is to "
-        "begin, comma separated, as us; only needed until its driver has begun.",
+        description="Regions whose job is copied here, comma-separated, such as us. This region's first "
+        "generation starts beside them. Only needed until its driver has started.",
     )
     keep_generations_hours: int = Field(
         168,
         ge=0,
         le=100_000,
-        description="How long 'cutwater generation prune' keeps a generation that another one took over from, h.",
+        description="Hours that 'cutwater generation prune' keeps a generation after another one took over.",
     )
     keep_streams_hours: int = Field(
         720,
         ge=0,
         le=100_000,
-        description="How long 'cutwater prune' keeps milestones and their barriers, h.",
+        description="Hours that 'cutwater prune' keeps milestones and their barriers.",
     )
     data_dir: Path = Field(
         Path("build/cutwater"),
         description="Folder for state, checkpoints, logs and, with a local driver, Spark's working files.",
     )
     host: str = Field("127.0.0.1", description="Address that HTTP services bind to.")
-    port: int = Field(8321, ge=0, le=65_535, description="Port of the rehydrator's HTTP API; 0 takes a free one.")
+    port: int = Field(8321, ge=0, le=65_535, description="Port of the rehydrator's HTTP API; 0 for a free one.")
     peers: str = Field(
         "",
-        description="URLs of all rehydrators that share the job's partitions, this one's too, comma separated, "
-        "the same for each of them; where empty, this one holds all. Each may name its standbys behind bars: "
-        "http://a:8321|http://a2:8321.",
+        description="URLs of all rehydrators that share the job's partitions, including this one, comma-separated "
+        "and the same for each of them. If empty, this one holds all partitions. Standbys follow their owner "
+        "after a bar: http://a:8321|http://a2:8321.",
     )
-    peer: str = Field("", description="Which of the peers this rehydrator is: its URL as it stands among them.")
+    peer: str = Field("", description="This rehydrator's own URL, written as in CUTWATER_PEERS.")
     regions: str = Field(
         "",
-        description="URLs of the regions' rehydrators, for the global view: us=http://a:8321,eu=http://b:8321; "
-        "behind bars who is asked where the first does not answer: us=http://a:8321|http://a2:8321.",
+        description="URLs of the regions' rehydrators for the global view: us=http://a:8321,eu=http://b:8321. "
+        "Further rehydrators, used if the first does not answer, follow after bars: "
+        "us=http://a:8321|http://a2:8321.",
     )
     region_tokens: SecretStr = Field(
         SecretStr(""),
-        description="Tokens that the regions' rehydrators ask for, where they are not CUTWATER_API_TOKEN: "
-        "us=TOKEN,eu=TOKEN; behind bars one for each URL of the region; us= sends none.",
+        description="Tokens of the regions' rehydrators, if they differ from CUTWATER_API_TOKEN: "
+        "us=TOKEN,eu=TOKEN. Separate one token per URL of a region by bars; us= sends none.",
     )
     region_ca_files: str = Field(
         "",
-        description="PEM files of certificates to trust at a region's https URLs, in the place of the well-known "
-        "ones: us=/etc/us-ca.pem; behind bars one for each URL of the region.",
+        description="PEM files of certificates to trust at a region's https URLs instead of the public ones: "
+        "us=/etc/us-ca.pem. Separate one file per URL of a region by bars.",
     )
     replica: bool = Field(
         False,
-        description="This rehydrator only reads: it takes no snapshots and is no peer. A selection makes it one.",
+        description="This rehydrator only reads: it takes no snapshots and is no peer. A selection implies this.",
     )
     replica_of: str = Field(
         "",
         pattern=f"^({REGION_PATTERN})?$",
-        description="This rehydrator is a replica of this other region: it shows what a mirror has copied here.",
+        description="This rehydrator is a replica of that other region: it serves what a mirror has copied here.",
     )
-    select_partitions: str = Field("", description="It holds only these partitions of the changelog, as 0,2.")
+    select_partitions: str = Field("", description="Hold only these partitions of the changelog, such as 0,2.")
     select_keys: str = Field(
-        "", description='It holds only these keys: a,b, or, with commas in keys, a JSON list: ["a,b", "c"].'
+        "", description='Hold only these keys: a,b or, if keys contain commas, a JSON list: ["a,b", "c"].'
     )
-    select_prefixes: str = Field("", description="And the keys that begin with one of these, written alike.")
-    select_since: str = Field("", description="And only windows that end after this: ISO 8601 or ms since 1970.")
+    select_prefixes: str = Field("", description="Also hold the keys with one of these prefixes, same syntax.")
+    select_since: str = Field("", description="Hold only windows that end after this: ISO 8601 or ms since 1970.")
     restore_workers: int = Field(
         0,
         ge=0,
         le=64,
-        description="Processes that restore much state at once; 0: one per core, 4 at most.",
+        description="Processes for a bulk restore; 0 for one per core, at most 4.",
     )
     view_memory_mb: int = Field(
         48,
         ge=16,
         le=1 << 20,
-        description="What the rehydrator's RocksDB holds in memory, MB: cached blocks and write buffers together.",
+        description="Memory of the rehydrator's RocksDB for cached blocks and write buffers together, MB.",
     )
     native: bool = Field(
-        True, description="Restore much state by the optional module cutwater-native, where it is installed."
+        True, description="Use the optional module cutwater-native for bulk restores, if it is installed."
     )
     preload: bool = Field(
         True,
-        description="Load the rows of a candidate before it is promoted: readers change over sooner, for the disk "
-        "and the memory of a second view meanwhile, and of two where the output is published.",
+        description="Load the rows of a candidate before its promotion. Readers switch sooner, at the cost of the "
+        "disk and memory of a second view, or of two more if the output is published.",
     )
     view_census_ms: int = Field(
         600_000,
         ge=1_000,
         le=86_400_000,
-        description="Time between two counts of how large the view's state is, and where, ms.",
+        description="Time between two measurements of the view's size and its distribution, ms.",
     )
     driver_port: int = Field(
         0, ge=0, le=65_535, description="Port of the driver's Prometheus metrics; 0 turns them off."
@@ -209,169 +212,170 @@ class Settings(BaseSettings):
     watch_port: int = Field(
         0, ge=0, le=65_535, description="Port of the watch's Prometheus metrics; 0 turns them off."
     )
-    watch_tick_ms: int = Field(2_000, ge=50, le=60_000, description="How often the watch judges, ms.")
+    watch_tick_ms: int = Field(2_000, ge=50, le=60_000, description="Time between two checks of the watch, ms.")
     watch_silent_ms: int = Field(
         60_000,
         ge=100,
         le=86_400_000,
-        description="A commit-signal, publisher or view that is behind and does not move so long is silent, ms.",
+        description="A commit-signal, publisher or view that lags without progress for this time is silent, ms.",
     )
     watch_driver_silent_ms: int = Field(
         180_000,
         ge=100,
         le=86_400_000,
-        description="A driver without barrier and heartbeat for so long is silent, ms; an idle one pauses 60 s.",
+        description="A driver without barrier or heartbeat for this time is silent, ms; an idle one pauses 60 s.",
     )
     watch_stuck_ms: int = Field(
-        120_000, ge=100, le=86_400_000, description="How long an epoch may take before it is stuck, ms."
+        120_000, ge=100, le=86_400_000, description="An epoch that takes longer than this is stuck, ms."
     )
     watch_window_ms: int = Field(
         300_000,
         ge=1_000,
         le=86_400_000,
-        description="How far back dead letters, late events, skew, growing drift and fenced writers count, ms.",
+        description="Time over which dead letters, late events, skew, growing drift and fenced writers count, ms.",
     )
     watch_dead_letters: int = Field(
-        10, ge=1, le=10**9, description="So many dead letters within the window raise an alert."
+        10, ge=1, le=10**9, description="This many dead letters within that time raise an alert."
     )
     show_payloads: bool = Field(
         True,
-        description="Whether lists of dead letters, and `init`, show the first 200 bytes of an event; 0 where "
-        "they may not.",
+        description="Show the first 200 bytes of an event in lists of dead letters and in `init`; 0 to hide them.",
     )
     watch_late: int = Field(
         1_000,
         ge=1,
         le=10**12,
-        description="So many (event, window) pairs that came too late within the window raise an alert.",
+        description="This many late (event, window) pairs within that time raise an alert.",
     )
     watch_late_share: float = Field(
         0.01,
         gt=0,
         le=1,
-        description="And so does this share of all pairs, if they are ten at least.",
+        description="This share of late pairs among all raises an alert, too, if at least ten are late.",
     )
     watch_view_url: str = Field(
         "",
-        description="The rehydrator's HTTP API, for the view's part in the watch, comma separated where several "
-        "share the partitions, with standbys behind bars as in CUTWATER_PEERS; 'cutwater up' fills it in.",
+        description="URLs of the rehydrators' HTTP APIs that the watch queries. Separate rehydrators that share "
+        "the partitions by commas, and their standbys by bars, as in CUTWATER_PEERS. 'cutwater up' sets it.",
     )
     alert_webhook_url: SecretStr = Field(
         SecretStr(""),
-        description="Where alerts are posted as JSON; nowhere where empty. A secret: some hold a key.",
+        description="URL to which alerts are posted as JSON; none if empty. A secret, as such URLs may hold a "
+        "key.",
     )
     alert_webhook_token: SecretStr = Field(
         SecretStr(""), description="Token sent with them (Authorization: Bearer)."
     )
     api_token: SecretStr = Field(
-        SecretStr(""), description="Token that the HTTP API asks for (Authorization: Bearer); none where empty."
+        SecretStr(""), description="Token that the HTTP API requires (Authorization: Bearer); none if empty."
     )
     metrics_token: SecretStr = Field(
         SecretStr(""),
-        description="Token that the metrics ports ask for (Authorization: Bearer), and that the HTTP API's "
-        "/metrics takes, too; none where empty.",
+        description="Token that the metrics ports require (Authorization: Bearer). The HTTP API's /metrics "
+        "accepts it, too. None if empty.",
     )
     api_hosts: str = Field(
         "",
-        description="Names, comma separated, by which an HTTP port that asks for no token may be asked beside its "
-        "addresses and localhost: a proxy's in front of it, and those of peers. Others are refused, wherever the "
-        "port is bound; where none is set, only on the loopback address.",
+        description="Host names, comma-separated, that an HTTP port without a token accepts besides its addresses "
+        "and localhost, such as a proxy's and those of peers. Requests with other names are refused; if none is "
+        "set, only on the loopback address.",
     )
     api_by_proxy: bool = Field(
         False,
-        description="Reach the HTTP API through the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY name. It sees "
+        description="Reach the HTTP API through the proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY. The proxy sees "
         "the token.",
     )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
     spark_authenticate: bool = Field(
         True,
-        description="On a cluster, Spark's processes show each other a secret, and encrypt what they send and "
-        "spill. Where false, what spark-defaults.conf says holds (docs/SECURITY.md).",
+        description="On a cluster, Spark's processes authenticate each other by a secret, and encrypt network "
+        "traffic and spilled data. If false, spark-defaults.conf decides (docs/SECURITY.md).",
     )
     spark_secret: SecretStr = Field(
         SecretStr(""),
-        description="That secret where the master is spark://: the one that master and workers have. YARN and "
-        "Kubernetes make one.",
+        description="That secret for a master spark://: the secret of master and workers. YARN and Kubernetes "
+        "create one.",
     )
-    spark_jars: str = Field("", description="The connectors' jars, comma separated; 'cutwater up' fills it in.")
+    spark_jars: str = Field("", description="The connectors' jars, comma-separated; 'cutwater up' sets it.")
     spark_classes: str = Field(
-        "", description="Archive of classes (see OPERATING) that a local driver starts with."
+        "", description="Archive of classes (see OPERATING) with which a local driver starts."
     )
     spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")
     spark_driver_memory: str = Field("1g", description="Memory of the driver's JVM.")
     checkpoint: str | None = Field(
         None,
-        description="Spark checkpoint location, s3a://BUCKET/... among others; default below the data folder.",
+        description="Spark checkpoint location, such as s3a://BUCKET/...; by default below the data folder.",
     )
     s3_endpoint: str = Field(
         "",
-        description="URL of an object store that speaks S3; Amazon's where empty. Its keys: AWS_ACCESS_KEY_ID, "
-        "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN of the driver and of every executor, or their machine's role.",
+        description="URL of an S3-compatible object store; Amazon's if empty. Driver and executors take the keys "
+        "from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, or from their machine's role.",
     )
     snapshots: str = Field(
         "",
-        description="Where the rehydrator's snapshots go: a folder, or a URL (s3://BUCKET/PREFIX, gs://, az://); "
-        "where empty, none are taken. A driver reads its parent's state there where the changelog lacks it. "
-        "'cutwater up' takes a folder in the data folder unless this is set.",
+        description="Location of the rehydrator's snapshots: a folder or a URL (s3://BUCKET/PREFIX, gs://, "
+        "az://). If empty, none are taken. A driver reads its parent's state there if the changelog lacks it. If "
+        "it is not set, 'cutwater up' uses a folder in the data folder.",
     )
     snapshot_every_ms: int = Field(
-        600_000, ge=100, le=86_400_000, description="Least time between two snapshots, ms."
+        600_000, ge=100, le=86_400_000, description="Minimum time between two snapshots, ms."
     )
-    snapshot_keep_last: int = Field(3, ge=1, le=10_000, description="So many snapshots are kept, the newest.")
-    snapshot_keep_hours: int = Field(24, ge=0, le=10_000, description="And of so many hours one each.")
-    snapshot_keep_days: int = Field(7, ge=0, le=10_000, description="And of so many days one each.")
+    snapshot_keep_last: int = Field(3, ge=1, le=10_000, description="Number of newest snapshots to keep.")
+    snapshot_keep_hours: int = Field(24, ge=0, le=10_000, description="Hours of which one snapshot each is kept.")
+    snapshot_keep_days: int = Field(7, ge=0, le=10_000, description="Days of which one snapshot each is kept.")
     snapshot_keep_local: int = Field(
         2,
         ge=1,
         le=100,
-        description="Snapshots kept beside the view, by links to its files; beside a replica's one.",
+        description="Snapshots kept beside the view as links to its files; beside a replica's view one.",
     )
     snapshot_grace_ms: int = Field(
         86_400_000,
         ge=600_000,
         le=31_536_000_000,
-        description="How long a file that no snapshot needs any more stays, ms; an upload may take half of it.",
+        description="How long a file stays after the last snapshot that needs it, ms; an upload may take half of "
+        "it.",
     )
     snapshot_key: SecretStr = Field(
         SecretStr(""),
-        description="Key that the snapshots' manifests are signed by, at least 32 characters; behind commas older "
-        "ones, by which they may be signed, too. Where it is set, a snapshot that is not signed by one of them is "
-        "not used: set it for all that read or write the store.",
+        description="Key that signs the snapshots' manifests, at least 32 characters. Older keys that are still "
+        "accepted follow after commas. If it is set, snapshots without a valid signature are not used: set it for "
+        "all processes that read or write the store.",
     )
-    s3_anonymous: bool = Field(False, description="Ask the object store without keys: it lets in everybody.")
-    trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Least time between two epochs, ms.")
+    s3_anonymous: bool = Field(False, description="Access the object store without keys: it is public.")
+    trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Minimum time between two epochs, ms.")
     catch_up_share: float = Field(
         1.0,
         ge=0.05,
         le=1,
-        description="Share of the time that a candidate's driver works on epochs, until somebody asks for its "
-        "promotion.",
+        description="Share of the time that a candidate's driver works on epochs until its promotion is "
+        "requested.",
     )
     heartbeat_ms: int = Field(
         2_000, ge=100, le=3_600_000, description="Time between an idle job's heartbeats, ms."
     )
-    hints: bool = Field(True, description="Announce 'committed N' sooner; nothing depends on it.")
+    hints: bool = Field(True, description="Announce 'committed N' sooner; correctness does not depend on it.")
     collect_share: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="Share of the changelog, in event time, below the horizon from which windows are cleared; "
-        "1 for never.",
+        description="Clear windows once this share of the changelog, in event time, is below the horizon; 1 for "
+        "never.",
     )
     failover_min_age_s: float = Field(
         90.0,
         ge=0,
-        description="A failover is refused where the other region was heard of a shorter time ago, in seconds. A "
-        "job that was silent for longer goes on only once the other region (CUTWATER_ORIGIN_*) has answered.",
+        description="A failover is refused if the other region was heard of more recently than this, in seconds. "
+        "After a longer silence a job continues only once the other region (CUTWATER_ORIGIN_*) has answered.",
     )
     go_on_behind: str = Field(
         "",
-        description="Token of the newest milestone here: behind it, and no other, driver and commit-signal go on "
-        "where the other region does not answer.",
+        description="Token of the newest milestone here. Driver and commit-signal continue after that milestone "
+        "only, even if the other region does not answer.",
     )
-    wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="How long to wait for a broker at start, ms.")
+    wait_ms: int = Field(60_000, ge=0, le=3_600_000, description="Maximum wait for a broker at start, ms.")
     registry_url: str = Field("", description="Schema registry, for format confluent; else the job file's.")
-    registry_username: str = Field("", description="User for the schema registry.")
+    registry_username: str = Field("", description="User name for the schema registry.")
     registry_password: SecretStr = Field(SecretStr(""), description="Password for the schema registry.")
     log_json: bool = Field(False, description="Logs as JSON lines, on standard output.")
 
@@ -395,70 +399,59 @@ class Settings(BaseSettings):
 
     @property
     def snapshot_keys(self) -> Keys:
-        """By which snapshots are signed; none where they are not."""
+        """The keys that sign snapshots; none if they are not signed."""
         return Keys.parse(self.snapshot_key.get_secret_value())
 
     @property
     def api_headers(self) -> dict[str, str]:
-        """What a client of the HTTP API sends."""
         token = self.api_token.get_secret_value()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     @property
     def api_names(self) -> frozenset[str]:
-        """By which the HTTP ports are known, beside their addresses."""
+        """The host names of the HTTP ports besides their addresses."""
         return frozenset(one.strip() for one in self.api_hosts.split(",") if one.strip())
 
     @property
     def needs_spark_secret(self) -> bool:
-        """Is Spark to authenticate, under a master that makes no secret by itself?"""
+        """True if Spark is to authenticate under a master that creates no secret by itself."""
         return self.spark_authenticate and not self.spark_master.startswith(("local", "yarn", "k8s:"))
 
     @property
     def shares(self) -> Shares:
-        """The rehydrators, each owner with its standbys; none where this one holds everything by itself.
-
-        Raises UsageError for what is no URL of a rehydrator.
-        """
+        """Owners with their standbys; none if this one holds everything. Raises UsageError for an invalid URL."""
         return shares_of([rehydrator_url(one, "CUTWATER_PEERS") for one in group] for group in _groups(self.peers))
 
     @property
     def region_apis(self) -> dict[str, tuple[Api, ...]]:
-        """By region, the rehydrators to ask about it, in their order; none where there is no global view.
-
-        Raises UsageError for what is no region, no URL or no token.
-        """
+        """By region, the rehydrators to query in order; none without a global view. Raises UsageError."""
         tokens, own = self.region_tokens.get_secret_value(), self.api_token.get_secret_value()
         return region_apis(self.regions, tokens, self.region_ca_files, own)
 
     @property
     def peer_url(self) -> str:
-        """As it stands among the others."""
         return self.peer.rstrip("/")
 
     def held(self, partitions: int) -> Partitions | None:
-        """Of so many partitions those that a rehydrator with these settings holds; None for all.
-
-        Raises UsageError where the peers cannot share them.
-        """
+        """Return the held partitions; None for all. Raises UsageError if the peers cannot share `partitions`."""
         return held(self.peer_url, self.shares, partitions)
 
     @property
     def watch_views(self) -> Shares:
-        """The rehydrators that watch asks, each owner with its standbys. Raises UsageError for one named twice."""
+        """The rehydrators for the watch, each owner with its standbys. Raises UsageError for a duplicate."""
         return shares_of(_groups(self.watch_view_url))
 
     @property
     def cluster(self) -> Cluster:
-        """The Kafka cluster to use; raises UsageError for security settings that cannot work together."""
+        """The Kafka cluster to use; raises UsageError for security settings that contradict each other."""
         return Cluster(self.bootstrap_servers, self._security(""))
 
     @property
     def origin(self) -> str:
-        """The region that the mirror copies from; raises UsageError where none is named."""
+        """The region that the mirror copies from; raises UsageError if none is set."""
         if not (self.origin_region and self.origin_bootstrap_servers):
             raise UsageError(
-                "CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS say what a mirror copies: set both"
+                "CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS name what a mirror copies: set both"
             )
         if self.origin_region == self.region:
             raise UsageError(
@@ -468,24 +461,23 @@ class Settings(BaseSettings):
 
     @property
     def beside(self) -> frozenset[str]:
-        """The regions beside which a first generation may begin; raises UsageError for what is no other region."""
+        """The regions beside which a first generation may start; raises UsageError for an invalid region."""
         named = frozenset(one.strip() for one in self.begin_beside.split(",") if one.strip())
         for one in sorted(named):
             if not re.fullmatch(REGION_PATTERN, one) or one == self.region:
                 raise UsageError(
-                    f"CUTWATER_BEGIN_BESIDE: {one[:40]!r} names no other region; one looks like us, several like "
-                    "us,ap"
+                    f"CUTWATER_BEGIN_BESIDE: {one[:40]!r} names no other region; write one as us, several as us,ap"
                 )
         return named
 
     @property
     def views_dir(self) -> Path:
-        """Below it lie the rehydrator's views; those of another region apart from this one's."""
+        """The parent folder of the rehydrator's views; a replica of another region has its own."""
         return self.data_dir / "replicas" / self.replica_of if self.replica_of else self.data_dir
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """The mirror's slots that this process holds; raises UsageError for what is none."""
+        """The mirror's slots that this process holds; raises UsageError for an invalid one."""
         try:
             held = tuple(sorted({int(one) for one in self.mirror_slots.split(",") if one.strip()})) or tuple(
                 range(SLOTS)
@@ -494,24 +486,23 @@ class Settings(BaseSettings):
             held = (-1,)
         if held[0] < 0 or held[-1] >= SLOTS:
             raise UsageError(
-                f"CUTWATER_MIRROR_SLOTS: {self.mirror_slots!r}: write some of 0 to {SLOTS - 1}, as 0,1"
+                f"CUTWATER_MIRROR_SLOTS: {self.mirror_slots!r}: write numbers from 0 to {SLOTS - 1}, such as 0,1"
             )
         return held
 
     @property
     def kept_topic_settings(self) -> frozenset[str]:
-        """What a mirror leaves as it is here; raises UsageError for what must follow the origin."""
+        """Topic settings that a mirror does not copy; raises UsageError for one that must follow the origin."""
         kept = frozenset(one.strip() for one in self.mirror_keeps.split(",") if one.strip())
         if wrong := sorted(kept - set(MAY_BE_KEPT)):
             raise UsageError(
-                f"CUTWATER_MIRROR_KEEPS: {', '.join(wrong)}: a copy follows the origin in this; kept may be "
-                f"{', '.join(MAY_BE_KEPT)}"
+                f"CUTWATER_MIRROR_KEEPS: {', '.join(wrong)}: a copy follows the origin in these settings; allowed "
+                f"are {', '.join(MAY_BE_KEPT)}"
             )
         return kept
 
     @property
     def origin_cluster(self) -> Cluster:
-        """The cluster that the mirror reads."""
         return Cluster(self.origin_bootstrap_servers, self._security("origin_"))
 
     def _security(self, of: str) -> Security:
@@ -529,12 +520,12 @@ class Settings(BaseSettings):
 
 
 def _groups(text: str) -> list[list[str]]:
-    """What is written with commas between owners, and standbys behind bars."""
+    """Parse a list with commas between owners and bars before standbys."""
     return [[one.strip() for one in group.split("|")] for group in text.split(",") if group.strip()]
 
 
 def environment(cluster: Cluster) -> dict[str, str]:
-    """The variables by which another process reaches the same cluster: all of them, so that none is inherited."""
+    """Return all variables for the same cluster, so that another process inherits none of its own."""
     one = cluster.security
     values = {
         "BOOTSTRAP_SERVERS": cluster.bootstrap,
@@ -551,7 +542,7 @@ def environment(cluster: Cluster) -> dict[str, str]:
 
 
 def load_settings(given: Mapping[str, str] | None = None) -> Settings:
-    """Read the environment, and `given` in its place; raises UsageError naming the variable that does not fit."""
+    """Read the environment, with `given` taking precedence; raises UsageError naming an invalid variable."""
     try:
         wanted: dict[str, Any] = {
             name.removeprefix("CUTWATER_").lower(): one for name, one in (given or {}).items()

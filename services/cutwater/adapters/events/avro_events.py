@@ -1,4 +1,4 @@
-"""Events in Avro as the driver reads them: resolved into the job's schema, or the rule that a record breaks."""
+"""Avro events as the driver reads them: resolved to the job's schema, or the rule that a record breaks."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _NO_EVENT = (*DAMAGE, fastavro.read.SchemaResolutionError)
 
 class _Writer(NamedTuple):
     refused: str | None
-    """Why no event of the schema is taken."""
+    """The reason why all events of the schema are rejected."""
     parsed: Any
 
 
 class AvroReader:
-    """Events that one of some schemas wrote, framed as `kind` is, read by a job's `schema`."""
+    """Reads events of the `known` schemas, framed as `kind`, with a job's `schema`."""
 
     def __init__(self, kind: str, schema: dict[str, Any], known: Iterable[WriterSchema]) -> None:
         self._kind = kind
@@ -48,7 +48,7 @@ class AvroReader:
         self._writers = {one.header: _writer(one, schema) for one in known}
 
     def read(self, value: bytes | None) -> dict[str, Any] | Flaw:
-        """The event: times in microseconds since 1970, surrogates where a text is not UTF-8."""
+        """Decode an event, with times in microseconds since 1970 and surrogates for invalid UTF-8."""
         if value is None:
             return Flaw(NO_VALUE, NO_VALUE_RULE)
         writer = self._writers.get(value[: self._header_bytes])
@@ -84,7 +84,7 @@ def _writer(one: WriterSchema, schema: dict[str, Any]) -> _Writer:
 
 
 def _bare(schema: Any) -> Any:
-    """Without logical types: a time may be one that Python does not have, and a decimal would be rounded."""
+    # Logical types are removed: Python lacks some times, and a decimal would be rounded.
     if isinstance(schema, list):
         return [_bare(one) for one in schema]
     if isinstance(schema, dict):
@@ -97,7 +97,7 @@ def _in_types(event: dict[str, Any], types: Mapping[str, FieldType]) -> dict[str
         if of.name == "timestamp-millis" and event[name] is not None:
             event[name] *= 1_000
         elif of.name == "decimal" and event[name] is not None:
-            # A default stands in the schema as text of code points up to 255.
+            # A default is text in the schema, of code points up to 255.
             raw = event[name].encode("latin-1") if isinstance(event[name], str) else event[name]
             event[name] = unscaled(raw, of.scale)
             if event[name].copy_abs() >= 10 ** (of.precision - of.scale):

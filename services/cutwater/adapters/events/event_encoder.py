@@ -1,4 +1,4 @@
-"""Which schemas wrote the events of a job, and the encoder of new ones."""
+"""The schemas that wrote the events of a job, and the encoder of new events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Encode = Callable[[dict[str, Any]], bytes]
 
 
 def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ...]:
-    """Every schema that an event of the job may be written with, the newest first; none for JSON."""
+    """Return every schema that may have written events of the job, newest first; none for JSON."""
     if job.format.kind == JSON:
         return ()
     if job.format.kind == AVRO:
@@ -26,7 +26,7 @@ def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ..
     found = _required(job, registry).versions(job.format.subject)
     if all(one.problem for one in found):
         raise UsageError(found[0].problem)
-    # Two versions of a subject may be one schema with one number.
+    # Two versions of a subject may be one schema with one id.
     by_number = {one.id: one for one in reversed(found)}
     return tuple(
         WriterSchema(confluent_header(one.id), one.schema, f"number {one.id} (version {one.version})", one.problem)
@@ -35,20 +35,20 @@ def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ..
 
 
 def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
-    """Known schemas of whose events some or all are undecodable, and why: the query decides by the same."""
+    """Return why some or all events of a known schema are undecodable, by the same rules as the query."""
     lines = []
     for one in known:
         if one.problem:
-            lines.append(f"schema {one.name}: {one.problem}; none of its events is taken")
+            lines.append(f"schema {one.name}: {one.problem}; all of its events are rejected")
             continue
         found = reading(one.schema, job.event_schema)
-        lines += [f"schema {one.name}: {problem}; none of its events is taken" for problem in found.refused]
-        lines += [f"schema {one.name}: {problem}; events that hold it are not taken" for problem in found.unfit]
+        lines += [f"schema {one.name}: {problem}; all of its events are rejected" for problem in found.refused]
+        lines += [f"schema {one.name}: {problem}; events that contain it are rejected" for problem in found.unfit]
     return lines
 
 
 def defaulted(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
-    """Known schemas with symbols that the job's schema reads as a default: such events are counted."""
+    """Return known schemas with symbols that the job's schema reads as a default: such events are counted."""
     return [
         f"schema {one.name}: {field}: the symbols {', '.join(found.symbols)} are read as {found.default}"
         for one in known
@@ -58,10 +58,9 @@ def defaulted(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
 
 
 def event_encoder(job: Job, registry: Registry | None) -> Encode:
-    """How an event becomes a value of the job's topic. It raises UsageError for one that does not fit.
+    """Return the encoder of events to values of the job's topic. It raises UsageError for an invalid event.
 
-    With a registry the schema is registered first, if it is new there and the job file allows it: events of an
-    unknown number could not be read by anybody.
+    With a registry a new schema is registered first, if the job file allows it: readers need its id.
     """
     codec = Codec(job.event_schema)
     if job.format.kind == AVRO:

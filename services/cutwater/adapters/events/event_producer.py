@@ -1,4 +1,4 @@
-"""Events onto a topic: in the job's format, checked against its schema, keyed, idempotent, with back-pressure."""
+"""A producer of events in the job's format: checked against its schema, keyed, idempotent, with back-pressure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT_S = 60.0
 QUEUE_MAX = 100_000
 _REPORT_EVERY = 1_000
 _STEP_S = 0.5
-"""How soon a refusal is heard while waiting."""
+"""Interval of checks for refusals while waiting."""
 _PURGE_TRIES = 3
 _OUT_OF_STEP = frozenset(
     {
@@ -33,18 +33,16 @@ _OUT_OF_STEP = frozenset(
         KafkaError._PURGE_INFLIGHT,
         KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
         KafkaError.UNKNOWN_PRODUCER_ID,
-        KafkaError.INVALID_PRODUCER_EPOCH,  # nobody fences a client without a transactional id
+        KafkaError.INVALID_PRODUCER_EPOCH,  # without a transactional id there is no fencing
     }
 )
-"""What is said of events once the brokers have lost count of them, or the client has given them up for that."""
+"""Errors of events after the brokers have lost the producer's sequence, or the client has purged them for that."""
 
 Acknowledged = Callable[[CutwaterError | None], None]
-"""Told once of each event: None when the brokers have it, else why it was not delivered."""
+"""Called once for each event: with None once it is acknowledged, else with the reason of the failure."""
 
 
 class Encoded(NamedTuple):
-    """An event that fits the schema."""
-
     key: bytes
     value: bytes
 
@@ -52,12 +50,12 @@ class Encoded(NamedTuple):
 class EventWriter:
     """Produces the events of one job. Raises UsageError for an event that does not fit the schema.
 
-    Events in format confluent need the registry. `queue_max` bounds the events that are not acknowledged yet,
-    `wait_s` how long one may take. Fields that the schema does not have are left out; with `strict` they are
-    refused.
+    Events in format confluent need the registry. `queue_max`: the maximum number of unacknowledged events.
+    `wait_s`: the maximum time for one. Fields that are not in the schema are left out; with `strict` they are
+    errors.
 
-    Where the brokers lose count of what the client has written, as by an unclean election, another client follows
-    it by itself. The events that were on their way fail; who sends them again may have some of them there twice.
+    If the brokers lose the client's sequence, as after an unclean leader election, a new client replaces it. The
+    events in flight fail; if the caller sends them again, some may be duplicated.
     """
 
     def __init__(
@@ -78,13 +76,13 @@ class EventWriter:
         self._failure: CutwaterError | None = None
         self._refusals = Refusals(cluster)
         self.acknowledged = 0
-        """Events that the brokers have, since the writer was made."""
+        """Events acknowledged since the writer was created."""
         self._make = partial(
             made,
             cluster,
             Producer,
             {
-                **QUIET,  # a program may send an event an hour
+                **QUIET,  # a program may send only one event per hour
                 "error_cb": self._refusals.heard,
                 "enable.idempotence": True,
                 "linger.ms": 20,
@@ -101,8 +99,8 @@ class EventWriter:
     ) -> int:
         """Produce every event and wait until all are acknowledged; `report` gets the running count.
 
-        Returns the number delivered. Raises UnavailableError when the broker does not take them in time;
-        UsageError when it will never let us in.
+        Returns the number delivered. Raises UnavailableError if the brokers do not acknowledge in time;
+        UsageError if they never will.
         """
         count = 0
         try:
@@ -112,7 +110,7 @@ class EventWriter:
                 if count % _REPORT_EVERY == 0:
                     report(count)
         except BaseException:
-            self._drain()  # what was taken before a bad event is delivered all the same
+            self._drain()  # events before an invalid one are still delivered
             raise
         self.flush()
         report(count)
@@ -121,8 +119,8 @@ class EventWriter:
     def send(self, event: Mapping[str, Any]) -> None:
         """Hand one event to the client; waits while its queue is full.
 
-        Raises UsageError for an event that does not fit, which is not sent; UnavailableError where the queue stays
-        full, or where an event sent before was not delivered: so does every call until `flush` has said it.
+        Raises UsageError for an invalid event, which is not sent; UnavailableError if the queue stays full or an
+        earlier event was not delivered. The latter repeats until `flush` has raised it.
         """
         self.poll(0)
         self._raise_failure()
@@ -130,15 +128,15 @@ class EventWriter:
         while not self.offer(encoded, self._note):
             if time.monotonic() > deadline:
                 raise UnavailableError(
-                    f"{self._job.topic} takes no events for {self._wait_s:g} s; check the broker"
+                    f"{self._job.topic} accepts no events for {self._wait_s:g} s; check the broker"
                 )
             self.poll(_STEP_S)
             self._raise_failure()
 
     def flush(self) -> None:
-        """Wait until all are acknowledged. Returns only where every event since the last `flush` was delivered.
+        """Wait until all are acknowledged. Returns only if every event since the last `flush` is delivered.
 
-        Raises UnavailableError when the broker does not take them in time; UsageError when it never will.
+        Raises UnavailableError if the brokers do not acknowledge in time; UsageError if they never will.
         """
         left = self._drain()
         self._raise_failure(forget=True)
@@ -148,27 +146,28 @@ class EventWriter:
             )
 
     def encoded(self, event: Mapping[str, Any]) -> Encoded:
-        """Key and value; raises UsageError naming what does not fit."""
+        """Return key and value; raises UsageError naming an invalid field."""
         unknown = event.keys() - self._fields if self._strict else ()
         if unknown:
             raise UsageError(
-                f"an event of {self._job.topic} has fields that its schema has not: {', '.join(sorted(unknown))}"
+                f"an event of {self._job.topic} has fields that its schema does not have: "
+                f"{', '.join(sorted(unknown))}"
             )
         record = {name: value for name, value in event.items() if name in self._fields}
         value, key = self._encode(record), record.get(self._job.key_field)
         if key is None:
             raise UsageError(
-                f"an event of {self._job.topic} has no {self._job.key_field}: it is the key to group by"
+                f"an event of {self._job.topic} has no {self._job.key_field}, which is the key to group by"
             )
         if self._strict and len(value) > self._job.max_event_bytes:
             raise UsageError(
-                f"an event of {self._job.topic} has {len(value):,} bytes: max_event_bytes of the job file is "
+                f"an event of {self._job.topic} has {len(value):,} bytes, but max_event_bytes of the job file is "
                 f"{self._job.max_event_bytes:,}"
             )
         return Encoded(str(key).encode(), value)
 
     def offer(self, event: Encoded, acknowledged: Acknowledged) -> bool:
-        """Hand an event to the client, without waiting; False where its bounded queue is full."""
+        """Hand an event to the client without waiting; return False if its bounded queue is full."""
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
             acknowledged(None if error is None else self._explain(KafkaException(error)))
@@ -185,20 +184,19 @@ class EventWriter:
         return True
 
     def poll(self, timeout_s: float) -> None:
-        """Let acknowledgements come in. Raises UsageError where waiting for them is in vain."""
+        """Serve acknowledgements. Raises UsageError if waiting for them is futile."""
         self._served(lambda producer: producer.poll(timeout_s))
         self._refusals.raise_final()
 
     def _drain(self) -> int:
-        """How many are not acknowledged after the bound; in steps, so that a refusal is heard."""
+        # In steps, so that a refusal is noticed.
         deadline = time.monotonic() + self._wait_s
         while (left := self._served(lambda one: one.flush(_STEP_S))) and time.monotonic() < deadline:
             self._refusals.raise_final()
         return left
 
     def _served(self, serve: Callable[[Producer], int]) -> int:
-        """Let the client tell of events. It raises nothing but what is fatal to it, as which CPython may raise a
-        SystemError: see `TransactionalWriter`."""
+        # Only a fatal error is raised, which CPython may turn into a SystemError: see `TransactionalWriter`.
         producer = self._producer
         try:
             return serve(producer)
@@ -207,10 +205,8 @@ class EventWriter:
             return len(self._producer)
 
     def _replace(self, producer: Producer) -> None:
-        """A client in the place of one that takes no more. Each event that it still had is told as not delivered.
-
-        So it is where brokers have lost what it was told that they had: their next number is not the client's.
-        """
+        # Brokers that lost acknowledged events expect another sequence number than the client's. Each event still
+        # in its queue is reported as failed.
         with self._one_replaces:
             if self._producer is not producer:
                 return
@@ -230,13 +226,13 @@ class EventWriter:
     def _explain(self, error: KafkaException) -> CutwaterError:
         cause = error.args[0]
         if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            return UsageError(f"an event is larger than a record of {self._job.topic} may be ({cause.str()})")
+            return UsageError(f"an event is larger than {self._job.topic} allows for a record ({cause.str()})")
         if cause.fatal() or cause.code() in _OUT_OF_STEP:
             return UnavailableError(
                 f"producing to {self._job.topic}: this client and the brokers no longer agree on what was written "
-                f"({cause.str()}), as where a replica became the leader that lacked events. Those that were on "
-                "their way may be there or not: send them again; a new client does that. Find out whether the "
-                "topic's brokers may elect such a leader (unclean.leader.election.enable)"
+                f"({cause.str()}), as after the election of a leader that lacked events. The events in flight may "
+                "be there or not: send them again, with a new client. Check whether the topic's brokers may elect "
+                "such a leader (unclean.leader.election.enable)"
             )
         return explain(error, f"producing to {self._job.topic}")
 

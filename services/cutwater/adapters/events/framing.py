@@ -1,4 +1,4 @@
-"""What the changelog's values and the output's records begin with, as the job file's formats say."""
+"""Headers of the changelog's values and the output's records, in the job file's formats."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cutwater.core.protocol.generation import Generation
 
 @dataclass(frozen=True)
 class OutputHeaders:
-    """What stands before the body of a row, and of an end marker."""
+    """Headers before the body of a row and of an end marker."""
 
     row: bytes
     end: bytes
 
 
 def state_header(job: Job, generation: Generation, registry: Registry | None) -> bytes:
-    """What a changelog value begins with. Keys are never framed so: compaction compares their bytes.
+    """Return the header of a changelog value. Keys have none: compaction compares their bytes.
 
     Raises UsageError or UnavailableError, as `Registry.number_of` does.
     """
@@ -36,7 +36,7 @@ def state_header(job: Job, generation: Generation, registry: Registry | None) ->
 
 
 def output_headers(job: Job, registry: Registry | None) -> OutputHeaders:
-    """The headers of an output in Avro, single objects or with numbers; raises as `state_header` does."""
+    """Return the headers of an Avro output, as single objects or with schema ids. Raises as `state_header`."""
     if job.output.format != CONFLUENT:
         return OutputHeaders(Codec(job.output_schema).header, protocol_codec("end").header)
     asked, allowed = _required(job, registry), job.registry.auto_register
@@ -45,31 +45,31 @@ def output_headers(job: Job, registry: Registry | None) -> OutputHeaders:
 
 
 def state_header_of(job: Job, settings: Settings) -> bytes:
-    """`state_header` for a process that asks its registry for nothing else."""
+    """Return `state_header` with a registry client of its own."""
     with registry_for(job, settings) or nullcontext() as registry:
         return state_header(job, settings.generation, registry)
 
 
 def output_headers_of(job: Job, settings: Settings) -> OutputHeaders:
-    """`output_headers` for a process that asks its registry for nothing else."""
+    """Return `output_headers` with a registry client of its own."""
     with registry_for(job, settings) or nullcontext() as registry:
         return output_headers(job, registry)
 
 
 def written_subjects(job: Job, generation: Generation) -> list[tuple[str, dict[str, Any]]]:
-    """Subject and schema of everything that is written with a number of the registry, events included."""
+    """Return subject and schema of everything that is written with a schema id, events included."""
     events = [(job.format.subject, job.event_schema)] if job.format.kind == CONFLUENT else []
     state = [state_subject(job, generation)] if job.changelog_format == CONFLUENT else []
     return events + state + (output_subjects(job) if job.output.format == CONFLUENT else [])
 
 
 def state_subject(job: Job, generation: Generation) -> tuple[str, dict[str, Any]]:
-    """TopicNameStrategy: `<topic>-value`."""
+    """Return subject and schema of the changelog's values, by TopicNameStrategy: `<topic>-value`."""
     return f"{topics.changelog(job.name, generation)}-value", job.state_schema
 
 
 def output_subjects(job: Job) -> list[tuple[str, dict[str, Any]]]:
-    """Of the rows, `<topic>-value`; of the end markers, TopicRecordNameStrategy, being another record."""
+    """Return those of rows, `<topic>-value`, and of end markers, by TopicRecordNameStrategy as they differ."""
     end, topic = protocol_codec("end").schema, topics.output(job.name)
     return [(f"{topic}-value", job.output_schema), (f"{topic}-{end['namespace']}.{end['name']}", end)]
 

@@ -1,6 +1,6 @@
-"""A schema registry over HTTP: the API of Confluent's, which Apicurio, Karapace and Redpanda speak too.
+"""A client of Confluent's schema registry API over HTTP, which Apicurio, Karapace and Redpanda implement too.
 
-Every call has a time limit and a bounded number of attempts; only what may pass by itself is tried again.
+Every call has a time limit and a bounded number of attempts; only temporary errors are retried.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ATTEMPTS = 5
 TIMEOUT_S = 10.0
 WAIT_S_MAX = 5.0
 VERSIONS_MAX = 200
-"""Versions of one subject: each is a branch of the query that decodes."""
+"""Maximum versions of one subject: each is a branch of the query that decodes."""
 _CONTENT = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
 
 
@@ -33,26 +33,26 @@ class Registered:
 
     version: int
     id: int
-    """The number that stands in the header of its events."""
+    """The schema id in the header of its events."""
     schema: dict[str, Any]
     problem: str = ""
-    """Why it cannot be read; then `schema` is empty."""
+    """The reason why it cannot be read; then `schema` is empty."""
 
 
 class _Passing(UnavailableError):
-    """What another attempt may mend."""
+    """A temporary error, which is retried."""
 
 
 class MuteError(UsageError):
-    """What stands at the address does not tell this client anything, until a setting is changed."""
+    """The server at the address gives no usable answer until a setting is changed."""
 
 
 class ClosedError(MuteError):
-    """It lets this client not do that."""
+    """The registry denies this client the request."""
 
 
 class NotThereError(UsageError):
-    """What may be there once it is registered."""
+    """The requested object does not exist; it may be registered later."""
 
 
 class Registry:
@@ -67,7 +67,7 @@ class Registry:
         attempts: int = ATTEMPTS,
         setting: str = "CUTWATER_REGISTRY",
     ) -> None:
-        """`setting`: what the names of the settings begin with that say how it is reached."""
+        """`setting`: the prefix of the settings' names for this registry."""
         self.url = url.rstrip("/")
         self._setting = setting
         self._attempts = attempts
@@ -84,10 +84,10 @@ class Registry:
         self._client.close()
 
     def versions(self, subject: str) -> list[Registered]:
-        """Every version of a subject, the newest first; deleted ones too, since their events may be kept.
+        """Return every version of a subject, newest first, with deleted ones: their events may be kept.
 
-        Raises UsageError when the subject does not exist, UnavailableError when the registry does not answer in
-        time. A version that cannot be read says why: others may have written most events.
+        Raises UsageError if the subject does not exist, UnavailableError if the registry does not answer in time.
+        A version that cannot be read has a `problem`: other versions may have written most events.
         """
         base = f"/subjects/{quote(subject, safe='')}/versions"
         numbers = self.call("GET", base, subject, params={"deleted": "true"})
@@ -98,18 +98,12 @@ class Registry:
         return [self._version(subject, base, one) for one in sorted(numbers, reverse=True)]
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
-        """The number of a schema under a subject; registers it where it is new.
-
-        Raises UsageError when the registry refuses it, with the registry's reason.
-        """
+        """Register a schema, if new, and return its id. Raises UsageError with the registry's reason."""
         path = f"/subjects/{quote(subject, safe='')}/versions"
         return _number(self.call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self.url)
 
     def number_of(self, subject: str, schema: dict[str, Any], auto_register: bool) -> int:
-        """The number to write a schema's records with; registers it where it is new and that is allowed.
-
-        Raises UsageError where it is not there and may not be registered.
-        """
+        """Return a schema's id; `auto_register`: register a new one. Raises UsageError if it is missing."""
         if auto_register:
             return self.register(subject, schema)
         path = f"/subjects/{quote(subject, safe='')}"
@@ -117,12 +111,12 @@ class Registry:
             return _number(self.call("POST", path, subject, body={"schema": json.dumps(schema)}), "id", self.url)
         except NotThereError:
             raise UsageError(
-                f"the schema registry at {self.url} does not hold schema {schema.get('name')} under {subject}, "
+                f"the schema registry at {self.url} does not have schema {schema.get('name')} under {subject}, "
                 "and registry.auto_register is false: register it with 'cutwater schemas register JOBFILE'"
             ) from None
 
     def schema(self, number: int) -> dict[str, Any]:
-        """The record schema of a number; raises UsageError when there is none."""
+        """Return the record schema of an id; raises UsageError if there is none."""
         found = self.call("GET", f"/schemas/ids/{number}", f"with number {number}")
         origin = f"number {number} at {self.url}"
         return _parsed(found, origin)
@@ -137,7 +131,7 @@ class Registry:
             return Registered(number, id_, {}, str(error))
 
     def call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
-        """What it answers, as JSON. `subject`: for the text of an error."""
+        """Return the answer as JSON. `subject`: the subject in an error's text."""
         attempts = Retrying(
             stop=stop_after_attempt(self._attempts),
             wait=wait_exponential(multiplier=0.2, max=WAIT_S_MAX) + wait_random(0, 0.2),
@@ -155,13 +149,13 @@ class Registry:
                 f"or set {self._setting}_URL"
             ) from None
         except httpx.InvalidURL as error:
-            raise MuteError(f"{self._setting}_URL: the schema registry's URL cannot be used: {error}") from None
+            raise MuteError(f"{self._setting}_URL: the schema registry's URL is invalid: {error}") from None
         if answer.is_success:
             try:
                 return answer.json()
             except ValueError:
                 raise MuteError(
-                    f"{self.url} answers no JSON: is it a schema registry's address? Check {self._setting}_URL"
+                    f"{self.url} does not answer in JSON: is it a schema registry? Check {self._setting}_URL"
                 ) from None
         raise self._refusal(answer, subject)
 
@@ -187,7 +181,7 @@ class Registry:
 def _number(found: Any, name: str, url: str) -> int:
     value = found.get(name) if isinstance(found, dict) else None
     if not isinstance(value, int) or not 0 <= value < 2**31:
-        raise UsageError(f"the registry at {url} names no usable {name}: {found!r:.100}")
+        raise UsageError(f"the registry at {url} returns no valid {name}: {found!r:.100}")
     return value
 
 
@@ -196,7 +190,7 @@ def _readable(found: dict[str, Any], origin: str) -> dict[str, Any]:
     if kind != "AVRO":
         raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
     if found.get("references"):
-        raise UsageError(f"{origin} refers to other subjects, which cannot be read: register it in one piece")
+        raise UsageError(f"{origin} refers to other subjects, which is not supported: register it in one piece")
     return _parsed(found, origin)
 
 
@@ -209,7 +203,7 @@ def _parsed(found: Any, origin: str) -> dict[str, Any]:
 
 
 def registry_for(job: Job, settings: Settings) -> Registry | None:
-    """A job's registry; None where no format needs one. Raises UsageError when nobody names it."""
+    """Return a job's registry; None if no format needs one. Raises UsageError if none is configured."""
     formats = {"source": job.format.kind, "changelog": job.changelog_format, "output": job.output.format}
     wanted = [f"{place}.format" for place, kind in formats.items() if kind == CONFLUENT]
     if not wanted:
@@ -218,10 +212,11 @@ def registry_for(job: Job, settings: Settings) -> Registry | None:
 
 
 def registry_at(job: Job, settings: Settings, why: str = "a record was framed by one") -> Registry:
-    """The registry that environment or job file name; raises UsageError when neither does."""
+    """Return the registry of the environment or the job file; raises UsageError if neither names one."""
     url = settings.registry_url or job.registry.url
     if not url:
         raise UsageError(
-            f"job {job.name}: no schema registry is named, and {why}: set registry.url or CUTWATER_REGISTRY_URL"
+            f"job {job.name}: no schema registry is configured, and {why}: set registry.url or "
+            "CUTWATER_REGISTRY_URL"
         )
     return Registry(url, settings.registry_username, settings.registry_password.get_secret_value())

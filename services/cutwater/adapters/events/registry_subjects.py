@@ -1,7 +1,7 @@
-"""The subjects of a schema registry as they stand: read whole, and copied with their numbers and versions kept.
+"""Subjects of a schema registry, read completely and copied with their ids and versions.
 
-Copied as Confluent's own tools do: under the subject's mode IMPORT a registry takes numbers and versions from
-outside. It overwrites a version then, so only those that are free are written; the mode is put back behind that.
+Copies work like Confluent's own tools: in the subject's mode IMPORT a registry accepts given ids and versions. As
+it then overwrites existing versions, only free ones are written. Afterwards the mode is restored.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from cutwater.core.events.registry_ids import Entry, Reference
 IMPORT, READ_ONLY, READ_WRITE = "IMPORT", "READONLY", "READWRITE"
 _AVRO = "AVRO"
 _DELETED = {"deleted": "true"}
-"""Deleted versions too: their events may be kept."""
+"""Read deleted versions too: their events may be kept."""
 
 
 class Subjects:
-    """What one registry holds. Every call has the registry's time-outs and attempts."""
+    """The subjects of one registry. Every call has the registry's time-outs and attempts."""
 
     def __init__(self, registry: Registry, in_time: Callable[[], None] = lambda: None) -> None:
-        """`in_time`: called before each request; what it raises ends the work."""
+        """`in_time`: called before each request; an error that it raises ends the work."""
         self._registry, self._in_time = registry, in_time
         self.left: dict[str, str | None] = {}
-        """Subjects whose mode could not be put back, and what it was."""
+        """Subjects whose mode could not be restored, with their previous mode."""
 
     def entries(self, subject: str, known: dict[tuple[str, int], Entry]) -> list[Entry]:
-        """Every version, the oldest first; none without the subject. `known`: not asked for again; added to."""
+        """Return every version, oldest first; none without the subject. `known`: a cache, which is extended."""
         versions = self._versions(subject)
         if len(versions) > VERSIONS_MAX:
-            raise UsageError(f"subject {subject} has {len(versions)} versions; {VERSIONS_MAX} can be read")
+            raise UsageError(f"subject {subject} has {len(versions)} versions; at most {VERSIONS_MAX} can be read")
         for version in versions:
             if (subject, version) not in known:
                 known[subject, version] = self.entry(subject, version)
         return [known[subject, version] for version in versions]
 
     def entry(self, subject: str, version: int) -> Entry:
-        """One version; raises NotThereError without it."""
+        """Return one version; raises NotThereError if it does not exist."""
         return _entry(self._call("GET", f"{_path(subject)}/{version}", subject, _DELETED), self._registry.url)
 
     def meaning(self, number: int) -> str | None:
-        """What a number means, under whatever subject; None where it is nothing's."""
+        """Return the meaning of a schema id under any subject; None for an unused id."""
         try:
             found = self._call("GET", f"/schemas/ids/{number}", f"with number {number}")
         except NotThereError:
@@ -56,12 +56,9 @@ class Subjects:
         return _meaning(*_schema(found, self._registry.url))
 
     def copy(self, subject: str, entries: Sequence[Entry]) -> None:
-        """Add versions of a subject, each under its own number and version, and see that they stand so.
-
-        Raises ClosedError where nothing may be written; UsageError where it cannot be, as it says.
-        """
+        """Add versions with their ids, and verify them. Raises ClosedError if denied; UsageError if impossible."""
         with self._importing(subject):
-            # Behind the change of the mode: from here on nobody else can take a version.
+            # Read after the mode change: from now on no other client can register a version.
             standing = self._versions(subject)
             for one in entries:
                 if one.version in standing:
@@ -69,14 +66,14 @@ class Subjects:
                 self._add(one)
 
     def put_back(self, subject: str, mode: str | None) -> None:
-        """A subject's own mode; None: it has none, and the registry's holds."""
+        """Restore a subject's own mode; None removes it, so that the registry's mode applies."""
         self.left[subject] = mode
         path = f"/mode/{quote(subject, safe='')}"
         try:
             if mode is not None:
                 raise NotThereError("it had a mode of its own")
             self._registry.call("DELETE", path, subject)
-        except (NotThereError, MuteError):  # older ones know no DELETE
+        except (NotThereError, MuteError):  # older registries have no DELETE
             self._set_back(path, subject, mode or READ_WRITE)
         del self.left[subject]
 
@@ -85,12 +82,12 @@ class Subjects:
             self._registry.call("PUT", path, subject, None, {"mode": mode})
         except CutwaterError as error:
             raise UnavailableError(
-                f"the mode of {subject} was left at {IMPORT}, in which producers are refused that register a "
-                f"schema; set it back to {mode}: {error}"
+                f"the mode of {subject} was left at {IMPORT}, in which producers cannot register a schema; set it "
+                f"back to {mode}: {error}"
             ) from None
 
     def mode(self, subject: str) -> tuple[str | None, str | None]:
-        """The subject's own mode and the one that holds for it; None where the registry has or tells none."""
+        """Return the subject's own mode and its effective one; None if the registry has or reports none."""
         own = self._mode(f"/mode/{quote(subject, safe='')}", subject)
         return own, own or self._mode("/mode", subject)
 
@@ -99,19 +96,19 @@ class Subjects:
         own, holds = self.mode(subject)
         if holds == READ_ONLY:
             raise ClosedError(f"the schema registry at {self._registry.url} is {READ_ONLY} for {subject}")
-        if holds == IMPORT:  # by somebody's will, or another process of the mirror's
+        if holds == IMPORT:  # set by an operator or another process of the mirror
             yield
             return
         path, force = f"/mode/{quote(subject, safe='')}", {"force": "true"}
         try:
-            # Forced, since the subject need not be empty: what stands there is not touched.
+            # Forced, since the subject need not be empty: existing versions are not changed.
             self._call("PUT", path, subject, force, {"mode": IMPORT})
         except ClosedError:
             raise
         except UsageError as error:
             raise UsageError(
-                f"the schema registry at {self._registry.url} does not let the mode of {subject} be {IMPORT}, "
-                f"without which it takes no numbers from outside: {error}"
+                f"the schema registry at {self._registry.url} refuses mode {IMPORT} for {subject}, without which "
+                f"it accepts no given ids: {error}"
             ) from None
         try:
             yield
@@ -127,7 +124,7 @@ class Subjects:
         self._call("POST", _path(one.subject), one.subject, None, body)
         stands = self.entry(one.subject, one.version)
         if (stands.id, stands.meaning) != (one.id, one.meaning):
-            raise UsageError(f"the registry at {self._registry.url} took {one} and shows {stands}")
+            raise UsageError(f"the registry at {self._registry.url} accepted {one} but returns {stands}")
 
     def _versions(self, subject: str) -> list[int]:
         try:
@@ -163,7 +160,7 @@ def _entry(found: Any, url: str) -> Entry:
         subject, version, number = str(found["subject"]), int(found["version"]), int(found["id"])
     except (KeyError, TypeError, ValueError):
         raise MuteError(
-            f"the registry at {url} answers {found!r:.100}, which is no version of a subject"
+            f"the registry at {url} answers {found!r:.100}, which is not a version of a subject"
         ) from None
     return Entry(subject, version, number, kind, text, references, _meaning(kind, text, references))
 
@@ -176,11 +173,11 @@ def _schema(found: Any, url: str) -> tuple[str, str, tuple[Reference, ...]]:
         )
         return str(found.get("schemaType") or _AVRO), str(found["schema"]), references
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise MuteError(f"the registry at {url} answers {found!r:.100}, which is no schema") from None
+        raise MuteError(f"the registry at {url} answers {found!r:.100}, which is not a schema") from None
 
 
 def _meaning(kind: str, text: str, references: tuple[Reference, ...]) -> str:
-    """Of Avro in one piece what readers resolve by, and not how it is written; of others the text."""
+    # Plain Avro schemas are compared by what readers resolve by, not by text; all others by their text.
     if kind == _AVRO and not references and (found := meaning(text)) is not None:
         return found
     whole = json.dumps([kind, " ".join(text.split()), references])

@@ -1,7 +1,7 @@
-"""Fetch requests that name a topic by its identity, where aiokafka's name it by name: version 13, of Kafka 3.1.
+"""Fetch requests by topic id: version 13, of Kafka 3.1. aiokafka's own requests use the topic name.
 
-What a broker answers is then of that very topic. One that was made anew under the name has another identity, of
-which the broker says that it does not know the one that was asked for.
+An answer is then of exactly that topic. If the topic was recreated, the broker reports the requested id as
+unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from aiokafka.protocol.types import (
 from cutwater.core.errors import UsageError
 
 _DIVERGING = 0
-"""The tag of it."""
+"""The tag of the field `DivergingEpoch`."""
 _EPOCH_AND_END = Struct(">iq")
 
 
@@ -43,15 +43,15 @@ class _Uuid:
 
 
 class Diverging(NamedTuple):
-    """Where the log of now leaves the one that was read (KIP-595)."""
+    """The point where the present log differs from the one that was read (KIP-595)."""
 
     epoch: int
     end: int
-    """What the leaders up to that epoch wrote ends here."""
+    """End offset of the records that the leaders up to that epoch wrote."""
 
 
 class _Tagged(Schema):  # type: ignore[misc]
-    """A structure that ends with tagged fields, of which none is needed here."""
+    """A structure with tagged fields at its end, which are ignored."""
 
     def encode(self, item: Sequence[Any]) -> bytes:
         return bytes(super().encode(item) + TaggedFields.encode({}))
@@ -63,7 +63,7 @@ class _Tagged(Schema):  # type: ignore[misc]
 
 
 class _Partition(_Tagged):
-    """Of an answer. If the log has lost what was read, `Diverging` comes before the records."""
+    """A partition of an answer. If the log has lost records that were read, a `Diverging` precedes the records."""
 
     def decode(self, data: BytesIO) -> tuple[Any, ...]:
         *found, records = Schema.decode(self, data)
@@ -139,7 +139,7 @@ class Question(RequestStruct):  # type: ignore[misc]
 
 
 class FetchById:
-    """Like aiokafka's FetchRequest, of one topic; its client asks for no more of a request than `prepare`."""
+    """Like aiokafka's FetchRequest, for one topic; aiokafka's client only calls `prepare`."""
 
     def __init__(
         self,
@@ -150,21 +150,21 @@ class FetchById:
         topic_id: str,
         partitions: Sequence[tuple[int, int, int, int]],
     ) -> None:
-        """`topic_id`: as confluent-kafka writes it.
+        """`topic_id`: as confluent-kafka formats it.
 
-        `partitions`: each with its offset, the epoch of the leader that wrote what lies below, and the most bytes.
+        `partitions`: each with its offset, the leader epoch of the record before it, and the maximum bytes.
         """
         self._bounds = max_wait_ms, min_bytes, max_bytes, isolation_level
         self._topic_id = base64.b64decode(f"{topic_id}==", validate=True)
-        # Of the leader nothing is known, and the reader is no replica.
+        # -1: the leader's epoch is unknown, and the reader is no replica.
         self._partitions = [(number, -1, first, epoch, -1, most) for number, first, epoch, most in partitions]
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Question:
-        """For a broker that takes these versions. Raises UsageError where it is too old."""
+        """Return the request for a broker with these versions. Raises UsageError if it is too old."""
         low, high = versions[Question.API_KEY]
         if not low <= Question.API_VERSION <= high:
             raise UsageError(
-                "topics are read by their identities, which brokers take since Kafka 3.1: update these brokers"
+                "topics are read by topic id, which brokers support since Kafka 3.1: update these brokers"
             )
         no_session = 0, -1
         return Question(-1, *self._bounds, *no_session, [(self._topic_id, self._partitions)], [], "")

@@ -1,7 +1,7 @@
-"""Bulk reads of one topic: batches come ahead of the reader, in a thread, and become records when it asks.
+"""Bulk reads of one topic: a thread prefetches batches, which become records when the reader takes them.
 
-confluent-kafka makes an object of each message, at about 1.5 µs; this takes a sixth. It asks brokers through
-aiokafka's client, which is no public interface either: see `record_batches`.
+confluent-kafka creates an object for each message, at about 1.5 µs; this takes a sixth of it. It uses aiokafka's
+client, whose parts are not public interfaces: see `record_batches`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.protocol.log_evidence import UNKNOWN
 
 ANSWER_S = 40.0
-"""For a connection, and for an answer: one may be of QUEUED_BYTES, over a thin line between two regions."""
+"""Time-out for a connection and for an answer, which may have QUEUED_BYTES over a slow line between regions."""
 
-logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # each of its retries; what matters is an error of ours
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it logs each retry; final errors are raised here
 
 
 class Fetcher:
-    """Reads partitions of a topic from given offsets on: committed records, in log order."""
+    """Reads committed records of a topic's partitions from given offsets on, in log order."""
 
     def __init__(
         self,
@@ -44,11 +44,10 @@ class Fetcher:
         answer_s: float = ANSWER_S,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`client`: gives the keyword arguments of aiokafka's client, anew for each that is made.
+        """`client`: returns the keyword arguments of aiokafka's client; called for each new client.
 
-        `topic_id`: nothing comes of another topic of that name. `changed`: told when something has come; several
-        may share one, to be waited for together. `answer_s`: how long a broker may take for one. `clock_s`: of
-        `came_s`.
+        `topic_id`: read only the topic with this id. `changed`: notified when something arrives; several fetchers
+        may share one. `answer_s`: the time-out of an answer. `clock_s`: the clock of `came_s`.
         """
         self._topic, self._requests = topic, Requests(topic, topic_id)
         self._changed = changed or threading.Condition()
@@ -58,17 +57,17 @@ class Fetcher:
         self._clients = Clients(client, answer_s, lambda: self._closed)
         self._clock_s = clock_s
         self.came_s: float | None = None
-        """When the newest records came, whether they were handed out or not; None before the first."""
+        """Time when the newest records arrived, taken or not; None before the first."""
         self._turn = self._given = 0
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._nudge = asyncio.Event()
 
     def assign(self, firsts: Mapping[int, int], epochs: Mapping[int, int] = MappingProxyType({})) -> None:
-        """Read these partitions from these offsets on; what came of others, or before, is forgotten.
+        """Read these partitions from these offsets on; everything fetched before is dropped.
 
-        `epochs`: of the leader that wrote what lies below the offset, where that is known and the topic's identity
-        is given. A log that has lost some of it since is told by `take`.
+        `epochs`: the leader epochs of the records before the offsets, if they and the topic id are known. If the
+        log has lost such records, `take` raises.
         """
         with self._changed:
             self._ways = {one: Way(first, epochs.get(one, UNKNOWN)) for one, first in firsts.items()}
@@ -79,20 +78,20 @@ class Fetcher:
         self._wake()
 
     def pause(self, partitions: Iterable[int]) -> None:
-        """Nothing is fetched or handed out of these any more, until the next `assign`."""
+        """Stop fetching and returning records of these partitions until the next `assign`."""
         with self._changed:
             for partition in partitions:
                 self._ways[partition].paused = True
 
     def take(self, timeout_s: float, bytes_max: float = inf) -> dict[int, Chunk]:
-        """What has come, by partition, each from where the one before ended; waits up to so long for the first.
+        """Return fetched batches by partition, in log order; wait up to `timeout_s` for the first.
 
-        `bytes_max`: as stored, about: a batch may come on top.
+        `bytes_max`: the approximate size as stored; it may be exceeded by one batch.
 
-        Raises ProtocolError where an offset is no longer kept, or what was read below it is lost; UsageError where
-        we may not read; UnavailableError where the topic is gone, or what came is damaged. Nothing is lost by it:
-        the next call hands out what has come, and what failed is asked for again, from where it stood. Brokers
-        that are away raise nothing: it goes on when they are back.
+        Raises ProtocolError if an offset is no longer kept or records before it are lost; UsageError if reading is
+        denied; UnavailableError if the topic is gone or an answer is damaged. After an error no records are lost:
+        the next call returns what has arrived, and the failed request is repeated. Unreachable brokers raise
+        nothing: reading continues when they are back.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.told, timeout_s)
@@ -105,7 +104,7 @@ class Fetcher:
         return taken
 
     def _taken(self, bytes_max: float) -> dict[int, Chunk]:
-        """A piece of each, as far as there is room; another one first each time, so that each gets its turn."""
+        # Another partition is first each time, so that a small `bytes_max` starves none.
         ready, taken = self._ready(), dict[int, Chunk]()
         self._given += 1
         at = self._given % len(ready) if ready else 0
@@ -117,17 +116,17 @@ class Fetcher:
 
     @property
     def told(self) -> bool:
-        """Has something come, or failed? To be asked with the condition held."""
+        """True if something has arrived or failed. The caller must hold the condition."""
         return self.failed or bool(self._ready())
 
     @property
     def failed(self) -> bool:
-        """Has something failed? The next `take` raises it. To be asked with the condition held."""
+        """True if something has failed; the next `take` raises it. The caller must hold the condition."""
         return self._failure is not None
 
     @property
     def trouble(self) -> str:
-        """Why brokers could not be asked the last time; empty since they could."""
+        """The reason why the last request reached no broker; empty after a success."""
         ways = self._ways.values()
         return self._clients.trouble or next((one.trouble for one in ways if one.trouble and not one.paused), "")
 
@@ -150,20 +149,20 @@ class Fetcher:
     def _live(self) -> None:
         try:
             asyncio.run(self._run())
-        except BaseException as error:  # the reader must hear of it: it would wait for ever
+        except BaseException as error:  # else the reader would wait forever
             self._fail(error)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         client = await self._clients.first()
         while client is not None:
-            # Until there is another, this one goes on: of some partitions it may get answers.
+            # Until the next client is ready, this one continues: it may get answers for some partitions.
             following = asyncio.create_task(self._clients.another(self._lost))
             try:
                 await self._fetch_all(client, following)
             finally:
                 await close(client)
-            if not following.done():  # closed: its connection may take long, and nobody needs it
+            if not following.done():  # closed: the next connection may take long, and is not needed
                 return
             client = await following
 
@@ -172,7 +171,7 @@ class Fetcher:
         return any(way.lost(now_s) for way in self._ways.values())
 
     async def _fetch_all(self, client: ReadingClient, following: asyncio.Task[Any]) -> None:
-        """One request to each broker at a time, for all partitions that want more; until the following client."""
+        """Keep one request per broker in flight, for all partitions with room; until the next client is ready."""
         client.set_topics([self._topic])
         under_way: dict[int, asyncio.Task[None]] = {}
         nudged = asyncio.create_task(self._nudged())
@@ -193,7 +192,6 @@ class Fetcher:
         await asyncio.wait(left, timeout=CLOSE_S)
 
     def _wanted(self, client: ReadingClient, busy: Iterable[int]) -> dict[int, dict[int, Way]]:
-        """By leader: the partitions to ask for."""
         wanted: dict[int, dict[int, Way]] = {}
         with self._changed:
             for partition in self._in_turn():
@@ -210,7 +208,7 @@ class Fetcher:
         return wanted
 
     def _in_turn(self) -> list[int]:
-        """Each is the first of a request once: a batch that is larger than what was asked for comes there only."""
+        # Each partition is first in turn: a broker returns a batch above the size limit only for the first one.
         partitions = list(self._ways)
         self._turn += 1
         at = self._turn % len(partitions) if partitions else 0
@@ -235,10 +233,10 @@ class Fetcher:
             return
         told = [one for _, partitions in answer.topics for one in partitions]
         if not all([self._took(client, one, ways[one[0]], asked[one[0]]) for one in told]):
-            await asyncio.sleep(PAUSE_S)  # once, however many have failed: the others are asked again after it
+            await asyncio.sleep(PAUSE_S)  # one pause before the retry, however many partitions have failed
 
     def _took(self, client: ReadingClient, told: tuple[Any, ...], way: Way, asked: int) -> bool:
-        """Take in what a broker says of one partition; False where that is no answer."""
+        """Process a broker's answer for one partition; return False if it is an error."""
         try:
             one = self._requests.told(told, asked, way, time.monotonic())
         except CutwaterError as error:
@@ -254,7 +252,7 @@ class Fetcher:
         with self._changed:
             way.answered()
             self._clients.trouble = ""
-            # Assigned anew meanwhile, or asked of two leaders: nobody waits for this any more.
+            # Dropped if the partition was reassigned meanwhile or requested from two leaders.
             if self._ways.get(partition) is way and way.position == one.first:
                 way.put(one)
                 if one.batches:

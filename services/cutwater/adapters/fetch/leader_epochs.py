@@ -1,6 +1,6 @@
-"""Where a partition's records of leaders up to a given one end: a question that confluent-kafka cannot ask.
+"""End offsets of the records of leaders up to a given epoch: a request that confluent-kafka does not offer.
 
-It is asked through aiokafka's client, over a connection of its own, and seldom: when a leader changed.
+It uses aiokafka's client with a connection of its own, which is rare: only after a leader change.
 """
 
 from __future__ import annotations
@@ -66,29 +66,29 @@ class _Question(RequestStruct):  # type: ignore[misc]
 
 
 class _Ask:
-    """What aiokafka's client asks of a request: the version that a broker takes."""
+    """A request as aiokafka's client needs it: `prepare` returns the version for a broker."""
 
     def __init__(self, topic: str, asked: Mapping[int, int]) -> None:
         self._topics = [(topic, [(partition, _ANY_LEADER, epoch) for partition, epoch in asked.items()])]
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> _Question:
-        """Raises UsageError where the broker is too old."""
+        """Return the request. Raises UsageError if the broker is too old."""
         low, high = versions.get(_API, (0, 0))
         if not low <= _VERSION <= high:
-            raise UsageError("brokers tell where a leader's records end since Kafka 2.4: update these brokers")
+            raise UsageError("brokers report a leader epoch's end offset since Kafka 2.4: update these brokers")
         return _Question(_NO_REPLICA, self._topics)
 
 
 class LeaderEpochs:
-    """Of one topic. `client`: gives the keyword arguments of aiokafka's client."""
+    """Queries about one topic. `client`: returns the keyword arguments of aiokafka's client."""
 
     def __init__(self, client: Callable[[], Mapping[str, Any]], topic: str, patience_s: float = TIMEOUT_S) -> None:
         self._client, self._topic, self._patience_s = client, topic, patience_s
 
     def ends(self, epochs: Mapping[int, int]) -> dict[int, int]:
-        """By partition: where the records of leaders up to this epoch end; -1 where the leader of now knows none.
+        """Return where records of leaders up to this epoch end, by partition; -1 if the present leader knows none.
 
-        Raises UnavailableError where no leader answers within `patience_s`; UsageError where we may not ask.
+        Raises UnavailableError if no leader answers within `patience_s`; UsageError if the query is denied.
         """
         return asyncio.run(self._ends(dict(epochs))) if epochs else {}
 
@@ -98,13 +98,13 @@ class LeaderEpochs:
             return await asyncio.wait_for(self._ask_all(clients, left), self._patience_s)
         except TimeoutError:
             raise UnavailableError(
-                f"{self._topic}: nobody says within {self._patience_s:.0f} s where the records of earlier leaders "
-                f"end, of partitions {sorted(left)}; {clients.trouble or 'check that the brokers run'}"
+                f"{self._topic}: no leader reports within {self._patience_s:.0f} s where the records of earlier "
+                f"leaders end, for partitions {sorted(left)}; {clients.trouble or 'check that the brokers run'}"
             ) from None
 
     async def _ask_all(self, clients: Clients, left: dict[int, int]) -> dict[int, int]:
         client = await clients.first()
-        if client is None:  # only those that are closed end without one
+        if client is None:  # happens only if `closed` returns True
             return {}
         try:
             client.set_topics([self._topic])
@@ -130,7 +130,7 @@ class LeaderEpochs:
         return asked
 
     async def _ask(self, client: ReadingClient, node: int, asked: Mapping[int, int]) -> dict[int, int]:
-        """What this broker answers; of what it does not, somebody else may, or the same one soon."""
+        """Return this broker's answers; missing ones are asked for again."""
         try:
             answer = await client.send(node, _Ask(self._topic, asked))
         except (ClientError, OSError):
@@ -143,6 +143,6 @@ class LeaderEpochs:
                 elif code not in PASSING:
                     error = KafkaError(code)
                     raise UsageError(
-                        f"{self._topic}/{partition}: {error.str()}; the right DESCRIBE on the topic is needed"
+                        f"{self._topic}/{partition}: {error.str()}; this needs the right DESCRIBE on the topic"
                     )
         return found

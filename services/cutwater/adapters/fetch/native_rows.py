@@ -1,7 +1,4 @@
-"""The optional module `cutwater_native` (folder native/): what a bulk restore does most of, in compiled code.
-
-It is never needed. Where it is installed it is used, unless a setting says no.
-"""
+"""The optional compiled module `cutwater_native` (folder native/), used for bulk restores if installed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ if TYPE_CHECKING:
     from cutwater.adapters.fetch.record_batches import Section
 
 INTERFACE = 2
-"""What is called here; a module of another one is not used."""
+"""Version of the interface used here; a module with another version is ignored."""
 
 
 class Rows(Protocol):
@@ -42,12 +39,12 @@ class Rows(Protocol):
 
 
 def usable() -> bool:
-    """Is the module there, and the one that is known here?"""
+    """Return whether the module is installed with the right interface version."""
     return _module() is not None
 
 
 def new_rows(key_header: bytes, value_header: bytes, own: bytes, rows_max: int, bytes_max: int) -> Rows:
-    """Only where it is usable."""
+    """Create an instance; call it only if `usable()`."""
     rows: Rows = _module().Rows(key_header, value_header, own, rows_max, bytes_max)
     return rows
 

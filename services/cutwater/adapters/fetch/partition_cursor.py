@@ -1,4 +1,4 @@
-"""How far the reading of one partition has come, and for how long nothing has been answered of it."""
+"""Read position of one partition, and the time since its last answer."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from cutwater.core.protocol.leader_epochs import joined
 from cutwater.core.protocol.log_evidence import UNKNOWN
 
 PIECE = 2_000
-"""Offsets of a partition that are made records at a time, and what the batch has besides."""
+"""Offsets of a partition that become records at once; the rest of the batch is included."""
 
 
 @dataclass
 class Way:
-    """One partition's. Each has clocks of its own: what others are answered says nothing about it."""
+    """Position, queue and clocks of one partition. Answers for other partitions do not reset its clocks."""
 
     position: int
     epoch: int = UNKNOWN
-    """Of the leader that wrote the last batch below the position, as far as one has come."""
+    """Leader epoch of the last batch below the position, if known."""
     paused: bool = False
     chunks: deque[Chunk] = field(default_factory=deque)
     size: int = 0
     trouble: str = ""
-    """Why its broker could not be asked the last time; empty since it could."""
+    """The reason why the last request did not reach its broker; empty after a success."""
     _silent_since_s: float | None = None
     _unknown_since_s: float | None = None
 
@@ -37,7 +37,7 @@ class Way:
         if one.batches or not self.chunks:
             self.chunks.append(one)
             self.size += one.size
-        else:  # one answer after the other may hold nothing: the queue must not grow by them
+        else:  # many answers may be empty: the queue must not grow by them
             last = self.chunks[-1]
             leaders = joined(last.leaders, one.leaders)
             self.chunks[-1] = last._replace(following=one.following, end=one.end, leaders=leaders)
@@ -50,16 +50,16 @@ class Way:
         return one
 
     def answered(self) -> None:
-        """Its leader has said what there is, be it nothing."""
+        """Reset the clocks after an answer of the leader, even an empty one."""
         self.trouble, self._silent_since_s, self._unknown_since_s = "", None, None
 
     def unanswered(self, why: str, now_s: float) -> None:
-        """Its leader could not be asked, so nobody has said that there is no such partition."""
+        """Note that the leader did not answer, which says nothing about the partition's existence."""
         self.trouble, self._unknown_since_s = why, None
         self._silent(now_s)
 
     def unknown(self, now_s: float) -> bool:
-        """It has no leader, or who was asked is not. True once in TIMEOUT_S: so long asking again may help."""
+        """Note that no leader is known; return True once per TIMEOUT_S, as retries within it may succeed."""
         self._silent(now_s)
         if self._unknown_since_s is None:
             self._unknown_since_s = now_s
@@ -69,7 +69,7 @@ class Way:
         return True
 
     def lost(self, now_s: float) -> bool:
-        """It is wanted, and nothing was answered for so long that another client may help, whatever the reason."""
+        """Return whether it is needed, but without an answer for TIMEOUT_S: a new client may help."""
         since_s = self._silent_since_s
         return not self.paused and since_s is not None and now_s - since_s > TIMEOUT_S
 

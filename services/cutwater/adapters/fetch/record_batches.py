@@ -1,7 +1,7 @@
-"""Record batches as brokers keep them, to records without message objects: by aiokafka's compiled parser.
+"""Record batches as stored by brokers, and their records without message objects, by aiokafka's compiled parser.
 
-Its `record` and `codec` are no public interface: requirements.lock pins them, and
-tests/broker/adapters/fetch/test_fetcher.py holds it to what is needed here.
+Its `record` and `codec` are not public interfaces: requirements.lock pins them, and
+tests/broker/adapters/fetch/test_fetcher.py checks what is needed here.
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.protocol.leader_epochs import Led
 
 _HEAD = Struct(">qiib")
-"""Of every batch: the first offset, how many bytes follow the length, which leader wrote it, and the format."""
+"""Head of every batch: first offset, bytes after the length, leader epoch, format."""
 _LOG_OVERHEAD = 12
 """Bytes of first offset and length."""
 _COUNT = Struct(">57xI")
-"""In a batch: how many records follow it, compressed or not."""
+"""The number of records in a batch, which follow it, compressed or not."""
 _FORMAT = 2
-"""Of messages, since Kafka 0.11; the only one that is read."""
+"""Message format since Kafka 0.11, the only one supported."""
 _DECOMPRESS = {0: bytes, 1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
 
 class Record(Protocol):
-    """One record, as the parser makes it."""
-
     @property
     def offset(self) -> int: ...
 
@@ -52,46 +50,45 @@ class Record(Protocol):
 
 
 class Batch(NamedTuple):
-    """One batch, not decompressed yet."""
+    """One compressed batch."""
 
     parsed: Any
     raw: memoryview
 
 
 class Section(NamedTuple):
-    """The records of one batch, decompressed, for who parses them without aiokafka."""
+    """The decompressed records of one batch, for a parser other than aiokafka's."""
 
     base_offset: int
     records: int
-    """How many."""
     data: bytes
 
 
 class Chunk(NamedTuple):
-    """Batches of one partition that follow one another, not decompressed yet."""
+    """Consecutive batches of one partition, not decompressed yet."""
 
     first: int
-    """The offset that was asked for; a batch may begin below it."""
+    """The requested offset; a batch may start below it."""
     following: int
-    """Every record below this offset has come: compaction and transactions leave gaps."""
+    """Every record below this offset has arrived: compaction and transactions leave gaps."""
     batches: Sequence[Batch]
     size: int
-    """Bytes as stored, of all together."""
+    """Bytes as stored, of all batches."""
     place: str
-    """Topic and partition, for people."""
+    """Topic and partition, for messages."""
     end: int = -1
-    """Where the log ended when this was answered, open transactions included; -1 where it is not known."""
+    """End of the log at the time of the answer, open transactions included; -1 if unknown."""
     leaders: tuple[Led, ...] = ()
-    """Who wrote the batches that have come, those of aborted transactions too; empty where none has."""
+    """Leaders that wrote the batches, those of aborted transactions too; empty without batches."""
 
 
 def chunk(
     place: str, raw: bytes, first: int, aborted: Iterable[tuple[int, int]] | None = None, end: int = -1
 ) -> Chunk:
-    """What a reader of committed records may see of a broker's answer.
+    """Return the committed batches of a broker's answer.
 
-    `aborted`: producer and first offset of each aborted transaction in it; `end`: as it said. Raises
-    UnavailableError where the answer is damaged, as far as it tells.
+    `aborted`: producer and first offset of each aborted transaction in it; `end`: the log end in the answer.
+    Raises UnavailableError if the answer is detectably damaged.
     """
     seen, following, leaders = [], first, list[Led]()
     ahead, aborting = deque(sorted(aborted or (), key=lambda one: one[1])), set()
@@ -99,7 +96,7 @@ def chunk(
         while ahead and ahead[0][1] <= batch.base_offset:
             aborting.add(ahead.popleft()[0])
         if batch.is_control_batch:
-            marker = next(batch, None)  # compaction takes the last one of a producer out, and leaves its batch
+            marker = next(batch, None)  # compaction removes a producer's last marker, but keeps its batch
             if marker is not None and ControlRecord.parse(marker.key) == ABORT_MARKER:
                 aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
@@ -111,45 +108,41 @@ def chunk(
 
 
 def _sound(place: str, raw: bytes, first: int) -> Iterator[tuple[Any, memoryview, int]]:
-    """Each whole batch, parsed and as it is stored, and who wrote it; the last one may be cut off.
+    """Yield each whole batch, parsed and as stored, with its leader epoch; the last batch may be truncated.
 
-    Raises UnavailableError.
-
-    The checksum leaves out a batch's first offset, length and format. They are held to what a broker answers: the
-    first batch is the one with `first` in it or behind it, and none begins below the end of the one before.
+    Raises UnavailableError. The checksum does not cover a batch's first offset, length and format. So they are
+    checked against the request: the first batch contains `first` or follows it, and none starts below the end of
+    the previous one.
     """
     at, following, bytes_ = 0, first, memoryview(raw)
     try:
         memory = MemoryRecords(raw)
         while memory.has_next():
             began, offset, length, epoch, written = at, *_HEAD.unpack_from(raw, at)
-            if written != _FORMAT:  # the parser of older ones takes what is damaged for sizes
+            if written != _FORMAT:  # the parser of older formats would read damaged data as sizes
                 raise _damaged(place, f"the batch at offset {offset} is of format {written}, not {_FORMAT}")
             at += _LOG_OVERHEAD + length
             batch = memory.next_batch()
             if not batch.validate_crc():
                 raise _damaged(place, f"the checksum of the batch at offset {offset} is wrong")
             if batch.next_offset <= following or (began and offset < following):
-                raise _damaged(place, f"the batch at offset {offset} is not one that comes at {following}")
+                raise _damaged(place, f"the batch at offset {offset} does not follow offset {following}")
             yield batch, bytes_[began:at], epoch
             following = batch.next_offset
     except ClientError as error:
         raise _damaged(place, f"the batch at byte {at} of an answer cannot be read ({error!r})") from None
-    if raw and not at:  # since version 3 of a fetch no broker cuts off the first batch of a partition
+    if raw and not at:  # since version 3 of a fetch no broker truncates the first batch of a partition
         raise _damaged(place, f"an answer of {len(raw)} bytes holds no whole batch")
 
 
 def _damaged(place: str, what: str) -> UnavailableError:
     return UnavailableError(
-        f"{place}: {what}; it is asked for again. Where that goes on, look at the disks of the partition's brokers"
+        f"{place}: {what}; it is requested again. If this repeats, check the disks of the partition's brokers"
     )
 
 
 def split(one: Chunk, offsets: int, stored: float = inf) -> tuple[Chunk, Chunk | None]:
-    """The first batches, of at least so many offsets or bytes, and the rest.
-
-    Records are objects: few should be at hand.
-    """
+    """Split off batches with at least `offsets` offsets or `stored` bytes: few records should exist at a time."""
     bytes_ = 0
     for count, batch in enumerate(one.batches[:-1], 1):
         following = batch.parsed.next_offset
@@ -164,10 +157,10 @@ def split(one: Chunk, offsets: int, stored: float = inf) -> tuple[Chunk, Chunk |
 
 
 def records(one: Chunk) -> list[Record]:
-    """The records, from `first` on. Raises ProtocolError where a batch cannot be decompressed."""
+    """Return the records from `first` on. Raises ProtocolError if a batch cannot be decompressed."""
     found: list[Record] = []
     for batch, _ in one.batches:
-        # Only the first batch can begin below.
+        # Only the first batch can start below.
         inside = batch.base_offset >= one.first
         with _decompressing(one, batch):
             found += batch if inside else (record for record in batch if record.offset >= one.first)
@@ -175,10 +168,7 @@ def records(one: Chunk) -> list[Record]:
 
 
 def sections(one: Chunk) -> list[Section] | None:
-    """The same, not parsed, and with what lies below `first`; None where only `records` can tell.
-
-    Raises ProtocolError as `records` does.
-    """
+    """Return `records` unparsed, with those below `first`; None for an unknown compression. Raises alike."""
     found = []
     for batch, raw in one.batches:
         decompress = _DECOMPRESS.get(batch.compression_type)
@@ -191,11 +181,11 @@ def sections(one: Chunk) -> list[Section] | None:
 
 @contextmanager
 def _decompressing(one: Chunk, batch: Any) -> Iterator[None]:
-    """Each codec has errors of its own. The checksum was right, so asking again would bring the same bytes."""
+    # Each codec has its own errors. The checksum is right, so another request would return the same bytes.
     try:
         yield
     except Exception as error:
         raise ProtocolError(
             f"{one.place}: the batch at offset {batch.base_offset} cannot be decompressed ({error!r}), though its "
-            "checksum is right: it was written so. Find out who writes there, and with which client"
+            "checksum is right: it was written so. Find out which client wrote it"
         ) from None

@@ -1,4 +1,4 @@
-"""What is asked of a broker, and what its answer says of each partition."""
+"""Fetch requests to a broker, and the evaluation of its answers by partition."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.protocol.log_evidence import UNKNOWN
 
 QUEUED_BYTES = 16 << 20
-"""Kept ahead of the reader, of all partitions together and as stored; besides, one answer of each broker."""
+"""Prefetched bytes of all partitions together, as stored; in addition one answer of each broker."""
 PARTITION_BYTES = 1 << 20
-"""Asked of a partition at a time; a batch that is larger comes all the same."""
+"""Requested bytes of a partition at a time; a larger batch is returned nevertheless."""
 _WAIT_MS = 50
-"""How long a broker may wait for something to answer with. A new assignment waits for the answer, too."""
+"""Maximum wait of a broker for new records. A new assignment waits for this answer, too."""
 _READ_COMMITTED = 1
 
 
 def lost_tail(place: str, position: int, epoch: int, end: int) -> ProtocolError:
-    """What was read below the position is not there any more, or something else is."""
+    """Return the error for records below the position that are missing or replaced."""
     return ProtocolError(
-        f"{place} has lost its end: up to offset {position} was read, of the leader of epoch {epoch}, and of that "
-        f"one nothing stands from offset {end} on. Acknowledged records are gone, or others are in their place"
+        f"{place} has lost its end: it was read up to offset {position}, written by the leader of epoch {epoch}, "
+        f"whose records now end at offset {end}. Acknowledged records are gone or replaced by others"
     )
 
 
 class Requests:
-    """Those for one topic; with its identity, if any, for that very one."""
+    """Requests for one topic, by topic id if it is given."""
 
     def __init__(self, topic: str, topic_id: str) -> None:
         self._topic, self._topic_id = topic, topic_id
 
     def made(self, asked: Mapping[int, int], epochs: Mapping[int, int]) -> FetchRequest | FetchById:
-        """For these partitions, each from an offset on, below which the leader of an epoch has written last."""
+        """Return a request for partitions from their offsets on. `epochs`: the leader epochs before them."""
         most = min(PARTITION_BYTES, QUEUED_BYTES // len(asked))
         bounds = _WAIT_MS, 1, QUEUED_BYTES, _READ_COMMITTED
         if self._topic_id:
@@ -49,15 +49,15 @@ class Requests:
         return FetchRequest(*bounds, [(self._topic, [(one, first, most) for one, first in asked.items()])])
 
     def told(self, answer: tuple[Any, ...], asked: int, way: Way, now_s: float) -> Chunk | None:
-        """What a broker says of one partition; None where somebody else may know, or the same one soon.
+        """Return a broker's answer for one partition; None if a retry, perhaps at another broker, may succeed.
 
-        Raises what asking again cannot mend, or has not for long enough.
+        Raises errors that a retry cannot fix or has not fixed in time.
         """
         partition, code, high, _stable, *more, raw = answer
         if code:
             self._heed(KafkaError(code), partition, way, now_s)
             return None
-        # Since version 5 the start of the log stands before the aborted ones, since 11 a replica behind.
+        # Since version 5 the log's start precedes the aborted ones, since version 11 a replica follows them.
         aborted = next((one for one in more if isinstance(one, list)), None)
         if diverging := next((one for one in more if isinstance(one, Diverging)), None):
             raise lost_tail(f"{self._topic}/{partition}", asked, way.epoch, diverging.end)
@@ -65,12 +65,12 @@ class Requests:
 
     def unknown(self, partition: int, why: str) -> UnavailableError:
         return UnavailableError(
-            f"reading {self._topic}/{partition}: {why}, for {TIMEOUT_S:.0f} s; is it deleted, or its "
-            "broker just back?"
+            f"reading {self._topic}/{partition}: {why}, for {TIMEOUT_S:.0f} s; is the topic deleted, or has its "
+            "broker just restarted?"
         )
 
     def _heed(self, error: KafkaError, partition: int, way: Way, now_s: float) -> None:
-        # Somebody else may know it, or the same one soon; so it is with all that is not raised.
+        # Errors that are not raised are temporary: another broker may know the partition, or this one soon.
         if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise_read_error(error, self._topic, partition)
         if way.unknown(now_s):

@@ -1,4 +1,4 @@
-"""Who may ask an HTTP port: whoever shows the token where one is set, and no page in a browser where none is."""
+"""Access to HTTP ports: by a token if one is set; without one, requests of other sites' pages are refused."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-"""Answered to everybody: whoever restarts or balances services asks them, and holds no secrets."""
+"""Paths without a token, for supervisors and load balancers; they expose no secrets."""
 METRICS_PATH = "/metrics"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""What they bring about is the same as nothing, and a page of another site does not see the answer."""
+"""Methods without side effects; a page of another site cannot read the answers."""
 _SHOWN_CHARS = 80
 
 
 class TokenGuard:
-    """In front of an application: every route but the open ones, the unknown ones too, asks for the token."""
+    """Requires the token in front of an application, on unknown routes too; only `OPEN_PATHS` are free."""
 
     def __init__(self, app: App, token: str, setting: str = "CUTWATER_API_TOKEN", metrics_token: str = "") -> None:
-        """`setting`: where the token is set. `metrics_token`: another one, which is shown the metrics only."""
+        """`setting`: the setting with the token. `metrics_token`: another token, for the metrics only."""
         self._app = app
         self._token = token.encode("ascii")
         self._metrics_token = metrics_token.encode("ascii")
-        self._problem = f"a token is asked for here: send the header 'Authorization: Bearer <{setting}>'"
+        self._problem = f"a token is required: send the header 'Authorization: Bearer <{setting}>'"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # There are no websockets here: of one the application itself says that there is no such route.
+        # There are no websockets here: the application itself answers that there is no such route.
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._shown(scope):
             await self._app(scope, receive, send)
         else:
@@ -44,7 +44,7 @@ class TokenGuard:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         token = token.strip()
-        # Constant time: how long the comparison takes must not tell how much of a guess was right.
+        # Constant time, so that the duration does not reveal how much of a guess is right.
         right = hmac.compare_digest(token, self._token)
         if self._metrics_token and scope["path"] == METRICS_PATH:
             right |= hmac.compare_digest(token, self._metrics_token)
@@ -52,15 +52,15 @@ class TokenGuard:
 
 
 class BrowserGuard:
-    """In front of a port without a token: a page in somebody's browser must not ask in its user's place.
+    """Protects a port without a token from pages in a browser.
 
-    A page of another site cannot read an answer, unless its name is made to lead here. So on the loopback, and
-    wherever names were set, a request must name an address, `localhost`, or one of these; and a page changes
-    nothing.
+    A page of another site cannot read an answer unless DNS rebinding leads its host name here. So on the loopback
+    address, or if names are set, a request must use an address, `localhost`, or one of these names. Requests from
+    pages of other sites must not change anything.
     """
 
     def __init__(self, app: App, names: Collection[str], address: str) -> None:
-        """`names`: by which this port is known beside its addresses. `address`: the bound one, as numbers."""
+        """`names`: the port's host names besides its addresses. `address`: the bound one, as numbers."""
         self._app = app
         self._names = frozenset(one.lower() for one in names)
         self._only_names = bool(names) or is_loopback(address)
@@ -76,28 +76,28 @@ class BrowserGuard:
         if self._only_names and any(not self._known(name_of(one)) for one in hosts):
             told = ", ".join(hosts)[:_SHOWN_CHARS]
             return (
-                f"{told!r} is no name of this port, which asks for no token: ask by its address, set a token, or "
-                "name it by CUTWATER_API_HOSTS"
+                f"{told!r} is no name of this port, which requires no token: use its address, set a token, or "
+                "add the name to CUTWATER_API_HOSTS"
             )
         if scope["method"] in _SAFE:
             return ""
         origins = [urlsplit(one).netloc if "//" in one else one for one in _values(scope, b"origin")]
         foreign = [one for one in origins if one not in hosts and name_of(one) not in self._names]
-        # A page's own requests have an origin; a browser that does not say so says from where it asks.
+        # A page's own requests have an origin; a browser without one sends sec-fetch-site.
         sites = {"none", "same-origin"}.issuperset(_values(scope, b"sec-fetch-site"))
         if foreign or not (sites or origins):
-            return "a page of another site must not do this here: use cutwater or curl, or set a token"
+            return "a page of another site may not do this: use cutwater or curl, or set a token"
         return ""
 
     def _known(self, name: str) -> bool:
-        """A name that leads here by somebody else's DNS is no address: those cannot be made to lead elsewhere."""
+        # Addresses are safe: DNS rebinding needs a host name.
         return (
             not name or name == "localhost" or name.endswith(".localhost") or name in self._names or _is_ip(name)
         )
 
 
 def guarded(app: App, address: str, token: str, names: Collection[str], setting: str) -> App:
-    """What stands at a port bound to `address`. `names`: its own, beside addresses. `setting`: of its token."""
+    """Put the fitting guard before `app`. `names`: the port's host names. `setting`: the setting of the token."""
     if token:
         return TokenGuard(app, token, setting)
     return BrowserGuard(app, names, address)
@@ -108,7 +108,7 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 def name_of(host: str) -> str:
-    """Of a Host header or the like, without the port; what is none of these is returned as it is."""
+    """Return the host name of a Host header or the like, without the port; an invalid value unchanged."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -124,17 +124,15 @@ def _is_ip(name: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """`address` is a bound one, as numbers."""
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 def open_to_others(address: str, token: str) -> bool:
-    """Can anybody on the network ask? `address` is the bound one, as numbers."""
+    """Return whether the port is open to the network without a token. `address`: the bound one, as numbers."""
     return not token and not is_loopback(address)
 
 
 async def answer(send: Send, status: int, body: bytes, kind: str, *headers: tuple[bytes, bytes]) -> None:
-    """A whole answer at once."""
     length = str(len(body)).encode()
     plain = [(b"content-type", kind.encode()), (b"content-length", length), *headers]
     await send({"type": "http.response.start", "status": status, "headers": plain})
@@ -142,6 +140,6 @@ async def answer(send: Send, status: int, body: bytes, kind: str, *headers: tupl
 
 
 async def refuse(send: Send, status: int, problem: str, *headers: tuple[bytes, bytes]) -> None:
-    """As the API tells each problem. The connection ends: who is refused holds none."""
+    """Send a problem in the API's form, and close the connection."""
     body = json.dumps({"detail": problem}).encode()
     await answer(send, status, body, "application/json", (b"connection", b"close"), *headers)

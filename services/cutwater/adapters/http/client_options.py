@@ -1,4 +1,4 @@
-"""How a client reaches the HTTP API: straight. A proxy that the environment names for the web sees no token."""
+"""Options of HTTP clients of the API: direct connections, so that no proxy of the environment sees the token."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from typing import Any
 
 
 def straight(url: str) -> dict[str, Any]:
-    """Options of httpx for this address of the API; CUTWATER_API_BY_PROXY has the environment's proxies heeded.
-
-    Raises UsageError for settings that do not fit.
-    """
-    from cutwater.adapters.config.settings import load_settings  # half a second, which only askers wait for
+    """Return httpx options, with proxies if CUTWATER_API_BY_PROXY. Raises UsageError for invalid settings."""
+    from cutwater.adapters.config.settings import load_settings  # the import takes half a second
 
     if load_settings().api_by_proxy:
         return {}
@@ -18,7 +15,7 @@ def straight(url: str) -> dict[str, Any]:
 
 
 def _trusted() -> Any:
-    """SSL_CERT_FILE and SSL_CERT_DIR stay trusted: without the environment httpx does not look at them."""
+    # SSL_CERT_FILE and SSL_CERT_DIR stay in force: with trust_env=False httpx ignores them.
     import httpx
 
     return httpx.create_ssl_context()

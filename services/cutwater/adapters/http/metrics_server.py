@@ -1,4 +1,4 @@
-"""Prometheus metrics of a process: how they are served, and what a driver counts. Durations in seconds."""
+"""The Prometheus endpoint of a process, and the driver's metrics. Durations are in seconds."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 def serve(registry: CollectorRegistry, settings: Settings, setting: str, log: Any) -> Callable[[], None]:
-    """Answer at `/metrics` until what is returned is called, or the process ends; port 0 turns it off.
+    """Serve `/metrics` until the returned function is called or the process ends; port 0 turns it off.
 
-    `setting`: of the port, as CUTWATER_WATCH_PORT. Raises MachineError for a port in use, naming it.
+    `setting`: the setting of the port, such as CUTWATER_WATCH_PORT. Raises MachineError for a port in use.
     """
     port = int(getattr(settings, setting.removeprefix("CUTWATER_").lower()))
     if not port:
@@ -46,11 +46,11 @@ def serve(registry: CollectorRegistry, settings: Settings, setting: str, log: An
     try:
         listener = listen(settings.host, port)
     except OSError as error:
-        raise MachineError(f"{settings.host}:{port} cannot be taken ({error.strerror}): set {setting}") from None
+        raise MachineError(f"cannot listen on {settings.host}:{port} ({error.strerror}): set {setting}") from None
     address = listener.getsockname()[0]
     token = settings.metrics_token.get_secret_value()
     if open_to_others(address, token):
-        log.warning("anybody on the network may read the metrics: set CUTWATER_METRICS_TOKEN", host=settings.host)
+        log.warning("metrics are readable without a token: set CUTWATER_METRICS_TOKEN", host=settings.host)
     metrics = HttpMetrics(registry)
     app = guarded(_Exposition(registry), address, token, settings.api_names, "CUTWATER_METRICS_TOKEN")
     server = HttpServer(app, listener, METRICS_BOUNDS, metrics)
@@ -66,34 +66,30 @@ def serve(registry: CollectorRegistry, settings: Settings, setting: str, log: An
 
 
 class _Exposition:
-    """The metrics of a process as an application, and whether it answers."""
-
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
-            await refuse(send, 405, "metrics are only read", (b"allow", b"GET, HEAD"))
+            await refuse(send, 405, "metrics are read-only", (b"allow", b"GET, HEAD"))
         elif scope["path"] in OPEN_PATHS:
             await answer(send, 200, b'{"status": "ok"}', "application/json")
         elif scope["path"] == METRICS_PATH:
             await answer(send, 200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
         else:
-            await refuse(send, 404, f"there is only {METRICS_PATH} here, and {', '.join(sorted(OPEN_PATHS))}")
+            await refuse(send, 404, f"only {METRICS_PATH} and {', '.join(sorted(OPEN_PATHS))} are served here")
 
 
 class JvmFigures(NamedTuple):
-    """What a driver's JVM says of itself."""
-
     heap_used_bytes: int
     heap_max_bytes: int
     gc_seconds: float
-    """All collections since its start; those that go on beside the work count, too."""
+    """Time of all collections since its start, concurrent ones included."""
     gc_count: int
 
 
 class DriverMetrics:
-    """What a driver has told and met, since it was started."""
+    """Metrics of a driver since its start."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -102,51 +98,50 @@ class DriverMetrics:
         self._epoch = Gauge("epoch", "The newest epoch whose barrier is written.", **here)
         self._epochs = Counter("epochs", "Barriers written.", **here)
         self._events = Counter("events", "Events read, rejected ones included.", **here)
-        self._rejected = Counter("rejected", "Events that went to the dead letters.", **here)
+        self._rejected = Counter("rejected", "Events written to the dead letters.", **here)
         self._reasons = Counter(
-            "rejected_by_reason", "The same by reason; docs/FORMAT.md lists the words.", ["reason"], **here
+            "rejected_by_reason", "The same by reason; docs/FORMAT.md lists the reasons.", ["reason"], **here
         )
         self._repeated = Counter(
-            "repeated_names", "JSON events with a name twice: the last value counted.", **here
+            "repeated_names", "JSON events with a repeated name, whose last value counted.", **here
         )
         self._defaulted = Counter(
             "default_symbols",
-            "Avro events with a symbol that the job's schema does not know: its enum's default counted.",
+            "Avro events with an enum symbol unknown to the job's schema; the enum's default counted.",
             **here,
         )
-        self._late = Counter("late", "(Event, window) pairs that came too late.", **here)
+        self._late = Counter("late", "(Event, window) pairs that arrived too late.", **here)
         self._rows = Counter("rows", "Rows written to the changelog and proved.", **here)
         self._tombstones = Counter("tombstones", "Windows below the horizon cleared.", **here)
         self._seconds = Histogram(
-            "epoch", "From an epoch's start to its barrier.", unit="seconds", buckets=_SECONDS, **here
+            "epoch", "Time from an epoch's start to its barrier.", unit="seconds", buckets=_SECONDS, **here
         )
         self._watermark = Gauge("watermark_timestamp_seconds", "Watermark of the newest barrier.", **here)
-        self._skew = Gauge("skew_seconds", "Between the source partitions' newest event times.", **here)
-        self._heartbeats = Counter("heartbeats", "Times that an idle job said so.", **here)
-        self._restarts = Counter("query_restarts", "Times that Spark ended the query, to go on.", **here)
-        self._rested = Counter("rested", "Rest of a candidate between epochs.", unit="seconds", **here)
+        self._skew = Gauge("skew_seconds", "Skew between the source partitions' newest event times.", **here)
+        self._heartbeats = Counter("heartbeats", "Heartbeats of the idle job.", **here)
+        self._restarts = Counter("query_restarts", "Restarts of the query after Spark ended it.", **here)
+        self._rested = Counter("rested", "Pauses of a candidate between epochs.", unit="seconds", **here)
         self._waiting_for_region = Gauge(
-            "waiting_for_region", "1 while another region, which may have gone on, does not answer.", **here
+            "waiting_for_region", "1 while another region, which may have taken over, does not answer.", **here
         )
-        self._heap = Gauge("jvm_heap_used_bytes", "Heap of Spark's JVM that is in use, garbage included.", **here)
-        self._heap_max = Gauge("jvm_heap_max_bytes", "What that heap may grow to.", **here)
+        self._heap = Gauge("jvm_heap_used_bytes", "Used heap of Spark's JVM, garbage included.", **here)
+        self._heap_max = Gauge("jvm_heap_max_bytes", "Maximum heap of Spark's JVM.", **here)
         self._gc = Counter("jvm_gc", "Time of the JVM's garbage collections.", unit="seconds", **here)
         self._gc_count = Counter("jvm_gc_collections", "Garbage collections of the JVM.", **here)
         self._jvm = JvmFigures(0, 0, 0.0, 0)
         self._seen = Seen()
         for reason in REASONS:
-            self._reasons.labels(reason)  # from 0 on: what begins with its first count has not grown
+            self._reasons.labels(reason)  # exported from 0 on, so that the first count is seen as an increase
         for unknown in (self._epoch, self._watermark, self._skew, self._heap, self._heap_max):
-            unknown.set(float("nan"))  # a watermark of 1970 would page somebody at each start
+            unknown.set(float("nan"))  # a watermark of 1970 would raise an alert at each start
 
     def stands_at(self, newest: Barrier) -> None:
-        """The newest barrier: one just written, or the one that an attempt begins behind."""
+        """Set the gauges of the newest barrier: one just written, or the one before an attempt."""
         self._epoch.set(newest.epoch)
         self._watermark.set(newest.watermark_ms / 1000)
         self._skew.set(newest.skew_ms / 1000)
 
     def told(self, signal: Signal) -> None:
-        """A signal stands on the barriers topic."""
         if isinstance(signal, Start):
             self._attempt.set(signal.attempt)
         elif isinstance(signal, Heartbeat):
@@ -155,21 +150,20 @@ class DriverMetrics:
             self._barrier(signal)
 
     def saw(self, seen: Seen) -> None:
-        """What the epoch observed whose barrier comes next: it is counted with that."""
+        """Keep the observed input of an epoch, to be counted with its barrier."""
         self._seen = seen
 
     def restarted(self) -> None:
         self._restarts.inc()
 
     def rests(self, seconds: float) -> None:
-        """A candidate rests so long, to leave the machine to others."""
         self._rested.inc(seconds)
 
     def waiting_for_region(self, now: bool) -> None:
         self._waiting_for_region.set(now)
 
     def jvm(self, found: JvmFigures) -> None:
-        """What the JVM says now; it counts from its own start."""
+        """Take the JVM's present figures, which count from its own start."""
         self._heap.set(found.heap_used_bytes)
         self._heap_max.set(found.heap_max_bytes)
         self._gc.inc(max(0.0, found.gc_seconds - self._jvm.gc_seconds))

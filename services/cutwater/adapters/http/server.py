@@ -1,8 +1,7 @@
-"""The HTTP server of every port: uvicorn, with the bounds that it lacks.
+"""The HTTP server of every port: uvicorn with additional limits.
 
-One thread answers all. A request's head and its body must each come within a time, and a head has a size. Who
-may be connected, and who has work done, `core.util.connection_limits` decides. Health is answered outside the
-bound on work.
+One thread serves all connections. A request's head and body each have a time limit, and the head has a size limit.
+`core.util.connection_limits` limits connections and concurrent requests. Health checks do not count as requests.
 """
 
 from __future__ import annotations
@@ -26,42 +25,42 @@ API_BOUNDS = Bounds(every=768, by_address=640, working=512, working_by_address=4
 METRICS_BOUNDS = Bounds(every=64, by_address=48, working=16, working_by_address=12)
 BACKLOG = 512
 HEAD_BYTES_MAX = 128 << 10
-"""A key is a part of the URL, of which httptools reads 64 KiB."""
+"""A key is part of the URL, of which httptools reads 64 KiB."""
 PIPELINED_MAX = 16
 CLOSE_S = 5.0
-_FULL = "too many requests at a time: {}. Ask again in a moment"
+_FULL = "too many concurrent requests: {}. Retry in a moment"
 REASONS = ("head-time", "head-size", "body-time", "stalled", "pushed-out", "busy", "malformed")
 
 
 class Times(NamedTuple):
-    """How long a client may take, in seconds."""
+    """Time limits for a client, in seconds."""
 
     head_s: float = 10.0
-    """From the connection, or the first byte behind an answer, to the end of a request's head."""
+    """From the connection, or the first byte after an answer, to the end of a request's head."""
     body_s: float = 30.0
     stalled_s: float = 3_600.0
-    """Without taking what is sent to it. An export waits for its reader, who may write to a disk meanwhile."""
+    """Without reading the answer. An export waits for its reader, which may write to a disk meanwhile."""
 
 
 class HttpMetrics:
-    """What one port counts, and what the process behind it takes. `close` takes it out of the registry again."""
+    """Metrics of one port and of its process. `close` unregisters them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         here: dict[str, Any] = {"registry": registry, "namespace": "cutwater", "subsystem": "http"}
         self._registry = registry
-        # CPU seconds, resident memory, open files: `process_*`, by the names that dashboards know.
+        # CPU seconds, resident memory, open files: `process_*`, the names that dashboards know.
         self._process = ProcessCollector(registry=registry)
-        self.open = Gauge("connections", "Connections that are open.", **here)
-        self.working = Gauge("requests", "Requests that are worked on; health is not counted.", **here)
+        self.open = Gauge("connections", "Open connections.", **here)
+        self.working = Gauge("requests", "Requests in progress, health checks not counted.", **here)
         self._ended = Counter(
             "ended",
-            "Connections and requests that were ended by a bound: of time (head-time, body-time, stalled), of "
-            "size (head-size), for a newcomer (pushed-out), of requests at a time (busy); or no HTTP (malformed).",
+            "Connections and requests ended by a limit: of time (head-time, body-time, stalled), of size "
+            "(head-size), of connections (pushed-out), of concurrent requests (busy); or not HTTP (malformed).",
             ["reason"],
             **here,
         )
         for reason in REASONS:
-            self._ended.labels(reason)  # from 0: an alert sees no first count
+            self._ended.labels(reason)  # exported from 0: an alert does not see a first count
 
     def ended(self, reason: str) -> None:
         self._ended.labels(reason).inc()
@@ -72,8 +71,6 @@ class HttpMetrics:
 
 
 class Port:
-    """What the connections of one port share."""
-
     def __init__(self, bounds: Bounds, times: Times, metrics: HttpMetrics) -> None:
         self.connections: Connections[_Connection] = Connections(bounds)
         self.times, self.metrics = times, metrics
@@ -83,7 +80,7 @@ class Port:
 
 
 class _Connection(HttpToolsProtocol):
-    """One connection. What it overrides is asyncio's protocol, and the callbacks of httptools' parser."""
+    """One connection. It overrides asyncio's protocol and the callbacks of httptools' parser."""
 
     def __init__(self, port: Port, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -92,7 +89,7 @@ class _Connection(HttpToolsProtocol):
         self._stall: asyncio.TimerHandle | None = None
         self._in_head = True
         self._head_bytes = 0
-        """Of the head that is coming."""
+        """Bytes of the head that is being received."""
         self._application = self.app
         self.app = self._answer
 
@@ -112,7 +109,6 @@ class _Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def cut_off(self, reason: str) -> None:
-        """End it without another word."""
         self._port.metrics.ended(reason)
         self.transport.abort()
 
@@ -122,9 +118,9 @@ class _Connection(HttpToolsProtocol):
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES_MAX:
-            self._say(431, "head-size", f"a request's head has {HEAD_BYTES_MAX:,} bytes at most")
+            self._say(431, "head-size", f"a request's head has at most {HEAD_BYTES_MAX:,} bytes")
         elif self._timer is None:
-            self._await("head", self._port.times.head_s)  # bytes that begin no request
+            self._await("head", self._port.times.head_s)  # bytes that start no request
 
     def send_400_response(self, msg: str) -> None:
         self._port.metrics.ended("malformed")
@@ -189,14 +185,14 @@ class _Connection(HttpToolsProtocol):
     def _late(self, part: str, seconds: float) -> None:
         self._timer = None
         if self.flow.read_paused:
-            self._await(part, seconds)  # it is we who do not read on
+            self._await(part, seconds)  # this server paused reading
         elif self._head_bytes or part == "body":
-            self._say(408, f"{part}-time", f"a request's {part} must come within {seconds:g} s")
+            self._say(408, f"{part}-time", f"a request's {part} must arrive within {seconds:g} s")
         else:
             self.cut_off(f"{part}-time")  # there is no request to answer
 
     def _say(self, status: int, reason: str, problem: str) -> None:
-        """The last word of this connection, unless an answer is under way already."""
+        """Send a last answer and close, unless a response has started."""
         if self.transport.is_closing():
             return
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
@@ -214,7 +210,7 @@ class _Connection(HttpToolsProtocol):
 
     def _stalled(self, before: int) -> None:
         if self.transport.get_write_buffer_size() < before:
-            self._await_reader()  # it takes what is sent, if slowly
+            self._await_reader()  # it reads, but slowly
         else:
             self.cut_off("stalled")
 
@@ -225,7 +221,7 @@ class _Connection(HttpToolsProtocol):
 
 
 class HttpServer:
-    """One application at one port. `run` in a thread; `stop` from any other."""
+    """One application on one port. `run` in a thread; `stop` from any other."""
 
     def __init__(
         self, app: Any, listener: socket.socket, bounds: Bounds, metrics: HttpMetrics, times: Times | None = None
@@ -238,7 +234,7 @@ class HttpServer:
                 app,
                 http=cast("type[asyncio.Protocol]", partial(_Connection, port)),
                 ws="none",
-                log_level="error",  # what somebody sends that is no HTTP is counted, and must not fill a log
+                log_level="error",  # malformed requests are counted, and must not fill the log
                 access_log=False,
                 proxy_headers=False,
                 backlog=BACKLOG,
@@ -248,16 +244,15 @@ class HttpServer:
         )
 
     def run(self) -> None:
-        """Answer until stopped."""
         self._server.run(sockets=[self._listener])
 
     def stop(self) -> None:
-        """End `run` within a second or two."""
+        """End `run` within one or two seconds."""
         self._server.should_exit = True
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the port now: one in use is then a clear line, and no stack trace of the web server. Raises OSError."""
+    """Bind the port before the web server starts, which would print a stack trace. Raises OSError."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -271,9 +266,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _allow_files(count: int) -> None:
-    """So many more than what may be open now, as far as this process may say so itself."""
+    """Raise the soft limit of open files by `count`, up to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY:
         more = soft + count if hard == resource.RLIM_INFINITY else min(soft + count, hard)
-        with suppress(ValueError, OSError):  # what has no bound may not be had all the same
+        with suppress(ValueError, OSError):  # the system may refuse in spite of an unlimited hard limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))

@@ -1,4 +1,4 @@
-"""The job file of a user's own query, turned into a job whose measures are the query's columns."""
+"""The job file of an attached query, compiled to a job whose measures are the query's columns."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _KEY, _WINDOW, _SCHEMA = (("attached", name) for name in ("key", "window", "sche
 
 
 def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job | None:
-    """Check every rule whose own fields are sound; return None when anything is wrong."""
+    """Check every rule with valid fields; return None if anything is wrong."""
     query = model.attached
     if errors.sound(_KEY, _WINDOW) and query.key == query.window:
-        errors.add(_WINDOW, f"{shown(query.window)} is the column to group by already: name the one of window()")
+        errors.add(_WINDOW, f"{shown(query.window)} is already the column to group by: name the one of window()")
     columns = errors.attempt(_SCHEMA, lambda: _columns(path.parent / query.schema_, query.schema_))
     measures = _measures(columns or {}, query.key, query.window, errors)
     shared = frame(model, errors)
@@ -43,7 +43,7 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
         retention_ms=model.retention,
         shards=shared.shards,
         measures=measures,
-        # The bounds of a source and the query's partitions are the user's business: none is set here.
+        # The user's query controls its sources and partitions: the values here limit nothing.
         max_ahead_ms=MAX_DURATION_MS,
         max_behind_ms=MAX_DURATION_MS,
         max_event_bytes=LISTED_BYTES_MAX,
@@ -58,7 +58,6 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
 
 
 def _columns(schema: Path, name: str) -> dict[str, FieldType]:
-    """Raises UsageError where there is no schema with a field per column."""
     if not is_file(schema):
         raise UsageError(
             f"{shown(name)} is not beside the job file; cutwater_spark.attach.describe() "
@@ -66,19 +65,19 @@ def _columns(schema: Path, name: str) -> dict[str, FieldType]:
         )
     columns = field_types(load_schema(schema, own=True))
     if not columns:
-        raise UsageError("it must be a record with a field per column of your query")
+        raise UsageError("the schema must be a record with a field per column of your query")
     return columns
 
 
 def _measures(columns: dict[str, FieldType], key: str, window: str, errors: JobErrors) -> tuple[Measure, ...]:
-    # Spark does not tell column names apart by case.
+    # Spark's column names are case-insensitive.
     lower = [name.lower() for name in columns]
     twice = sorted({name for name in lower if name in TAKEN_COLUMNS or lower.count(name) > 1})
     if twice:
         errors.remark(_SCHEMA, f"the columns {', '.join(twice)} would exist twice; rename them")
     for name, place in ((key, _KEY), (window, _WINDOW)):
         if errors.sound(place) and name in columns and name not in twice:
-            errors.remark(_SCHEMA, f"{name} names a row already and is no value; leave it out")
+            errors.remark(_SCHEMA, f"{name} is part of a row's key and no value; leave it out")
     measures = []
     for name, of in columns.items():
         try:

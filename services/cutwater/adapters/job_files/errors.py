@@ -1,4 +1,4 @@
-"""All mistakes of one job file, by line. Reading goes on behind a mistake, so that one run tells every one."""
+"""All mistakes of one job file, by line. Reading continues after a mistake, so that one run reports every one."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from cutwater.core.errors import UsageError
 from cutwater.core.util.suggestions import closest, safe
 
 MISTAKES_MAX = 50
-"""Mistakes that are told; of the others the number."""
+"""Number of mistakes that are listed; of the others only the count."""
 _GUESSES_MAX = 1_000
-"""Mistakes behind which nobody is told any more what was probably meant."""
+"""Number of mistakes after which there are no more suggestions."""
 
 _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, order=True)
 class Mistake:
-    """One line of the message."""
-
     mark: Mark
     place: Place
     text: str
 
 
 class JobErrors:
-    """Collects the mistakes of a file, and knows which fields are free of them."""
+    """Collects the mistakes of a file and the fields that have one."""
 
     def __init__(self, path: Path, document: Document) -> None:
         self._path = path
@@ -42,31 +40,25 @@ class JobErrors:
         return bool(self._mistakes)
 
     def add(self, place: Place, text: str, meant: str = "", at: Place | None = None) -> None:
-        """Note what is wrong with a field: from now on it is not sound.
-
-        `meant`: what was probably meant. `at`: the field that tells the line, if it is another one.
-        """
+        """Report a mistake in a field. `meant`: a suggestion. `at`: another field whose line is reported."""
         self.remark(place, text, meant, at)
         self._broken.add(place)
         self._around |= {place[:depth] for depth in range(len(place))}
 
     def remark(self, place: Place, text: str, meant: str = "", at: Place | None = None) -> None:
-        """Note something wrong that is in the way of nothing else, as a field that is not known."""
+        """Report a mistake that blocks no other check, such as an unknown field."""
         advice = f"; did you mean '{safe(meant)}'?" if meant else ""
         self._mistakes.add(Mistake(self._document.mark(at or place), place, text + advice))
 
     def sound(self, *places: Place) -> bool:
-        """Return whether nothing is wrong in these fields, below them and around them."""
+        """Return whether these fields, and those below and around them, are without mistakes."""
         return not any(
             place in self._around or any(place[:depth] in self._broken for depth in range(len(place) + 1))
             for place in places
         )
 
     def attempt(self, place: Place, make: Callable[[], _Made], *needs: Place) -> _Made | None:
-        """Return what is made of sound fields. A UsageError becomes a mistake at `place`.
-
-        `needs`: the fields that it is made of; where none is named, `place`.
-        """
+        """Return the result of `make` if the fields `needs` (default: `place`) are sound; note its UsageError."""
         if not self.sound(*(needs or (place,))):
             return None
         try:
@@ -76,15 +68,14 @@ class JobErrors:
             return None
 
     def meant(self, word: str, allowed: Collection[str], synonyms: Mapping[str, str] | None = None) -> str:
-        """Return the allowed word that was probably meant, or an empty text."""
+        """Return the most similar allowed word, or an empty text."""
         return closest(word, allowed, synonyms) if len(self._mistakes) < _GUESSES_MAX else ""
 
     def line(self, place: Place) -> int:
-        """Return the line of a field."""
         return self._document.mark(place).line
 
     def finish(self, made: _Made | None) -> _Made:
-        """Return what was made of the file; raise UsageError with all mistakes when there are any."""
+        """Return the result; raise UsageError with all mistakes if there are any."""
         if made is None or self._mistakes:
             raise UsageError("\n".join(self._lines()))
         return made

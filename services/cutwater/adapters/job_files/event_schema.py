@@ -1,4 +1,4 @@
-"""The event schema of a job file: the file, its older versions, the types of its fields, the events' format."""
+"""The event schema of a job file: the file, its older versions, its fields' types, the events' format."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cutwater.core.job.measures import TIMES, FieldType
 from cutwater.core.util.suggestions import closest, listed, shown
 
 SCHEMAS_MAX = 200
-"""Files beside a job file that are looked through for a name that was misspelt."""
-# Spark reads these as types of its own: as the bare int or long they would fail in the running query.
+"""Files beside a job file that are searched for a misspelt name."""
+# Spark reads these as its own types: taken as the bare int or long, they would fail in the running query.
 _UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
 
 def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, Any]]:
-    """The schema file beside the job file, else among the project's own schemas; `kind` of events it is for."""
+    """Return the schema file beside the job file, else from the project's schemas. `kind`: the events' format."""
     for candidate in (job_path.parent / name, schema_folder() / name):
         if is_file(candidate):
             return candidate, load_schema(candidate, plain_names=kind != JSON, own=True)
@@ -34,7 +34,7 @@ def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, A
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there; a folder that must not be read counts as one without it."""
+    """Return whether the file exists; False for a folder without permission."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -42,7 +42,7 @@ def is_file(path: Path) -> bool:
 
 
 def event_format(kind: str, path: Path, schema: dict[str, Any], subject: str) -> EventFormat:
-    """The format's parts, checked: an older version that cannot be read would make its events undecodable."""
+    """Return the event format. Raises UsageError if the schema cannot read an older version."""
     if kind == JSON:
         json_fields(schema)
     if kind != AVRO:
@@ -55,26 +55,26 @@ def event_format(kind: str, path: Path, schema: dict[str, Any], subject: str) ->
 
 
 def field_types(schema: Mapping[str, Any]) -> dict[str, FieldType]:
-    """The types of a schema's fields as measures see them; raises UsageError for reserved names."""
+    """Return the types of a schema's fields as measures see them; raises UsageError for reserved names."""
     reserved = sorted(field["name"] for field in schema["fields"] if field["name"].startswith("__"))
     if reserved:
-        raise UsageError(f"the schema's fields {listed(reserved)} begin with two underscores, as ours do")
+        raise UsageError(f"the schema's fields {listed(reserved)} begin with two underscores, which is reserved")
     if alike := alike_but_for_case(field["name"] for field in schema["fields"]):
         raise UsageError(
-            f"the schema's fields {listed(alike)} differ in case alone, and Spark does not tell them apart: leave "
-            "all but one out of the schema (fields that it does not name are passed over), or rename them there "
-            "with an alias"
+            f"the schema's fields {listed(alike)} differ in case alone, which Spark does not distinguish: leave "
+            "all but one out of the schema (fields that it does not name are ignored), or rename them there with "
+            "an alias"
         )
     return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
 
 
 def _field_type(avro: Any) -> FieldType:
-    if isinstance(avro, list):  # a nullable field is of its other branch's type
+    if isinstance(avro, list):  # a nullable field has the type of its other branch
         branches = [branch for branch in avro if branch != "null"]
         return _field_type(branches[0]) if len(branches) == 1 else FieldType("union")
     if isinstance(avro, dict):
         logical = avro.get("logicalType")
-        if logical == "decimal" and "precision" in avro:  # else it is no decimal, by Avro's rules
+        if logical == "decimal" and "precision" in avro:  # otherwise Avro ignores the logical type
             return FieldType("decimal", avro["precision"], avro.get("scale", 0))
         if logical in TIMES | _UNSUPPORTED:
             return FieldType(logical)

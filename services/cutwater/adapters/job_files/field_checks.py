@@ -1,6 +1,6 @@
 """The first stage of reading a job file: every field by itself, against the models of `models`.
 
-What is wrong is noted, and a stand-in takes its place: so the rules between the sound fields can be checked too.
+A stand-in replaces each invalid value, so that the rules between the other fields can be checked, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cutwater.core.util.suggestions import SHOWN_MAX, closest, listed, shown
 
 _Checked = TypeVar("_Checked", bound=Model)
 
-# Valid values, for required fields that are missing or wrong. No rule is checked on them.
+# Valid values for required fields that are missing or invalid. No rule is checked on them.
 _STAND_INS: dict[str, Any] = {
     "job": "none",
     "source": {"topic": "none", "schema": "none", "key": "none", "event_time": "none"},
@@ -36,11 +36,11 @@ _SESSION = (
     "to compact by; allowed: tumbling, sliding"
 )
 _SECRET = frozenset({"registry", "url"})
-"""What somebody writes there may hold a password."""
+"""A value at this field may hold a password."""
 
 
 def is_attached(values: dict[Any, Any]) -> bool:
-    """Is it the file of a user's own query? `attached` may be misspelt."""
+    """Return whether this is the job file of an attached query. `attached` may be misspelt."""
     if "attached" in values or "source" in values:
         return "attached" in values
     names = {*_fields(JobModel), *_fields(AttachedModel)}
@@ -48,10 +48,7 @@ def is_attached(values: dict[Any, Any]) -> bool:
 
 
 def check_fields(model: type[_Checked], document: Document, errors: JobErrors) -> _Checked:
-    """Return the file's values, with stand-ins where `errors` says that something is wrong.
-
-    Raises UsageError when so much is wrong that there is nothing to go on with.
-    """
+    """Return the file's values, with stand-ins for invalid ones. Raises UsageError if that is impossible."""
     values = _known(model, document.values, (), _Walk(model, document, errors))
     try:
         return model.model_validate(values)
@@ -69,15 +66,13 @@ def check_fields(model: type[_Checked], document: Document, errors: JobErrors) -
 
 @dataclass(frozen=True)
 class _Walk:
-    """What a walk through a file's mappings carries along."""
-
     top: type[Model]
     document: Document
     errors: JobErrors
 
 
 def _known(model: type[Model], values: dict[Any, Any], at: Place, walk: _Walk) -> dict[Any, Any]:
-    """Copy a mapping without the fields that are not known; a misspelt one comes under its probable name."""
+    """Copy a mapping without unknown fields; a misspelt field gets its probable name."""
     fields = _fields(model)
     known: dict[Any, Any] = {}
     for key, value in values.items():
@@ -108,10 +103,10 @@ def _inside(field: FieldInfo, value: Any, at: Place, walk: _Walk) -> Any:
 
 
 def _measure_name(key: Any, others: dict[Any, Any], at: Place, walk: _Walk) -> str:
-    """The name that a measure is read under, empty for none. YAML may have taken it for something else."""
+    """Return the name to read a measure under, empty for none. YAML may have parsed it as another type."""
     name = word(key)
     if not isinstance(key, str):
-        text = f"YAML takes this name for {type(key).__name__} {shown(key)}: put it in quotes"
+        text = f"YAML reads this name as {type(key).__name__} {shown(key)}: put it in quotes"
         walk.errors.remark((*at, name), text)
         return name if name.isidentifier() else ""
     near = name.replace("-", "_").replace(" ", "_")
@@ -123,12 +118,12 @@ def _measure_name(key: Any, others: dict[Any, Any], at: Place, walk: _Walk) -> s
 
 
 def _unknown(name: str, fields: dict[str, FieldInfo], values: dict[Any, Any], at: Place, walk: _Walk) -> str:
-    """Note a field that is not known; return the name that it is read under, empty for none."""
+    """Report an unknown field; return the name to read it under, empty for none."""
     glued = name.partition(":")[0] if GLUED.match(name) else ""
     meant = walk.errors.meant(glued or name, fields)
     place, text = (*at, name), "is not a field of a job file"
     if name in _fields(JobModel) and not at and walk.top is AttachedModel:
-        walk.errors.remark(place, f"{text} with 'attached': your query does this; delete it")
+        walk.errors.remark(place, f"{text} with 'attached': your query defines this; delete it")
     elif glued in fields:
         walk.errors.remark(place, f"{text}: write a space after the colon")
     elif not meant and (home := _home(name, walk.top, at)):
@@ -145,7 +140,7 @@ def _unknown(name: str, fields: dict[str, FieldInfo], values: dict[Any, Any], at
 
 
 def _home(name: str, top: type[Model], at: Place) -> str:
-    """Where a field belongs that stands in the wrong mapping, as after a wrong indentation."""
+    """Return the place of a known field that is in the wrong mapping, for example by a wrong indentation."""
     fields = _fields(top)
     if at:
         return "to the top of the file" if len(at) == 1 and name in fields else ""
@@ -154,7 +149,7 @@ def _home(name: str, top: type[Model], at: Place) -> str:
 
 
 def _model(field: FieldInfo | None) -> type[Model]:
-    """The model of a field's own fields; for one that has none the empty model."""
+    """Return the model of a field's own fields, or the empty model."""
     annotation = field.annotation if field else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, Model) else Model
 
@@ -164,7 +159,6 @@ def _fields(model: type[Model]) -> dict[str, FieldInfo]:
 
 
 def _text(model: type[Model], place: Place, error: Any) -> str:
-    """What is wrong, what was given, and what is allowed."""
     given, kind, text = error.get("input"), error["type"], str(error["msg"]).removeprefix("Value error, ")
     if kind == "missing":
         return f"is required{_purpose(model, place)}"
@@ -180,7 +174,6 @@ def _text(model: type[Model], place: Place, error: Any) -> str:
 
 
 def _purpose(model: type[Model], place: Place) -> str:
-    """What a missing field is for, from its description."""
     fields = _fields(model)
     for name in place[:-1]:
         fields = _fields(_model(fields.get(name)))
@@ -194,14 +187,14 @@ def _advice(kind: str, given: Any) -> str:
         glued = isinstance(given, str) and GLUED.match(given)
         return "; write a space after the colon" if glued else "; write its fields below it, each as 'name: value'"
     if kind == "string_type" and isinstance(given, bool | int | float | date):
-        return f"; YAML takes it for {type(given).__name__}: put a text in quotes"
+        return f"; YAML reads it as {type(given).__name__}: put a text in quotes"
     if kind == "int_type" and isinstance(given, str) and given.strip().isdecimal():
         return "; write it without quotes"
     return ""
 
 
 def _meant(error: Any, errors: JobErrors) -> str:
-    """The value that was probably meant, empty if there is no guess."""
+    """Return a similar valid value, empty if there is none."""
     given, kind = error.get("input"), error["type"]
     if not isinstance(given, str) or len(given) > SHOWN_MAX:
         return ""
@@ -216,7 +209,7 @@ def _meant(error: Any, errors: JobErrors) -> str:
 
 
 def _replace(values: dict[Any, Any], location: tuple[int | str, ...]) -> None:
-    """Put the stand-in of a field in its place, or take the field away if it has a default."""
+    """Replace an invalid field by its stand-in, or remove it if it has a default."""
     names = [part for part in location if part != "[key]"]
     if names[0] == "measures":
         _replace_measure(values, names, "[key]" in location)

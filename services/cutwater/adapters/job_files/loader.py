@@ -1,6 +1,6 @@
-"""Job files: YAML, checked by field and by the rules between fields, turned into a `cutwater.core.job.job.Job`.
+"""Job files: YAML, checked by field and by the rules between fields, compiled to a `cutwater.core.job.job.Job`.
 
-Every mistake is one line of one error: file, line, field, what is wrong and what is allowed there.
+All mistakes are reported in one error, a line each: file, line, field, what is wrong and what is allowed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ _Types = dict[str, FieldType]
 
 
 def load_job(path: Path) -> Job:
-    """Read and check a job file.
-
-    Raises UsageError with one line per mistake: file, line, field, what is wrong, what is allowed.
-    """
+    """Read and check a job file. Raises UsageError with a line per mistake: file, line, field, problem, remedy."""
     document = read_document(path)
     errors = JobErrors(path, document)
     if is_attached(document.values):
@@ -43,7 +40,6 @@ def load_job(path: Path) -> Job:
 
 
 def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
-    """Check every rule whose own fields are sound; return None when anything is wrong."""
     source = model.source
     found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
@@ -84,7 +80,6 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
 
 
 def _check_field(types: _Types, place: Place, field: str, allowed: Collection[str], errors: JobErrors) -> None:
-    """Check that the schema has a field, and that its type is one of `allowed`."""
     if not errors.sound(place):
         return
     if field not in types:
@@ -106,7 +101,6 @@ def _no_field(types: _Types, place: Place, field: str, errors: JobErrors) -> Non
 def _events(
     source: SourceModel, found: tuple[Path, dict[str, Any]] | None, errors: JobErrors
 ) -> EventFormat | None:
-    """The format of the events, where there is a schema."""
     kind = ("source", "format")
     named = ("source", "registry" if source.registry else "subject")
     if errors.sound(kind, named) and (source.registry or source.subject) and source.format != CONFLUENT:
@@ -121,7 +115,7 @@ def _events(
 
 
 def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple[Measure, ...]:
-    """The measures that are right, each by itself; then no two of them may have one column."""
+    """Return the valid measures, after checking that no two of them share a column."""
     tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
     built = tuple(one for one in tried if one is not None)
     _check_columns(built, errors)
@@ -144,7 +138,7 @@ def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErro
 
 
 def _check_columns(measures: tuple[Measure, ...], errors: JobErrors) -> None:
-    """Spark does not tell column names apart by case."""
+    # Spark's column names are case-insensitive.
     owners: dict[str, Place] = {}
     for measure in measures:
         place = ("measures", measure.name)

@@ -1,4 +1,4 @@
-"""The models of job files, field by field: what pydantic checks, and what docs/JOBFILE.md is made of."""
+"""The pydantic models of job files, from which docs/JOBFILE.md is generated."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 from cutwater.core.util.suggestions import shown
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-# 15 digits: more than any time there is, and far below what int() refuses to read.
+# 15 digits: more than any duration, and far below the limit of int().
 _DURATION = re.compile(r"([0-9]{1,15})\s*(ms|s|m|h|d)")
 MAX_DURATION_MS = 36_500 * 86_400_000
-"""A century: Spark and Avro hold times of this size in microseconds with room to spare."""
+"""A century: Spark and Avro hold such times in microseconds with room to spare."""
 MAX_EVENTS_PER_EPOCH = 1_000_000_000
 _BYTES = re.compile(r"([0-9]{1,15})\s*(B|KB|MB|GB|TB)")
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -33,7 +33,7 @@ _SPELT_TIMES = {
     **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
     **dict.fromkeys(("day", "days"), "d"),
 }
-"""Units of time as people write them, in lower case."""
+"""Common spellings of units of time, in lower case."""
 _SPELT_SIZES = {
     "bytes": "B",
     **{one.lower(): one for one in _UNITS},
@@ -45,7 +45,7 @@ COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 
 
 def parse_duration(value: object) -> int:
-    """'90s', '1h', '400d' as milliseconds; raises ValueError with the allowed form."""
+    """Parse '90s', '1h' or '400d' to milliseconds; raises ValueError with the allowed form."""
     found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         raise ValueError(
@@ -56,7 +56,6 @@ def parse_duration(value: object) -> int:
 
 
 def _size(value: object) -> int:
-    """'500MB', '20GB' as bytes; raises ValueError with the allowed form."""
     found = _BYTES.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         raise ValueError(
@@ -74,14 +73,13 @@ def _not(value: object, what: str) -> str:
 
 
 def _meant(value: object, units: Mapping[str, str]) -> str:
-    """The same number with the unit that was probably meant."""
     found = _UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
     unit = units.get(found[2].lower()) if found else None
     return f"; did you mean '{found[1]}{unit}'?" if found and unit else ""
 
 
 def registry_url(value: object) -> str:
-    """Refuses without repeating what was given: it may hold a password."""
+    """Return a valid URL. Raises ValueError without the given text: it may hold a password."""
     if not isinstance(value, str) or not _URL.fullmatch(value):
         raise ValueError("write http:// or https:// and the address; user and password are settings")
     return value
@@ -89,7 +87,7 @@ def registry_url(value: object) -> str:
 
 def _not_ours(name: str) -> str:
     if name.startswith("__"):
-        raise ValueError("begins with two underscores, as columns of ours do: take another name")
+        raise ValueError("begins with two underscores, which is reserved: choose another name")
     return name
 
 
@@ -116,7 +114,7 @@ class SourceModel(Model):
         "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
     )
     registry: Annotated[str, BeforeValidator(registry_url)] = Field(
-        "", description="The same as registry.url: name it in one of the two places."
+        "", description="The same as registry.url: set one of the two."
     )
     subject: str = Field(
         "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
@@ -124,37 +122,37 @@ class SourceModel(Model):
 
     repeated_names: Literal["last", "reject"] = Field(
         "last",
-        description="json: of a name that stands twice in an object the last value counts (last), or the event "
-        "is rejected (reject).",
+        description="json: if a name is repeated within an object, its last value counts (last), or the event is "
+        "rejected (reject).",
     )
 
     @property
     def subject_of_topic(self) -> str:
-        """The subject, where there is one to look in."""
+        """The subject of the events' schemas; empty for formats without one."""
         return self.subject or (f"{self.topic}-value" if self.format == CONFLUENT else "")
 
 
 class WindowModel(Model):
     kind: Literal["tumbling", "sliding"] = Field(description="tumbling or sliding; session windows are refused.")
-    size: Duration = Field(description="How long a window is.")
+    size: Duration = Field(description="Length of a window.")
     slide: Duration | None = Field(None, description="Time between the starts of sliding windows.")
 
 
 class MeasureModel(Model):
-    measure: str = Field(description="Which aggregate; see the table below.")
-    field: str | None = Field(None, description="Over which field; only count can do without (it counts events).")
+    measure: str = Field(description="The aggregate; see the table below.")
+    field: str | None = Field(None, description="The field to aggregate; count needs none (it counts events).")
 
 
 class OutputModel(Model):
     mode: Literal["updates", "final", "none"] = Field(
         "updates",
-        description="updates: every changed row of every milestone; final: each window once, when it is closed; "
+        description="updates: every changed row of every milestone; final: each window once, after it is closed; "
         "none: no output topic.",
     )
     format: Literal["avro", "confluent", "json"] = Field(
         "avro",
-        description="How output records are written: avro (single objects), confluent (a schema registry's "
-        "framing) or json.",
+        description="Format of output records: avro (single objects), confluent (a schema registry's framing) or "
+        "json.",
     )
     retention: Duration = Field(7 * 86_400_000, description="How long the output topic keeps records; default 7d.")
 
@@ -162,34 +160,34 @@ class OutputModel(Model):
 class ChangelogModel(Model):
     format: Literal["avro", "confluent"] = Field(
         "avro",
-        description="How the changelog's values are framed: avro (single objects) or confluent. It may be "
-        "changed: readers know both.",
+        description="Framing of the changelog's values: avro (single objects) or confluent. It may be changed: "
+        "readers know both.",
     )
 
 
 class RegistryModel(Model):
     url: Annotated[str, BeforeValidator(registry_url)] = Field(
-        "", description="The schema registry's URL, without user; CUTWATER_REGISTRY_URL goes before it."
+        "", description="The schema registry's URL, without user; CUTWATER_REGISTRY_URL takes precedence."
     )
     auto_register: bool = Field(
         True,
         strict=True,
-        description="Register what is written, where it is new; false: it must be there "
+        description="Register new schemas when they are needed; false: they must be registered before "
         "(cutwater schemas register).",
     )
 
 
-# The fields that a job file has, whoever wrote the query.
+# The fields of both kinds of job file.
 JobName = Annotated[str, Field(pattern=_NAME, description="The job's name: lower case letters, digits, hyphens.")]
 StateRetention = Annotated[
     Duration,
     Field(
-        description="How long after its end a window stays in the state. Made longer, it counts for windows that "
-        "the horizon has not passed yet."
+        description="How long after its end a window stays in the state. A longer value counts only for windows "
+        "that the horizon has not passed yet."
     ),
 ]
 Shards = Annotated[
-    Count, Field(le=MAX_SHARDS, description="Slices of the key space: a power of two, fixed for ever.")
+    Count, Field(le=MAX_SHARDS, description="Slices of the key space: a power of two, never changed.")
 ]
 Partitions = Annotated[
     Count, Field(le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
@@ -198,43 +196,45 @@ StateBytes = Annotated[int, BeforeValidator(_size), Field(ge=1, le=MAX_BYTES)]
 JobMaxBytes = Annotated[
     StateBytes | None,
     Field(
-        description="Keys and values that one view may hold, as in 20GB: above it the oldest closed windows leave "
-        "the view before the horizon does it; no bound by default."
+        description="Bytes of keys and values that one view may hold, as in 20GB. Above it the oldest closed "
+        "windows leave the view before the horizon passes them; by default no limit."
     ),
 ]
-JobOutput = Annotated[OutputModel, Field(description="What the output topic carries; see below.")]
-JobChangelog = Annotated[ChangelogModel, Field(description="How the changelog is written; see below.")]
-JobRegistry = Annotated[RegistryModel, Field(description="For every format confluent; see below.")]
+JobOutput = Annotated[OutputModel, Field(description="The output topic; see below.")]
+JobChangelog = Annotated[ChangelogModel, Field(description="Format of the changelog; see below.")]
+JobRegistry = Annotated[RegistryModel, Field(description="The schema registry for format confluent; see below.")]
 
 
 class JobModel(Model):
     """The job file, field by field."""
 
     job: JobName
-    source: SourceModel = Field(description="Where the events come from; see below.")
+    source: SourceModel = Field(description="The source of the events; see below.")
     window: WindowModel = Field(description="The windows; see below.")
     lateness: Duration = Field(description="How long after the newest event time a window stays open.")
     retention: StateRetention
     max_bytes: JobMaxBytes = None
     max_ahead: Duration = Field(
         86_400_000,
-        description="An event time further ahead of its Kafka record's timestamp is rejected; default 1d.",
+        description="An event with a time further ahead of its Kafka record's timestamp is rejected; default 1d.",
     )
     max_behind: Duration = Field(
         MAX_BEHIND_MS,
-        description="An event time further behind its Kafka record's timestamp is rejected; default 14600d, forty "
-        "years, which finds seconds in a field of milliseconds. Not asked of records dated after 2286.",
+        description="An event with a time further behind its Kafka record's timestamp is rejected; default "
+        "14600d, forty years, which detects seconds in a field of milliseconds. Not checked for records dated "
+        "after 2286.",
     )
     max_jump: Duration | None = Field(
         None,
-        description="An event time further than this ahead of all others is rejected, and closes no window: one "
-        "with a gap of more than this between it and all that were there. Set it longer than the source is ever "
-        "silent, or nothing behind that is used. With it each epoch is read twice; by default none is held.",
+        description="An event time further than this ahead of all others is rejected and closes no window: it has "
+        "a gap of more than this to all earlier event times. Set it longer than the longest silence of the "
+        "source, or no event after that silence is used. Each epoch is then read twice. By default there is no "
+        "limit.",
     )
     lists_retention: Duration | None = Field(
         None,
-        description="How long the lists of dead letters and late events keep an entry; by default for ever. "
-        "Longer than you take to replay dead letters.",
+        description="How long the lists of dead letters and late events keep an entry; by default forever. Set it "
+        "longer than you need to replay dead letters.",
     )
     max_event_bytes: Count = Field(
         MAX_EVENT_BYTES, le=LISTED_BYTES_MAX, description="An event with a larger value is rejected."
@@ -243,16 +243,16 @@ class JobModel(Model):
     partitions: Partitions = 4
     measures: dict[Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)], MeasureModel] = Field(
         min_length=1,
-        description="The aggregates, by name: letters, digits and _, at most 63, not two _ in front; see below.",
+        description="The aggregates by name: letters, digits and _, at most 63, not starting with __; see below.",
     )
     output: JobOutput = OutputModel()
     changelog: JobChangelog = ChangelogModel()
     registry: JobRegistry = RegistryModel()
     max_events_per_epoch: Count = Field(
-        100_000, le=MAX_EVENTS_PER_EPOCH, description="At most so many events in one epoch."
+        100_000, le=MAX_EVENTS_PER_EPOCH, description="Maximum number of events in one epoch."
     )
     shuffle_partitions: Count = Field(
-        2, le=10_000, description="Spark's state partitions: fixed for a generation by its first epoch."
+        2, le=10_000, description="Spark's state partitions, fixed by the first epoch of a generation."
     )
 
 
@@ -260,12 +260,12 @@ class AttachedQueryModel(Model):
     key: str = Field(
         min_length=1, max_length=200, description="The column to group by: string, int or long, never null."
     )
-    window: str = Field("window", min_length=1, max_length=200, description="The column that window() made.")
+    window: str = Field("window", min_length=1, max_length=200, description="The column created by window().")
     schema_: str = Field(
         alias="schema",
         min_length=1,
         max_length=200,
-        description="An Avro record schema with a field per column, but for key and window; beside the job file.",
+        description="An Avro record schema with a field per column except key and window; beside the job file.",
     )
 
 
@@ -274,8 +274,8 @@ class AttachedModel(Model):
 
     job: JobName
     attached: AttachedQueryModel = Field(description="Your query's columns; see below.")
-    window: WindowModel = Field(description="The windows, as your query makes them.")
-    lateness: Duration = Field(description="The delay that your query gives to withWatermark.")
+    window: WindowModel = Field(description="The windows that your query creates.")
+    lateness: Duration = Field(description="The delay that your query passes to withWatermark.")
     retention: StateRetention
     max_bytes: JobMaxBytes = None
     shards: Shards = 1024

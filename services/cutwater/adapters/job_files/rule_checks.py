@@ -1,4 +1,4 @@
-"""Rules between fields that every job file has, whoever wrote the query: windows, times, shards, registry."""
+"""Rules between the fields of both kinds of job file: windows, times, shards, registry."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from cutwater.core.job.windows import WindowSpec
 
 @dataclass(frozen=True)
 class Frame:
-    """What both kinds of job are made of."""
-
     window: WindowSpec
     shards: ShardMap
     registry: RegistryUse
@@ -24,7 +22,7 @@ class Frame:
 
 
 def frame(model: JobModel | AttachedModel, errors: JobErrors) -> Frame | None:
-    """Return None when a rule is broken; `errors` then says which."""
+    """Return the checked parts, or None after reporting a broken rule to `errors`."""
     window = _window(model, errors)
     shards = _shards(model, errors)
     registry = errors.attempt(

@@ -1,4 +1,4 @@
-"""Schema files in folders: a family's versions beside each other, and the same files at another commit."""
+"""Schema files in folders: the versions of a family, and the same files at another commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIT_SECONDS_MAX = 60.0
 
 
 def schema_files(folder: Path) -> list[SchemaFile]:
-    """Every schema of a folder; raises UsageError naming the file that is none."""
+    """Return every schema of a folder; raises UsageError naming an invalid file."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
     paths = sorted(folder.glob("*.avsc"))
@@ -25,7 +25,7 @@ def schema_files(folder: Path) -> list[SchemaFile]:
 
 
 def older_versions(path: Path) -> list[SchemaFile]:
-    """The earlier versions beside a newest schema file, the latest of them first."""
+    """Return the earlier versions beside a newest schema file, latest first."""
     placed = place(path.name)
     if placed is None or placed[1] != NEWEST:
         return []
@@ -35,9 +35,9 @@ def older_versions(path: Path) -> list[SchemaFile]:
 
 
 def schema_files_at(folder: Path, ref: str) -> list[SchemaFile]:
-    """The schemas of a folder as they were at a commit of its git repository.
+    """Return the schemas of a folder at a commit of its git repository.
 
-    Raises UsageError when `ref` is no commit or holds no schema there; MachineError without git.
+    Raises UsageError if `ref` is no commit or holds no schema there; MachineError without git.
     """
     if ref.startswith("-"):
         raise UsageError(f"'{ref}' is no commit")

@@ -1,4 +1,4 @@
-"""What is wrong with a text that is not YAML: line, column, and where it can be guessed what to change."""
+"""YAML syntax errors: line, column, and a suggested change if one is known."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import yaml
 from cutwater.core.util.suggestions import safe
 
 GLUED = re.compile(r"\s*(?:- +)?[\w-]+:(?![\s/])\S")
-"""A name, a colon and no space: YAML takes the whole for a text."""
+"""A name, a colon and no space: YAML reads the whole as a text."""
 _PROBLEM_MAX = 200
 _QUOTES_MAX = 200
-"""Lines that are searched for a quote that is not closed."""
+"""Lines that are searched for an unclosed quote."""
 
 _KNOWN = (
     ("expected ',' or", "{context}: it is not closed there, or a comma is missing"),
@@ -30,7 +30,7 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class Syntax:
-    """An error of the text; line and column begin with 1."""
+    """A syntax error; line and column count from 1."""
 
     line: int
     column: int
@@ -39,12 +39,12 @@ class Syntax:
 
 
 def syntax(error: yaml.YAMLError, text: str) -> Syntax:
-    """Return what a parser's error says. It never quotes the file: that may hold a password."""
+    """Return the error of a parser, without quoting the file: it may hold a password."""
     lines = text.splitlines() or [""]
     if isinstance(error, yaml.reader.ReaderError):
         return _unacceptable(error.position, text)
     told = _marked(error, lines)
-    # The end of the stream is behind the last line.
+    # The end of the stream is after the last line.
     return replace(told, line=min(told.line, len(lines)), problem=safe(told.problem, _PROBLEM_MAX))
 
 
@@ -74,7 +74,7 @@ def _tab(told: Syntax, _error: Any, lines: list[str]) -> Syntax | None:
 
 
 def _open_quote(told: Syntax, error: Any, lines: list[str]) -> Syntax | None:
-    """A quote may run to the end of the file, or to the next quote, which then opens nothing."""
+    # A quote may run to the end of the file, or to the next quote, which then opens nothing.
     if "quoted scalar" in (error.context or "") and (
         "end of stream" in told.problem or "separator" in told.problem
     ):

@@ -1,4 +1,4 @@
-"""YAML files as mappings that know their lines: whatever is wrong becomes a UsageError that names the file."""
+"""YAML files as mappings with line numbers. Every failure becomes a UsageError that names the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cutwater.core.util.suggestions import safe, shown
 MAX_BYTES = 1_000_000
 
 Place = tuple[str, ...]
-"""The names from the top of the file to a field."""
+"""The names from the top of the file down to a field."""
 _Entry = tuple[yaml.ScalarNode, yaml.Node]
 
 # PyYAML's constructors let these through, from values such as `2013-99-99`, `!!bool x` or 5,000 digits.
@@ -32,7 +32,7 @@ _CONSTRUCTOR_ERRORS = (
 
 @dataclass(frozen=True, order=True)
 class Mark:
-    """Where something stands in the file; both numbers begin with 1."""
+    """A position in the file; both numbers count from 1."""
 
     line: int
     column: int
@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Flaw:
-    """Something wrong in the text of a file that can be read all the same."""
+    """A mistake in a file that can be read nevertheless."""
 
     mark: Mark
     place: Place
@@ -49,18 +49,16 @@ class Flaw:
 
 @dataclass
 class Document:
-    """The values of a file, and the lines on which they stand."""
-
     values: dict[Any, Any]
     flaws: list[Flaw]
-    """Keys that stand twice, of which the last one counts; values that YAML takes for dates or numbers in vain."""
+    """Repeated keys, whose last value counts, and values that are no valid dates or numbers."""
     _root: yaml.MappingNode
     _spelt: dict[Place, str] = field(default_factory=dict)
     _entries: dict[int, dict[str, _Entry]] = field(default_factory=dict)
-    """Of the mappings that were searched, by identity."""
+    """Entries by the `id` of their mapping, for the mappings that were searched."""
 
     def mark(self, place: Place) -> Mark:
-        """Return where a field stands. For a field that is missing: where the mapping around it stands."""
+        """Return the position of a field; for a missing one that of the mapping around it."""
         node: yaml.Node = self._root
         mark = _mark(node)
         for depth, name in enumerate(place, 1):
@@ -73,12 +71,12 @@ class Document:
         return mark
 
     def respell(self, place: Place, written: str) -> None:
-        """Remember that the field at `place` is `written` with another last name in the file."""
+        """Remember that the last name of the field at `place` is spelt `written` in the file."""
         self._spelt[place] = written
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that takes a scalar which it cannot read for a text, and notes it."""
+    """SafeLoader that reads an invalid scalar as text, and keeps it in `unread`."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -96,18 +94,18 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_document(path: Path) -> Document:
-    """Return the one mapping of a YAML file; raise UsageError that names the file when there is none."""
+    """Return the mapping of a YAML file; raise UsageError naming the file if there is none."""
     text = _text(path)
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
-        # Before the construction, which adds to a mapping what it merges.
+        # Before the construction, which adds merged keys to a mapping.
         flaws, places = _repetitions(root) if root else ([], {})
         values = loader.construct_document(root) if root else None
     except yaml.YAMLError as error:
         raise _refusal(path, syntax(error, text)) from None
     except _CONSTRUCTOR_ERRORS as error:
-        raise UsageError(f"{path}: not YAML that can be read: {safe(repr(error), 300)}") from None
+        raise UsageError(f"{path}: not readable YAML: {safe(repr(error), 300)}") from None
     if not isinstance(values, dict) or not isinstance(root, yaml.MappingNode):
         raise UsageError(f"{path}: a job file is a YAML mapping; see deploy/jobs/flights.yaml for an example")
     flaws += [_unread(node, places.get(id(node), ())) for node in loader.unread]
@@ -121,7 +119,7 @@ def _text(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_BYTES:
-        raise UsageError(f"{path}: larger than {MAX_BYTES:,} bytes: not a file that a person wrote for Cutwater")
+        raise UsageError(f"{path}: larger than {MAX_BYTES:,} bytes: this is no hand-written job file")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -138,9 +136,9 @@ def _refusal(path: Path, wrong: Syntax) -> UsageError:
 
 
 def _repetitions(root: yaml.Node) -> tuple[list[Flaw], dict[int, Place]]:
-    """Return every key that its mapping has already, and the place of each node by its identity.
+    """Return every repeated key, and the place of each node by its `id`.
 
-    YAML forbids such keys, and PyYAML would keep the last in silence. A node with aliases is visited once.
+    YAML forbids repeated keys, but PyYAML would silently keep the last one. A node with aliases is visited once.
     """
     flaws: list[Flaw] = []
     places: dict[int, Place] = {}
@@ -169,7 +167,7 @@ def _repeated_keys(place: Place, node: yaml.MappingNode) -> list[Flaw]:
             continue
         mark = _mark(key)
         if key.value in first:
-            text = f"the key '{safe(key.value)}' stands twice: line {first[key.value]} has it already; keep one"
+            text = f"the key '{safe(key.value)}' is repeated: line {first[key.value]} has it already; keep one"
             flaws.append(Flaw(mark, (*place, key.value), text))
         first.setdefault(key.value, mark.line)
     return flaws
@@ -182,7 +180,7 @@ def _unread(node: yaml.ScalarNode, place: Place) -> Flaw:
 
 
 def _entries(node: yaml.Node) -> dict[str, _Entry]:
-    """Keys and values by name: of a name that stands twice the last, which is the one that counts."""
+    """Return keys and values by name; of a repeated name the last entry, which counts."""
     if not isinstance(node, yaml.MappingNode):
         return {}
     reader = _Loader("")
@@ -190,15 +188,14 @@ def _entries(node: yaml.Node) -> dict[str, _Entry]:
 
 
 def _name(reader: _Loader, key: yaml.ScalarNode) -> str:
-    # A key such as `on` or `0x10` is not the text that stands there.
+    # A key such as `on` or `0x10` is not the text in the file.
     return str(key.value) if key.tag.endswith(":str") else word(reader.construct_object(key))
 
 
 def word(key: Any) -> str:
-    """Return a key as a part of a place."""
     try:
         return str(key)
-    except ValueError:  # Python refuses to write an integer of more than 4,300 digits
+    except ValueError:  # Python does not format an integer of more than 4,300 digits
         return shown(key)
 
 

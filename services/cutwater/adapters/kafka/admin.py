@@ -1,4 +1,4 @@
-"""What exists on a cluster, and making and removing topics: the admin client of confluent-kafka."""
+"""Description, creation and deletion of topics, with confluent-kafka's admin client."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ from cutwater.core.protocol.topics import UNCLEAN, TopicSpec
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 _UNWANTED = (KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG)
-"""A setting that these brokers do not have, a value out of its range, or one that a policy of theirs forbids."""
+"""Errors for a setting that the brokers do not have, an invalid value, or a value that a policy forbids."""
 
 
 def admin_client(cluster: Cluster) -> AdminClient:
-    # One level quieter than by default: else each client that ends tells how many events it leaves unread.
+    # One level quieter than the default, at which each closing client logs its number of unread events.
     admin: AdminClient = made(cluster, AdminClient, {"log_level": 5})
     return admin
 
 
 def brokers(cluster: Cluster) -> int:
-    """How many brokers there are; raises UnavailableError when none answers."""
+    """Return the number of brokers; raises UnavailableError if none answers."""
     try:
         return len(admin_client(cluster).list_topics(timeout=TIMEOUT_S).brokers)
     except KafkaException as error:
-        raise explain(error, f"asking {cluster.bootstrap} for its brokers") from None
+        raise explain(error, f"listing the brokers of {cluster.bootstrap}") from None
 
 
 def names(cluster: Cluster) -> list[str]:
-    """Of all topics that we may see; raises UnavailableError when no broker answers."""
+    """Return the names of all visible topics; raises UnavailableError if no broker answers."""
     try:
         return list(admin_client(cluster).list_topics(timeout=TIMEOUT_S).topics)
     except KafkaException as error:
-        raise explain(error, f"asking {cluster.bootstrap} for its topics") from None
+        raise explain(error, f"listing the topics of {cluster.bootstrap}") from None
 
 
 def cluster_id(cluster: Cluster) -> str:
-    """The identity of the cluster, whatever name it is reached by."""
-    doing = f"asking {cluster.bootstrap} who it is"
-    admin = admin_client(cluster)  # held: without a name it would end before it has answered
+    """Return the cluster's own id, which does not depend on its address."""
+    doing = f"reading the cluster id of {cluster.bootstrap}"
+    admin = admin_client(cluster)  # kept in a variable: otherwise it would be collected before the answer
     asked = admin.describe_cluster(request_timeout=TIMEOUT_S)
     if (error := failure(asked, doing, 2 * TIMEOUT_S)) is not None:
         raise explain(error, doing) from None
@@ -63,7 +63,7 @@ def cluster_id(cluster: Cluster) -> str:
 
 
 def _answers(asked: Mapping[str, Future[Any]], doing: str, but: Container[int]) -> Iterator[tuple[str, Any]]:
-    """What was answered of each topic; those whose error is one of `but` are left out, any other is raised."""
+    """Yield the answer for each topic; skip errors with a code in `but`, and raise any other."""
     for name, future in asked.items():
         error = failure(future, f"{doing} topic {name}", 2 * TIMEOUT_S)
         if error is None:
@@ -75,21 +75,18 @@ def _answers(asked: Mapping[str, Future[Any]], doing: str, but: Container[int]) 
 def create_topics(
     cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication = UNREPLICATED
 ) -> list[str]:
-    """Create what is missing; what exists stays as it is. Returns the names of those created."""
+    """Create missing topics; existing ones are not changed. Returns the names of those created."""
     if not specs:
         return []
     admin = admin_client(cluster)
     asked = admin.create_topics([_new_topic(one, replication) for one in specs], request_timeout=TIMEOUT_S)
     created = [name for name, _ in _answers(asked, "creating", {KafkaError.TOPIC_ALREADY_EXISTS})]
-    _until(lambda: set(created) - set(_described(admin, created)), "created, and not seen")
+    _until(lambda: set(created) - set(_described(admin, created)), "created, but not visible")
     return created
 
 
 def _until(awaited: Callable[[], Collection[str]], doing: str) -> None:
-    """Until no topic is awaited any more: what the controller has done, brokers learn of a moment later.
-
-    Raises UnavailableError after 20 s.
-    """
+    """Wait until `awaited` is empty, as brokers lag behind the controller. Raises UnavailableError after 20 s."""
     deadline = time.monotonic() + TIMEOUT_S
     while names := awaited():
         if time.monotonic() > deadline:
@@ -98,7 +95,7 @@ def _until(awaited: Callable[[], Collection[str]], doing: str) -> None:
 
 
 def _new_topic(spec: TopicSpec, replication: Replication) -> NewTopic:
-    # Left to the broker where one copy is asked for: the embedded one has its own idea of it.
+    # Left to the broker for a single replica: the embedded one has its own default.
     copies = (
         {"min.insync.replicas": str(replication.min_insync), UNCLEAN: "false"} if replication.factor > 1 else {}
     )
@@ -108,36 +105,35 @@ def _new_topic(spec: TopicSpec, replication: Replication) -> NewTopic:
 def ensure_topics(
     cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication = UNREPLICATED
 ) -> list[str]:
-    """Create what is missing, once what exists has been checked. Returns the names of those created."""
+    """Create missing topics, after checking the existing ones. Returns the names of those created."""
     return create_topics(cluster, missing_topics(cluster, specs), replication)
 
 
 def missing_topics(cluster: Cluster, specs: Sequence[TopicSpec]) -> list[TopicSpec]:
-    """Those that do not exist yet.
+    """Return the topics that do not exist yet.
 
-    Raises UsageError for those that do with wrong settings, a line each: topic, setting, found, wanted.
+    Raises UsageError for existing topics with wrong settings, a line each: topic, setting, found, wanted.
     """
     found = describe_topics(cluster, [one.name for one in specs])
     wrong = [each for one in specs if one.name in found for each in differences(one, found[one.name])]
     if wrong:
         lines = "\n".join(f"{one} ({one.remedy})" for one in wrong)
-        raise UsageError(f"topics at {cluster.bootstrap} do not have the settings that are needed:\n{lines}")
+        raise UsageError(f"topics at {cluster.bootstrap} do not have the required settings:\n{lines}")
     return [one for one in specs if one.name not in found]
 
 
 def describe_topics(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, FoundTopic]:
-    """Those of the named topics that exist, by name; with `operations` also what this client may do with them.
+    """Return the existing topics by name; with `operations` also this client's permissions on them.
 
-    Raises UnavailableError when the cluster does not answer or refuses to say.
+    Raises UnavailableError if the cluster does not answer or refuses to describe them.
     """
     found = described(cluster, names, operations)
     configs = _topic_configs(admin_client(cluster), list(found))
-    # One that is deleted between the two questions is gone: the second answer counts.
+    # A topic that is deleted between the two requests does not exist: the second answer counts.
     return {name: _found(name, found[name], config, operations) for name, config in configs.items()}
 
 
 def described(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
-    """confluent-kafka's descriptions of those that exist."""
     return _described(admin_client(cluster), names, operations)
 
 
@@ -157,7 +153,6 @@ def _found(name: str, described: Any, config: dict[str, str], operations: bool) 
 
 
 def _topic_configs(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The settings as they are in force, of each topic that exists."""
     if not names:
         return {}
     asked = admin.describe_configs(
@@ -171,14 +166,11 @@ def _topic_configs(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[s
 
 
 def set_configs(cluster: Cluster, topic: str, settings: Mapping[str, str]) -> None:
-    """Change these settings of a topic, and no other.
-
-    Raises UsageError where the topic is not there, we may not, or the brokers do not take a value.
-    """
+    """Change only these settings. Raises UsageError for a missing topic, a denied change or a rejected value."""
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
     ]
-    admin = admin_client(cluster)  # held: without a name it would end before it has answered
+    admin = admin_client(cluster)  # kept, as above
     asked = admin.incremental_alter_configs(
         [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)], request_timeout=TIMEOUT_S
     )
@@ -186,33 +178,33 @@ def set_configs(cluster: Cluster, topic: str, settings: Mapping[str, str]) -> No
     for future in asked.values():
         error = failure(future, doing, 2 * TIMEOUT_S)
         if error is not None and error.args[0].code() in _UNWANTED:
-            raise UsageError(f"{doing}: the brokers do not take it ({error.args[0].str()})")
+            raise UsageError(f"{doing}: the brokers reject a value ({error.args[0].str()})")
         if error is not None:
             raise explain(error, doing) from None
 
 
 def delete_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
-    """Delete topics; one that is gone already is no error. Returns the names of those deleted."""
+    """Delete topics, ignoring missing ones. Returns the names of those deleted."""
     if not names:
         return []
     admin = admin_client(cluster)
     asked = admin.delete_topics(list(names), request_timeout=TIMEOUT_S)
     gone = [name for name, _ in _answers(asked, "deleting", _ABSENT)]
-    _until(lambda: _described(admin, gone), "deleted, and still there (does somebody make it anew?)")
+    _until(lambda: _described(admin, gone), "deleted, but still there (does another process recreate it?)")
     return gone
 
 
 def not_creatable(cluster: Cluster, specs: Sequence[TopicSpec], replication: Replication) -> dict[str, str]:
-    """Which topics the cluster would refuse to create, and why. Nothing is created."""
+    """Return the topics that the cluster would refuse to create, and why, without creating any."""
     if not specs:
         return {}
     refused = {}
-    admin = admin_client(cluster)  # held: without a name it would end before it has answered
+    admin = admin_client(cluster)  # kept, as above
     asked = admin.create_topics(
         [_new_topic(one, replication) for one in specs], request_timeout=TIMEOUT_S, validate_only=True
     )
     for name, future in asked.items():
-        error = failure(future, f"asking whether topic {name} may be created", 2 * TIMEOUT_S)
+        error = failure(future, f"checking whether topic {name} may be created", 2 * TIMEOUT_S)
         if error is not None and error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             refused[name] = str(explain(error, f"creating topic {name}"))
     return refused

@@ -1,6 +1,6 @@
-"""What a broker can do: Kafka's ApiVersions request, asked on a plain socket.
+"""A broker's capabilities, by Kafka's ApiVersions request on a plain socket.
 
-No client library passes the answer on. Brokers answer it before anybody has logged in, so this needs no password.
+No client library exposes the answer. Brokers answer it before authentication, so this needs no password.
 Source: Kafka's protocol guide, ApiVersions version 3 (flexible: compact arrays, tagged fields).
 """
 
@@ -17,12 +17,12 @@ _API_VERSIONS, _VERSION, _CORRELATION = 18, 3, 7
 _CLIENT = b"cutwater"
 _ANSWER_BYTES_MAX = 1_000_000
 _FINALIZED_FEATURES = 2
-"""The tagged field of features that are in force."""
+"""The tag of the finalized features."""
 _FEATURE = "metadata.version"
 
 
 def broker_version(cluster: Cluster, timeout_s: float = 5.0) -> BrokerVersion:
-    """Of the first broker that answers. Raises UnavailableError when none does, or not in this form."""
+    """Return the version of the first broker that answers. Raises UnavailableError without a valid answer."""
     problem = "no broker is named"
     for place in cluster.bootstrap.split(","):
         host, _, port = place.strip().rpartition(":")
@@ -30,11 +30,11 @@ def broker_version(cluster: Cluster, timeout_s: float = 5.0) -> BrokerVersion:
             return decode(_ask(cluster, host.strip("[]"), int(port), timeout_s))
         except (OSError, ValueError, IndexError, struct.error, CutwaterError) as error:
             problem = f"{place}: {error}"
-    raise UnavailableError(f"no broker says its version ({problem})")
+    raise UnavailableError(f"no broker reports its version ({problem})")
 
 
 def _ask(cluster: Cluster, host: str, port: int, timeout_s: float) -> bytes:
-    # The client's name stands twice: in the header, and with a version in the body, in their two kinds of string.
+    # The client's name occurs twice, in two encodings: in the header, and in the body with a version.
     header = struct.pack(f">hhih{len(_CLIENT)}sB", _API_VERSIONS, _VERSION, _CORRELATION, len(_CLIENT), _CLIENT, 0)
     body = bytes([len(_CLIENT) + 1]) + _CLIENT + bytes([2]) + b"1" + b"\x00"
     with socket.create_connection((host, port), timeout=timeout_s) as plain:
@@ -43,12 +43,12 @@ def _ask(cluster: Cluster, host: str, port: int, timeout_s: float) -> bytes:
         channel.sendall(struct.pack(">i", len(header + body)) + header + body)
         (size,) = struct.unpack(">i", exactly(channel, 4))
         if not 0 < size <= _ANSWER_BYTES_MAX:
-            raise ValueError(f"an answer of {size} bytes is no Kafka")
+            raise ValueError(f"an answer of {size} bytes is not Kafka's")
         return exactly(channel, size)
 
 
 def exactly(channel: socket.socket, count: int) -> bytes:
-    """So many bytes. Raises OSError where the other side ends before."""
+    """Read `count` bytes. Raises OSError if the other side closes before."""
     data = b""
     while len(data) < count:
         part = channel.recv(count - len(data))
@@ -59,7 +59,7 @@ def exactly(channel: socket.socket, count: int) -> bytes:
 
 
 def decode(answer: bytes) -> BrokerVersion:
-    """The answer's bytes, from the correlation id on; raises ValueError when they are something else."""
+    """Decode an answer from its correlation id on; raises ValueError for other data."""
     reader = _Reader(answer)
     correlation, code = reader.number(">i"), reader.number(">h")
     if correlation != _CORRELATION or code != 0:
@@ -67,7 +67,7 @@ def decode(answer: bytes) -> BrokerVersion:
     apis = []
     for _ in range(reader.varint() - 1):
         apis.append(reader.number(">h"))
-        reader.skip(4)  # its first and last version
+        reader.skip(4)  # first and last version
         reader.tags()
     reader.skip(4)  # throttle time
     finalized = reader.tags().get(_FINALIZED_FEATURES, b"")
@@ -90,7 +90,7 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         if count < 0 or self._at + count > len(self._data):
-            raise ValueError("the answer ends too soon")
+            raise ValueError("the answer is too short")
         self._at += count
         return self._data[self._at - count : self._at]
 
@@ -107,7 +107,7 @@ class _Reader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise ValueError("a number without end")
+        raise ValueError("a number is too long")
 
     def tags(self) -> dict[int, bytes]:
         return {self.varint(): self.take(self.varint()) for _ in range(self.varint())}

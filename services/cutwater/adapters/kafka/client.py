@@ -1,6 +1,6 @@
-"""Kafka through confluent-kafka: offsets, bounded reads, transactional writes. Topics are made in `admin`.
+"""Kafka through confluent-kafka: offsets, bounded reads, transactional writes. `admin` creates topics.
 
-Errors become Cutwater's own: who is fenced, who is unavailable, and what to do about it.
+Kafka's errors become Cutwater's own, which name the cause and the remedy.
 """
 
 from __future__ import annotations
@@ -54,53 +54,52 @@ PASSING = _UNKNOWN | {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.OFFSET_NOT_AVAILABLE,  # a leader that was just elected, until it knows what is committed
-    KafkaError.KAFKA_STORAGE_ERROR,  # a leader whose disk fails, until there is another
+    KafkaError.OFFSET_NOT_AVAILABLE,  # a newly elected leader, until it knows the committed offsets
+    KafkaError.KAFKA_STORAGE_ERROR,  # a leader with a failing disk, until another one is elected
     KafkaError.REPLICA_NOT_AVAILABLE,
-    KafkaError._NOENT,  # "no leaders found", of an admin client
+    KafkaError._NOENT,  # "no leaders found", from an admin client
 }
-"""A topic just made, or a broker just gone or back: the next leader is about to be known. Until it is, a client
-may be told that there is no such partition, of a topic that is only away."""
+"""Temporary errors after creation of a topic or a broker's restart, until the next leader is known. Until then
+brokers may report an existing partition as missing."""
 _FIRST_AND_END = (OFFSET_BEGINNING, OFFSET_END)
 _PAUSE_S, _PAUSE_S_MAX = 0.1, 0.4
 _LOOK_S, _ANEW_S = 1.0, 5.0
 _ASK_S = 3.0
 ANSWER_S = 4.0
-"""So long one answer is waited for where another client, or another leader, may give it: one that has died never
-does."""
+"""Time-out of one answer if another client or leader may give it: a broker that has died never answers."""
 
 
 class Batch(NamedTuple):
-    """Records for one partition. (A partition named in a record itself is not heeded: confluent-kafka 2.16.)"""
+    """Records for one partition. (confluent-kafka 2.16 ignores a partition named in a record itself.)"""
 
     topic: str
     partition: int
     records: list[dict[str, bytes]]
-    """Each with `value`, and `key` where it has one."""
+    """Each with `value`, and optionally `key`."""
 
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
 def explain(error: KafkaException | KafkaError, doing: str) -> CutwaterError:
-    """The Cutwater error for a Kafka error met while `doing` something to a named object."""
+    """Return the Cutwater error for a Kafka error. `doing`: the failed action with its object."""
     cause = error.args[0] if isinstance(error, KafkaException) else error
     if cause.code() in _FENCED:
-        return FencedError(f"{doing}: a newer process has taken over this transactional id; this one leaves")
+        return FencedError(f"{doing}: a newer process has taken over this transactional id; this one exits")
     if cause.code() in _NOT_ALLOWED:
         return UsageError(f"{doing}: this user may not ({cause.str()}); docs/SECURITY.md lists the ACLs")
     if cause.code() in _UNKNOWN:
         return UsageError(f"{doing}: the topic does not exist; create it, or start with 'cutwater up'")
     if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-        return UsageError(f"{doing}: a record is larger than the topic or the producer takes ({cause.str()})")
+        return UsageError(f"{doing}: a record is larger than the topic or the producer allows ({cause.str()})")
     return UnavailableError(f"{doing}: {cause.str()}; check that the brokers run and can be reached")
 
 
 def failure(asked: Future[Any], doing: str, timeout_s: float) -> KafkaException | None:
-    """What Kafka says against a question of an admin client.
+    """Return the Kafka error of an admin client's request.
 
-    Raised by the future itself it would hold the asker's frame, and through it the client, until the garbage is
-    collected. Raises UnavailableError where nothing is heard for so long: of a process that stood still, too.
+    If the future raised it, the error would keep the caller's frame and the client alive until a garbage
+    collection. Raises UnavailableError without an answer in `timeout_s`, also if this process was suspended.
     """
     try:
         error = asked.exception(timeout_s)
@@ -112,11 +111,11 @@ def failure(asked: Future[Any], doing: str, timeout_s: float) -> KafkaException 
 
 
 def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patience_s: float = TIMEOUT_S) -> T:
-    """The answer to a question; asked again, for a bounded time, where the leader of a partition is not known yet.
+    """Return the answer of `ask`; retry it for a bounded time while a partition's leader is unknown.
 
-    `look` lets the client learn of the topic anew: librdkafka goes on for minutes with what it was told in such a
-    moment. Raises as `explain` does: UsageError for a topic that is unknown for all that time. Where nobody
-    answers `look` either, that is said: a client without brokers knows of no topic.
+    `look`: refreshes the client's metadata, since librdkafka keeps outdated metadata for minutes. Raises as
+    `explain` does: UsageError for a topic that is unknown for all that time. If `look` fails too, its error is
+    raised: a client without brokers knows no topic.
     """
     deadline, pause_s = time.monotonic() + patience_s, _PAUSE_S
     unheard: KafkaException | None = None
@@ -132,7 +131,7 @@ def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patienc
 
 
 def _look(ask: Callable[[], Any]) -> KafkaException | None:
-    """Have the client learn of a topic. Where the brokers are away, the error."""
+    """Refresh the client's metadata of a topic. Return the error if brokers are unreachable."""
     try:
         ask()
     except KafkaException as error:
@@ -141,15 +140,15 @@ def _look(ask: Callable[[], Any]) -> KafkaException | None:
 
 
 def wait_for_broker(cluster: Cluster, timeout_s: float) -> None:
-    """Return once a broker answers and lets us in.
+    """Return once a broker answers and accepts this client.
 
-    Raises UnavailableError after `timeout_s`; UsageError, at once, where a security setting is wrong.
+    Raises UnavailableError after `timeout_s`; UsageError at once if a security setting is wrong.
     """
     ask(cluster, timeout_s)
 
 
 def partition_count(cluster: Cluster, topic: str) -> int:
-    """The partitions of a topic; raises UsageError when it does not exist."""
+    """Return the number of partitions of a topic; raises UsageError if it does not exist."""
     found = ask(cluster, TIMEOUT_S, topic).topics[topic]
     if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise explain(found.error, f"looking up topic {topic} at {cluster.bootstrap}")
@@ -159,10 +158,7 @@ def partition_count(cluster: Cluster, topic: str) -> int:
 
 
 def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
-    """A consumer without group management: positions are Cutwater's own business.
-
-    An offset that is out of range is an error, never a silent jump.
-    """
+    """Return a consumer without group management. An offset out of range is an error, never a silent jump."""
     consumer: Consumer = made(
         cluster,
         Consumer,
@@ -184,13 +180,13 @@ def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
 
 
 def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    """(first kept offset, end offset) of one partition.
+    """Return (first kept offset, end offset) of one partition.
 
     With `read_committed` the end is the last stable offset: an open transaction hides what follows it. Raises
-    UnavailableError when nobody answers within the bound.
+    UnavailableError without an answer in time.
 
-    Asked as offsets by time, of which these two are special ones: librdkafka's own question for them has no
-    time-out of its own, and never comes back when it gives up a broker meanwhile.
+    Both are requested as special values of offsets by time: librdkafka's own request for them has no time-out, and
+    never returns if librdkafka drops a broker meanwhile.
     """
     low, high = patiently(
         f"reading the offsets of {topic}/{partition}",
@@ -201,7 +197,7 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
 
 def _offset(consumer: Consumer, place: TopicPartition) -> int:
-    # It looks for the leader and asks it, and takes up to so long for each.
+    # One time-out to find the leader, and one to query it.
     (found,) = consumer.offsets_for_times([place], timeout=TIMEOUT_S / 2)
     if found.error is not None:
         raise KafkaException(found.error)
@@ -209,7 +205,7 @@ def _offset(consumer: Consumer, place: TopicPartition) -> int:
 
 
 def first_since(consumer: Consumer, topic: str, partition: int, at_ms: int) -> int:
-    """The offset of the first record of that time or later; the end of the partition where there is none."""
+    """Return the offset of the first record of that time or later; without one, the end of the partition."""
     found = patiently(
         f"reading the offsets of {topic}/{partition}",
         lambda: _offset(consumer, TopicPartition(topic, partition, at_ms)),
@@ -219,11 +215,11 @@ def first_since(consumer: Consumer, topic: str, partition: int, at_ms: int) -> i
 
 
 def unanswered(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError | None:
-    """Ask the brokers for a topic: None where they answer and know it, else what is wrong.
+    """Query the brokers for a topic; return None if they know it, else the error.
 
-    For who waits while nothing comes. Not for its offsets: librdkafka may wait for ever for that answer when it
-    gives up a broker meanwhile (seen in a container). And a broker that is just back knows no topic, which the
-    client believes until somebody looks anew.
+    For readers without new records. It does not query offsets: librdkafka may wait forever for them if it drops a
+    broker meanwhile (seen in a container). A restarted broker knows no topic at first, and the client keeps that
+    answer until its metadata are refreshed.
     """
     try:
         error: KafkaError | None = consumer.list_topics(topic, timeout=timeout_s).topics[topic].error
@@ -235,8 +231,8 @@ def unanswered(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError |
 def assign(consumer: Consumer, topic: str, firsts: Mapping[int, int]) -> None:
     """Read a topic's partitions from these offsets on.
 
-    The topic is looked up first. An assignment of one that the client does not know yet is begun by a timer of
-    librdkafka only, 0.7 s later: in every restart, and once in the middle of an epoch.
+    The topic is looked up first. Otherwise a timer of librdkafka starts reading an unknown topic 0.7 s later: at
+    every restart, and once within an epoch.
     """
     _look(lambda: consumer.list_topics(topic, timeout=_LOOK_S))
     consumer.assign([TopicPartition(topic, number, first) for number, first in firsts.items()])
@@ -245,11 +241,11 @@ def assign(consumer: Consumer, topic: str, firsts: Mapping[int, int]) -> None:
 def read_range(
     consumer: Consumer, topic: str, partition: int, first: int, end: int | None = None
 ) -> Iterator[Message]:
-    """Every record from `first` up to `end`, or to the partition's end when `end` is None.
+    """Yield every record from `first` up to `end`, or to the partition's end if `end` is None.
 
-    Ends by end-of-partition, not by counting: markers and compaction leave gaps. An end of the partition below
-    `end` means wait: something held it back. Raises UnavailableError when nothing arrives within the bound,
-    ProtocolError when `first` is no longer kept.
+    It ends by end-of-partition, not by counting: markers and compaction leave gaps. If the partition ends below
+    `end`, it waits for more. Raises UnavailableError if nothing arrives in time, ProtocolError if `first` is no
+    longer kept.
     """
     assign(consumer, topic, {partition: first})
     try:
@@ -257,7 +253,8 @@ def read_range(
             message = consumer.poll(TIMEOUT_S)
             if message is None:
                 raise UnavailableError(
-                    f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; is the broker up, and may we read?"
+                    f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; check the broker and the "
+                    "permissions"
                 )
             if message.error() is not None:
                 if message.error().code() != KafkaError._PARTITION_EOF:
@@ -277,7 +274,7 @@ def read_range(
 def read_tail(
     consumer: Consumer, topic: str, partition: int, enough: Callable[[list[bytes]], bool], step: int = 256
 ) -> list[bytes]:
-    """The values at the end of a partition, in log order: back in doubling steps until `enough` says so."""
+    """Return the values at the end of a partition, in log order: back in doubling steps until `enough` is true."""
     values: list[bytes] = []
 
     def find(messages: Iterator[Message]) -> list[bytes] | None:
@@ -295,7 +292,7 @@ def look_back(
     find: Callable[[Iterator[Message]], T | None],
     step: int = 256,
 ) -> T | None:
-    """What `find` makes of the records from some point on: further back, in doubling steps, while None."""
+    """Return what `find` returns for the last records: of ever more, in doubling steps, while it is None."""
     low, high = bounds(consumer, topic, partition)
     while True:
         first = max(low, high - step)
@@ -308,18 +305,19 @@ def look_back(
 def raise_read_error(error: KafkaError, topic: str | None, partition: int | None) -> None:
     """Raise for errors that librdkafka does not retry itself.
 
-    ProtocolError and UsageError are final; UnavailableError is not: who looks again finds out.
+    ProtocolError and UsageError are final; after UnavailableError a retry may succeed.
     """
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise ProtocolError(
             f"{topic}/{partition}: the position is outside the log ({error.str()}): records that were not read "
-            "yet have been deleted. Let the reader begin anew: a view without its folder, a client without token."
+            "yet have been deleted. Restart the reader from the start: a view without its folder, a client "
+            "without token."
         )
     if error.code() in _UNKNOWN:
         raise UnavailableError(
-            f"reading {topic}/{partition}: {error.str()}; is it deleted, or its broker just back?"
+            f"reading {topic}/{partition}: {error.str()}; is the topic deleted, or has its broker just restarted?"
         )
-    # Of the group alone it may be: nothing is committed to it.
+    # A missing permission on the group alone is ignored: nothing is committed to it.
     if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         raise explain(error, f"reading {topic}/{partition}")
 
@@ -337,26 +335,26 @@ class TransactionalWriter:
                 "acks": "all",
                 "linger.ms": 0,
                 "message.max.bytes": ROW_BYTES_MAX,
-                # It lies idle between two writes; and a line that comes while the client raises a fatal error
-                # makes CPython report a SystemError instead of it: who is fenced would not be told so.
+                # It is idle between two writes. And a log line during a fatal error makes CPython raise a
+                # SystemError instead, which would hide that this writer is fenced.
                 **QUIET,
                 **extra,
             },
         )
 
     def initialise(self) -> None:
-        """Take over the transactional id: every older owner is fenced and its open transaction aborted."""
+        """Take over the transactional id: older owners are fenced and their open transactions aborted."""
         self._call("initialising", lambda: self._producer.init_transactions(TIMEOUT_S))
 
     def listen(self) -> None:
-        """Take what the client has to tell: while the brokers are away errors, which it keeps until then."""
+        """Serve the client's callbacks, as it keeps errors while brokers are unreachable."""
         self._call("listening", lambda: self._producer.poll(0))
 
     def require_own(self, topic: str) -> None:
-        """Raise FencedError where the id has a newer owner: asked with a record that is never committed.
+        """Raise FencedError if the id has a newer owner, by a record that is never committed.
 
-        For who is about to leave anyway: while brokers are away it takes some seconds. Nothing is known, and
-        nothing raised, where they do not answer, or an earlier transaction has failed, which has said why.
+        For a caller that is about to exit: it takes some seconds while brokers are unreachable. Raises nothing if
+        they do not answer, or an earlier transaction has failed with its own error.
         """
 
         def ask() -> None:
@@ -366,17 +364,17 @@ class TransactionalWriter:
             self._producer.abort_transaction(_ASK_S)
 
         with suppress(KafkaException, UnavailableError, UsageError, SystemError):
-            self._call("asking who has it", ask)
+            self._call("checking the owner", ask)
 
     def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
-        """`write_all` of records without keys, all to one partition."""
+        """Call `write_all` with records without keys, all for one partition."""
         self.write_all([Batch(topic, partition, [{"value": value} for value in values])])
 
     def write_all(self, batches: Sequence[Batch]) -> None:
-        """Write records to several partitions in one transaction, whole or not at all.
+        """Write records to several partitions in one transaction, atomically.
 
-        Raises FencedError when a newer owner exists; UnavailableError when the outcome is unknown: the caller
-        must then restart and read what is there.
+        Raises FencedError if a newer owner exists; UnavailableError if the outcome is unknown: the caller must
+        then restart and read what was written.
         """
 
         def fill() -> None:
@@ -386,8 +384,10 @@ class TransactionalWriter:
         self.transact(", ".join(sorted({batch.topic for batch in batches})), fill)
 
     def transact(self, names: str, fill: Callable[[], None]) -> None:
-        """Commit what `fill` hands to the client for these topics. What it raises leaves the transaction open:
-        the caller must then leave, and whoever comes next aborts it. Raises as `write_all` does."""
+        """Commit the records that `fill` produces for these topics. Raises as `write_all` does.
+
+        After an error of `fill` the transaction stays open: the caller must exit, and the next owner aborts it.
+        """
         began, doing = time.monotonic(), f"writing to {names}"
         try:
             self._call(doing, lambda: self._transaction(fill))
@@ -397,29 +397,29 @@ class TransactionalWriter:
                 raise
             if time.monotonic() - began <= TRANSACTION_TIMEOUT_MS / 1000:
                 raise fenced from None
-            # The brokers fence whoever is too slow by the same means, and leave no other trace of it.
+            # The brokers fence a writer that is too slow in the same way, and leave no other trace of it.
             raise HeldUpError(
-                f"{doing} as {self._id}: this process was held up for longer than a transaction may "
-                f"take ({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
+                f"{doing} as {self._id}: this process was held up for longer than a transaction may take "
+                f"({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
             ) from None
 
     def _fenced(self, doing: str) -> FencedError | None:
-        """Is that why a call failed? Once the client knows it, most of its calls say no more than that they cannot
-        go on; but it begins no transaction, asks nobody about that, and says why."""
+        # After fencing most calls only report that they cannot continue, but `begin_transaction` names the reason,
+        # without a request to the brokers.
         try:
             self._call(doing, self._producer.begin_transaction)
         except FencedError as error:
             return error
         except CutwaterError:
-            pass  # what it was asked for failed by itself
+            pass  # the call failed for its own reason
         return None
 
     def _transaction(self, fill: Callable[[], None]) -> None:
         self._producer.begin_transaction()
         fill()
         reach("transaction-open")
-        # Flushes first, and fails when any record was not delivered: no delivery callback is needed. (One that
-        # runs while the client raises a fatal error makes CPython report a SystemError instead of it.)
+        # Flushes first, and fails if any record was not delivered: no delivery callback is needed. (A callback
+        # during a fatal error makes CPython raise a SystemError instead.)
         self._producer.commit_transaction(TIMEOUT_S)
 
     def _enqueue(self, batch: Batch) -> None:
@@ -440,5 +440,5 @@ class TransactionalWriter:
 
 
 def headers_of(message: Message) -> Mapping[str, bytes]:
-    """A record's headers; of a repeated name the last one."""
+    """Return a record's headers; of a repeated name the last one."""
     return dict(message.headers() or [])

@@ -1,4 +1,4 @@
-"""How to reach a Kafka cluster: one model of brokers, TLS and SASL, said in the words of each client.
+"""Connection to a Kafka cluster: one model of brokers, TLS and SASL, converted to the options of each client.
 
 Sources: librdkafka's CONFIGURATION.md, Kafka's documentation of client settings, aiokafka's of its clients.
 """
@@ -18,7 +18,7 @@ from cutwater.core.errors import MachineError, UsageError
 
 T = TypeVar("T")
 OWN = "CUTWATER_"
-"""What the names of the settings begin with, of the own cluster."""
+"""Prefix of the settings of this region's own cluster."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -33,31 +33,31 @@ _PROVIDERS = {
     "config.providers.env.param.allowlist.pattern": "CUTWATER_KAFKA_.*",
     "config.providers.directory.class": f"{_PROVIDER}.DirectoryConfigProvider",
 }
-"""By which a Java client reads a value written as ${env:NAME} or ${directory:FOLDER:FILE}."""
+"""Providers by which a Java client reads a value written as ${env:NAME} or ${directory:FOLDER:FILE}."""
 _PBES2 = bytes.fromhex("06092a864886f70d01050d")
-"""The object identifier of today's way to encrypt a key, which Java 17 cannot read from PEM."""
+"""Object identifier of the modern encryption of keys, which Java 17 cannot read from PEM."""
 _CONVERT = "convert it with 'openssl pkcs8 -topk8 -nocrypt', or '-topk8 -v1 PBE-SHA1-3DES' to keep it encrypted"
 
 
 @dataclass(frozen=True)
 class Security:
-    """TLS and SASL of the clients. Files are PEM; secrets never show in the value's text."""
+    """TLS and SASL of the clients. Files are PEM; `repr` never shows secrets."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
     ca_file: str = ""
-    """Certificates to trust; the system's where empty."""
+    """Certificates to trust; empty for the system's."""
     certificate_file: str = ""
-    """The client's own certificate, where brokers ask for one."""
+    """The client's own certificate, if brokers require one."""
     key_file: str = ""
     key_password: str = field(default="", repr=False)
     settings: str = field(default=OWN, compare=False)
-    """What the names of the settings begin with that say all this."""
+    """Prefix of the settings that these values are from."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for what cannot work, naming the setting."""
+        """Raise UsageError, naming the setting, for values that contradict each other."""
         try:
             self._require_possible()
         except UsageError as error:
@@ -68,12 +68,12 @@ class Security:
         if self.sasl:
             _require("CUTWATER_KAFKA_SASL_MECHANISM", self.mechanism, MECHANISMS)
         if self.sasl and not (self.username and self.password):
-            raise UsageError("CUTWATER_KAFKA_SASL_USERNAME and CUTWATER_KAFKA_SASL_PASSWORD are needed for SASL")
+            raise UsageError("SASL needs CUTWATER_KAFKA_SASL_USERNAME and CUTWATER_KAFKA_SASL_PASSWORD")
         if bool(self.certificate_file) != bool(self.key_file):
             raise UsageError("CUTWATER_KAFKA_SSL_CERTIFICATE_FILE and CUTWATER_KAFKA_SSL_KEY_FILE go together")
 
     def told(self, text: str) -> str:
-        """A text that names settings of the own cluster, with the names that count for this one."""
+        """Replace the names of the own cluster's settings in a text by those of this cluster."""
         for one in ("KAFKA_", "BOOTSTRAP_SERVERS"):
             text = text.replace(f"{OWN}{one}", f"{self.settings}{one}")
         return text
@@ -89,34 +89,33 @@ class Security:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The brokers of one cluster and how to be let in."""
+    """The brokers of one cluster and the credentials for it."""
 
     bootstrap: str
-    """host:port, comma separated."""
     security: Security = field(default_factory=Security)
 
     def client(self, kind: Callable[..., T], settings: dict[str, Any], **options: Any) -> T:
-        """A client of confluent-kafka for these brokers, of a class of that library.
+        """Return a client of one of confluent-kafka's classes for these brokers.
 
-        What the protocol's processes say to Kafka, they say through such a client: a simulated cluster makes
-        simulated ones, and everything above this line stays as it is.
+        All protocol traffic goes through such clients: a simulated cluster returns simulated ones, and the code
+        above is unchanged.
 
-        What the client says of itself goes to the log (`runtime.kafka_client_log`), unless another `logger` is
-        among the options. One that may lie unpolled for long is given the settings `QUIET`.
+        The client logs to `runtime.kafka_client_log`, unless `options` contain another `logger`. A client that may
+        stay unpolled for long gets the settings `QUIET`.
         """
         options.setdefault("logger", _client_log(self.security))
-        # An admin client is a producer, for which asking for a topic would make it, where the brokers allow that.
+        # An admin client is a producer, whose metadata request would create a topic if the brokers allow that.
         return kind({**self.librdkafka(), "allow.auto.create.topics": False, **settings}, **options)
 
     def reader(self, kind: Callable[..., T], topic: str, **options: Any) -> T:
-        """A reader of one topic's batches, of a class that works through aiokafka's client.
+        """Return a reader of one topic's batches, of a class that uses aiokafka's client.
 
-        It asks for the settings itself, each time that it makes one: files may be others by then.
+        It requests the settings for each client that it creates: files may have changed by then.
         """
         return kind(self.aiokafka, topic, **options)
 
     def librdkafka(self) -> dict[str, Any]:
-        """For confluent-kafka, and for kcat after `-X`."""
+        """Return options for confluent-kafka, and for kcat after `-X`."""
         one = self.security
         settings = {"bootstrap.servers": self.bootstrap, "security.protocol": one.protocol}
         if one.sasl:
@@ -130,12 +129,12 @@ class Cluster:
         return settings
 
     def jvm(self) -> dict[str, str]:
-        """For Java clients; Spark takes each with the prefix `kafka.`.
+        """Return options for Java clients; Spark takes each with the prefix `kafka.`.
 
-        No secret is among them, since Spark shows options in its plans and pages, passwords too. Java reads the
-        passwords from its own environment and the key from its file. Certificates go in as text: as files they
-        would have to lie at the same place on every executor. Raises MachineError for a file that cannot be read,
-        UsageError for a password or key that Java cannot use.
+        They contain no secret, since Spark shows options, passwords included, in its plans and pages. Java reads
+        the passwords from its own environment and the key from its file. Certificates are passed as text: as
+        files they would have to be at the same path on every executor. Raises MachineError for an unreadable
+        file, UsageError for a password or key that Java cannot use.
         """
         one = self.security
         settings = {"bootstrap.servers": self.bootstrap, "security.protocol": one.protocol}
@@ -152,7 +151,7 @@ class Cluster:
         return settings | (_PROVIDERS if one.sasl or one.key_file else {})
 
     def aiokafka(self) -> dict[str, Any]:
-        """Keyword arguments of an aiokafka client, which Faust passes on."""
+        """Return keyword arguments of an aiokafka client, which Faust passes on."""
         one = self.security
         settings: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": one.protocol}
         if one.sasl:
@@ -175,7 +174,7 @@ class Cluster:
 
 @lru_cache(maxsize=16)
 def _client_log(security: Security) -> ClientLog:
-    """One for all clients of a cluster: that a broker is away, each of them would say."""
+    # One per cluster, so that the repeated lines of several clients are suppressed together.
     return ClientLog(secrets=(security.password, security.key_password))
 
 
@@ -185,23 +184,23 @@ def _require(setting: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def jaas_quoted(value: str) -> str:
-    """A string in a JAAS configuration: Java reads it with escapes, and ends it at a line's end."""
+    """Quote a string for a JAAS configuration, with Java's escapes; a line end would end it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
 
 def _jaas_variable(password: str) -> str:
-    """The password's place; it is put in as it stands, so that it must not need escapes."""
+    # Java substitutes the password without escaping, so it must not need any.
     if set(password) & set('"\\\n\r'):
         raise UsageError(
-            "CUTWATER_KAFKA_SASL_PASSWORD holds a quote, a backslash or a line's end: such a password cannot be "
-            "handed to Java unseen; choose one without"
+            "CUTWATER_KAFKA_SASL_PASSWORD holds a quote, a backslash or a line end: such a password cannot be "
+            "passed to Java without showing it; choose one without"
         )
     return '"${env:CUTWATER_KAFKA_SASL_PASSWORD}"'
 
 
 def _java_key(file: str) -> str:
-    """Where Java finds a key; its own words for one that it cannot use do not help."""
+    # Java's own errors for an unusable key do not help.
     text = _text(file)
     if "-----BEGIN PRIVATE KEY" not in text and "-----BEGIN ENCRYPTED PRIVATE KEY" not in text:
         raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: {file} is not in PKCS 8 form; {_CONVERT}")
@@ -210,7 +209,7 @@ def _java_key(file: str) -> str:
         raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: Java cannot read how {file} is encrypted; {_CONVERT}")
     path = Path(file).resolve()
     if set(str(path)) & set(":{}"):
-        raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: {path} holds one of : {{ }}; move it elsewhere")
+        raise UsageError(f"CUTWATER_KAFKA_SSL_KEY_FILE: {path} contains one of : {{ }}; move it elsewhere")
     return f"${{directory:{path.parent}:{path.name}}}"
 
 
@@ -218,7 +217,7 @@ def _decoded(body: str) -> bytes:
     try:
         return base64.b64decode(body)
     except ValueError:
-        return b""  # no key at all: the client says so
+        return b""  # not a key: the client reports it
 
 
 def _text(file: str) -> str:

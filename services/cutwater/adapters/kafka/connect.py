@@ -1,6 +1,6 @@
-"""The first words with a cluster, through confluent-kafka: are we let in, and if not, which setting is wrong?
+"""The first connection to a cluster through confluent-kafka, and the setting that is wrong if it is refused.
 
-librdkafka retries for ever what a wrong password cannot mend, and tells the reason to its error callback only.
+librdkafka retries forever even with a wrong password, and reports the reason only to its error callback.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from cutwater.core.errors import UnavailableError, UsageError
 _FIRST_LOOK_S, _LOOK_S_MAX = 0.5, 4.0
 _PAUSE_S = 0.1
 
-# Twenty lines a second on standard error, all of them the reason that the one error names.
+# It would log twenty lines a second, all with the reason that the one error names.
 _silent = logging.getLogger("cutwater.adapters.kafka.connect")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
 
 class Refusals:
-    """What one client has been refused. Give `heard` to it as `error_cb`."""
+    """Refusals of one client. Pass `heard` to it as `error_cb`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -35,13 +35,12 @@ class Refusals:
         self._text = ""
 
     def heard(self, error: KafkaError) -> None:
-        """Called by the client, from whatever thread polls it."""
+        """Keep the most useful refusal. The client calls it from the thread that polls."""
         found = judge(error.name(), error.str(), self._cluster.security.protocol)
         if preferred(self._refusal, found):
             self._refusal, self._text = found, error.str()
 
     def raise_final(self) -> None:
-        """Raise UsageError when waiting is in vain."""
         if self._refusal and self._refusal.final:
             raise UsageError(f"Kafka at {self._cluster.bootstrap}: {self}")
 
@@ -49,14 +48,14 @@ class Refusals:
         return self._refusal is not None
 
     def __str__(self) -> str:
-        """The advice and the client's own words; empty when nothing was refused."""
+        """Return the advice and the client's own words; empty without a refusal."""
         return f"{self._cluster.security.told(self._refusal.advice)} ({self._text})" if self._refusal else ""
 
 
 def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> ClusterMetadata:
-    """The cluster's metadata, of one topic or of all.
+    """Return the cluster's metadata, of one topic or of all.
 
-    Raises UsageError as soon as a setting is known to be wrong; UnavailableError after `timeout_s`.
+    Raises UsageError once a setting is known to be wrong; UnavailableError after `timeout_s`.
     """
     refusals = Refusals(cluster)
     admin = made(cluster, AdminClient, {"error_cb": refusals.heard}, logger=_silent)
@@ -78,10 +77,7 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
 
 
 def another(one: Any, make: Callable[[], Any]) -> Any:
-    """A client in the place of one that may be cut off for good.
-
-    The same one where its settings, which were taken before, are refused now: files that are just being replaced.
-    """
+    """Return a new client; the same one if its settings are invalid now, as while files are replaced."""
     try:
         return make()
     except UsageError:
@@ -89,11 +85,11 @@ def another(one: Any, make: Callable[[], Any]) -> Any:
 
 
 def made(cluster: Cluster, kind: Any, settings: dict[str, Any], **options: Any) -> Any:
-    """A client of confluent-kafka; raises UsageError for settings that it refuses."""
+    """Create a client of confluent-kafka; raises UsageError for invalid settings."""
     try:
         return cluster.client(kind, settings, **options)
     except KafkaException as error:
         text, said = error.args[0].str(), {**cluster.librdkafka(), **settings}
         named = [f"{SETTING_OF[name]} ({said.get(name)})" for name in SETTING_OF if name in text]
         what = cluster.security.told(" or ".join(named) or "the settings CUTWATER_KAFKA_*")
-        raise UsageError(f"the Kafka client does not take {what}: {text}") from None
+        raise UsageError(f"the Kafka client rejects {what}: {text}") from None

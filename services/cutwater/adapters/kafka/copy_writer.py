@@ -1,6 +1,6 @@
-"""Records written as they were read elsewhere: keys, values, headers and times, in transactions with a proof.
+"""Copies of records with keys, values, headers and times, in transactions with a proof.
 
-confluent-kafka takes no headers in batches of records (2.16), so each is handed over by itself.
+confluent-kafka takes no headers in batches of records (2.16), so each record is produced separately.
 """
 
 from __future__ import annotations
@@ -17,24 +17,22 @@ from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 
 _AGAINST_SETTINGS = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD})
-"""The topic's own: asking again does not help."""
+"""Errors from the topic's settings: a retry does not help."""
 _LEFT_OVER = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-"""The client drops the others of a transaction when one is not taken, and may tell of them first."""
+"""Errors of records that the client drops after another one of the transaction failed, perhaps reported first."""
 _REASON_S = 3.0
-"""How long it may tell only of records that it dropped, before they are written once more to learn why."""
+"""Time in which only dropped records may be reported, before all are written again to learn the reason."""
 _TRIES = 3
-"""How often they are written to learn why: on a busy machine it may tell too late once more."""
+"""Attempts to learn the reason: on a busy machine the report may be late again."""
 Headers = list[tuple[str, bytes | None]]
 
 
 class Copied(NamedTuple):
-    """One record to be written."""
-
     key: bytes | None
     value: bytes | None
     headers: Headers
     timestamp_ms: int
-    """0 for the present."""
+    """0 for now."""
 
 
 class Copies(NamedTuple):
@@ -46,7 +44,7 @@ class Copies(NamedTuple):
 
 
 class NotTakenError(UsageError):
-    """A topic does not take what is written to it: a right is missing, or a record is not to its settings."""
+    """A topic does not accept a record: a permission is missing, or the record violates the topic's settings."""
 
     def __init__(self, message: str, topic: str) -> None:
         super().__init__(message)
@@ -54,29 +52,26 @@ class NotTakenError(UsageError):
 
 
 class _UntoldError(UsageError):
-    """A topic does not take a record, and the client has dropped that one with the others."""
+    """A record failed, but the client has reported only records that it dropped."""
 
 
 class Reports:
-    """What the client tells of the records of one transaction."""
-
     def __init__(self) -> None:
         self.failed: tuple[KafkaError, str] | None = None
-        """Why one was not taken, and its topic."""
+        """The error of a failed record, and its topic."""
 
     def hear(self, error: KafkaError | None, message: Message) -> None:
-        """Of a record that was not taken: the first that says why is kept."""
+        """Keep the first error that names a reason."""
         if error is not None and not self.say_why:
             self.failed = error, str(message.topic())
 
     @property
     def say_why(self) -> bool:
-        """No more is to be learnt."""
         return self.failed is not None and self.failed[0].code() not in _LEFT_OVER
 
 
 class CopyingWriter(TransactionalWriter):
-    """Writes copies in transactions. Any older owner of the id is fenced by `initialise`."""
+    """Writes copies in transactions. `initialise` fences older owners of the id."""
 
     def __init__(self, cluster: Cluster, transactional_id: str, **extra: Any) -> None:
         settings = {
@@ -90,28 +85,28 @@ class CopyingWriter(TransactionalWriter):
         self._reports = Reports()
 
     def copy(self, copies: Sequence[Copies], proof: Callable[[], Sequence[Batch]]) -> None:
-        """Write copies, and in the same transaction what `proof` gives, which is asked once they are acknowledged.
+        """Write copies and, in the same transaction, the records that `proof` returns once they are acknowledged.
 
-        Where `proof` raises DivergenceError nothing is committed; neither where a topic does not take its records,
-        which raises NotTakenError. Raises as `write_all` does.
+        Nothing is committed if `proof` raises DivergenceError, or if a topic rejects its records, which raises
+        NotTakenError. Raises as `write_all` does.
         """
         for left in reversed(range(_TRIES)):
             try:
                 self._copy_once(copies, proof)
                 return
-            except _UntoldError as error:  # which record it was comes to light when they are written once more
+            except _UntoldError as error:  # another attempt shows which record failed
                 if not left:
                     raise UnavailableError(str(error)) from None
 
     def _copy_once(self, copies: Sequence[Copies], proof: Callable[[], Sequence[Batch]]) -> None:
-        self._reports = Reports()  # another one's records may still be told of
+        self._reports = Reports()  # late reports belong to earlier attempts
 
         def fill() -> None:
             try:
                 for one in copies:
                     self._copy(one)
             except KafkaException:
-                # The client takes no more once one was refused, and says so before it tells of that one.
+                # After a failed record the client accepts no more, and raises before it reports that record.
                 self._require_taken()
                 raise
             self._require_taken()
@@ -121,7 +116,7 @@ class CopyingWriter(TransactionalWriter):
         try:
             self.transact(", ".join(sorted({one.topic for one in copies})) or "positions", fill)
         except (UsageError, DivergenceError):
-            # Somebody wrote or deleted there? If that is a newer owner of this id, this process just leaves.
+            # If a newer owner of this id wrote or deleted there, this raises FencedError.
             self._call("aborting", lambda: self._telling(self._abort))
             raise
 
@@ -130,15 +125,15 @@ class CopyingWriter(TransactionalWriter):
         return 0
 
     def _require_taken(self) -> None:
-        """Before the proof: where records are missing that were not taken, it would find that somebody deletes."""
+        # Before the proof, which would take missing records for deleted ones.
         self._hear_of_all()
         if self._reports.failed is None:
             return
         error, topic = self._reports.failed
         if error.code() in _AGAINST_SETTINGS:
             raise NotTakenError(
-                f"writing to {topic}: the brokers refuse a record as it is in the origin ({error.str()}); give "
-                "the topic here the origin's message.timestamp.* settings and cleanup.policy",
+                f"writing to {topic}: the brokers reject a record with the origin's values ({error.str()}); set "
+                "the origin's message.timestamp.* settings and cleanup.policy on this topic",
                 topic,
             )
         explained = explain(error, f"writing to {topic}")
@@ -147,36 +142,35 @@ class CopyingWriter(TransactionalWriter):
         raise NotTakenError(str(explained), topic) if isinstance(explained, UsageError) else explained
 
     def _hear_of_all(self) -> None:
-        """Serve the client's reports until there are no more, or one says why a record was not taken."""
+        """Serve the client's reports until there are no more, or one names the reason of a failure."""
         began = time.monotonic()
         while not self._reports.say_why and (left := self._telling(lambda: self._producer.flush(0.5))):
             waited = time.monotonic() - began
-            # It keeps one that came as another was refused, and tells nothing of it before the transaction ends.
+            # It keeps a record that was queued during the failure, and reports it only after the transaction.
             if self._reports.failed is not None and waited > _REASON_S:
                 return
             if waited > TIMEOUT_S:
                 raise UnavailableError(f"{left} copied records were not acknowledged in {TIMEOUT_S:g} s")
 
     def _telling(self, serve: Callable[[], int]) -> int:
-        """Let the client tell of records. CPython makes a SystemError of a fatal error that comes with them."""
+        """Serve the client's reports. CPython turns a fatal error during them into a SystemError."""
         try:
             return serve()
         except SystemError:
-            self._abort()  # says which it was: after it nothing works any more
-            raise UnavailableError("the Kafka client failed while it told which records were not taken") from None
+            self._abort()  # raises the actual error: the client is unusable after it
+            raise UnavailableError("the Kafka client failed while it reported rejected records") from None
 
     def _copy(self, copies: Copies) -> None:
         deadline = time.monotonic() + TIMEOUT_S
         for one in copies.records:
             while not self._offered(copies, one):
                 if time.monotonic() > deadline:
-                    raise UnavailableError(f"writing to {copies.topic}: no record is taken for {TIMEOUT_S:g} s")
+                    raise UnavailableError(f"writing to {copies.topic}: no record accepted for {TIMEOUT_S:g} s")
                 self._telling(lambda: self._producer.poll(0.1))
 
     def _offered(self, at: Copies, one: Copied) -> bool:
-        """Hand a record to the client; False where its bounded queue is full."""
         try:
-            # Called in `flush` and `poll` only: once those are through, no record is left that it could tell of.
+            # Reports arrive only in `flush` and `poll`: after those no record is left to report.
             self._producer.produce(
                 at.topic,
                 one.value,

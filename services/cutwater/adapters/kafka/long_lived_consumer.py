@@ -1,10 +1,10 @@
-"""Reading on for days: a consumer whose client is made anew where it has lost its brokers.
+"""A consumer for days: its client is replaced if it has lost its brokers.
 
-A broker that is just back can answer that there are no brokers, itself included. librdkafka then drops those that
-it knows, has none left to ask, and is cut off for good without a word (2.10 to 2.16: its issue 5301). And it can
-leave a partition with a broker that leads it no more, whose refusals it keeps to itself (its pull request 5593).
-Only another client mends either. So where a partition is silent for long one is made, which tells where that ends
-at once. One that does not, since the way is slow, is given longer each time.
+A restarted broker may answer that there are no brokers, itself included. librdkafka then drops all brokers and is
+silently cut off for good (2.10 to 2.16: its issue 5301). It may also keep a partition at a broker that no longer
+leads it, without reporting the refusals (its pull request 5593). Only a new client helps. So if a partition is
+silent for long, one is created, which reports the partition's end at once. If it does not, as on a slow line, the
+next one gets more time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.connect import another
 
 SILENT_S = 15.0
-"""Less than a program waits for brokers that are away: it would be told of an outage that is over."""
+"""Less than the time that programs wait for unreachable brokers, so that they do not report a past outage."""
 PATIENCE_MAX = 8
-"""Times as much, for a client whose predecessor was replaced in vain."""
+"""Factor of the maximum silence, for a client whose predecessor was replaced in vain."""
 _BATCH = 1_000
 
 
 class LongRead:
-    """Reads partitions of one topic, from where `begin` says."""
+    """Reads partitions of one topic from the offsets of `begin` on."""
 
     def __init__(
         self,
@@ -38,41 +38,38 @@ class LongRead:
         clock_s: Callable[[], float] = time.monotonic,
         **client: Any,
     ) -> None:
-        """`client`: settings of the consumer, as of `make_consumer`."""
+        """`client`: settings of the consumer, as in `make_consumer`."""
         self._topic = topic
         self._silent_s, self._clock_s = silent_s, clock_s
         self._make = partial(make_consumer, cluster, **client)
         self.consumer: Consumer = self._make()
-        """For questions about the topic; another one after a silence."""
+        """For queries about the topic; replaced after a silence."""
         self._next: dict[int, int] = {}
         self._held: set[int] = set()
         self._ended: set[int] = set()
         self._since_s: dict[int, float] = {}
-        """When a partition's silence was noticed first."""
+        """Start of a partition's silence."""
         self._patience_s: dict[int, float] = {}
-        """Of those that are silent since a client was replaced."""
+        """Maximum silence of partitions that are silent since a client was replaced."""
 
     def begin(self, firsts: Mapping[int, int]) -> None:
-        """Read each of these partitions, from an offset on."""
+        """Read each of these partitions from its offset on."""
         self.hold(set())  # a pause outlives an assignment
         self._next, self._ended = dict(firsts), set()
         assign(self.consumer, self._topic, self._next)
 
     @property
     def at_end(self) -> bool:
-        """Was every partition read to its end, as it was at some moment?"""
+        """True if every partition was read to its end, as of some moment."""
         return bool(self._next) and self._ended == self._next.keys()
 
     def next(self, partition: int) -> int:
-        """Every record below this offset has come, or was passed over."""
+        """Return the next offset: every record below it was read or skipped."""
         return self._next[partition]
 
     def read(self, timeout_s: float) -> Iterator[Message]:
-        """What is new, about a thousand records at most; waits up to `timeout_s` for the first.
-
-        Raises as `raise_read_error` does.
-        """
-        # consume() waits until its batch is full or the time is over: so wait for the first record only.
+        """Yield new records, about 1,000 at most; wait `timeout_s` for the first. Raises as `raise_read_error`."""
+        # consume() waits until its batch is full or the time is over, so only the first record is awaited.
         first = self.consumer.poll(timeout_s)
         for message in () if first is None else (first, *self.consumer.consume(_BATCH, timeout=0)):
             partition, offset, error = message.partition(), message.offset(), message.error()
@@ -82,14 +79,14 @@ class LongRead:
                 self._next[partition] = offset + 1
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._next[partition] = max(self._next[partition], offset)  # behind the markers
+                self._next[partition] = max(self._next[partition], offset)  # after the markers
                 self._ended.add(partition)
             else:
                 raise_read_error(error, self._topic, partition)
         self._look_for_silence()
 
     def hold(self, partitions: set[int]) -> None:
-        """Read no more of these, and of all others."""
+        """Pause exactly these partitions, and resume all others."""
         if partitions != self._held:
             self.consumer.resume([TopicPartition(self._topic, at) for at in self._held - partitions])
             self.consumer.pause([TopicPartition(self._topic, at) for at in partitions - self._held])

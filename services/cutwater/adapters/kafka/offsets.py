@@ -1,4 +1,4 @@
-"""Where partitions end: one request for all of them. A consumer's way takes two for each, one after another."""
+"""End offsets of partitions by one request for all. A consumer needs two requests for each partition."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from cutwater.core.protocol.log_evidence import UNKNOWN, Standing
 WRITTEN, COMMITTED = "read_uncommitted", "read_committed"
 _UNANSWERED = (
     KafkaError._TIMED_OUT,
-    KafkaError._TIMED_OUT_QUEUE,  # nothing was sent: there was no connection yet
+    KafkaError._TIMED_OUT_QUEUE,  # nothing was sent, as there was no connection yet
     KafkaError._TRANSPORT,
     KafkaError._DESTROY_BROKER,
 )
-"""By a leader that has died, as far as this client knows: the next one may answer."""
+"""Errors of a leader that seems to have died: the next one may answer."""
 
 
 class Ends:
-    """Asks for ends, over connections of its own that stay. Any thread may ask; they are answered one by one.
+    """Queries offsets over its own connections, which stay open. Any thread may call it; queries run one by one.
 
-    A consumer is asked, never an admin client: in librdkafka 2.16 a leader that becomes known just when the time
-    of `list_offsets` is over, or beside another such question, ends the process. Each question raises
-    UnavailableError when the brokers do not answer, or nobody leads a partition; UsageError where a topic is not
-    known for all of `patience_s`.
+    It uses consumers and no admin client: librdkafka 2.16 crashes the process if a leader becomes known just at
+    the time-out of `list_offsets`, or beside another such request. Each query raises UnavailableError if the
+    brokers do not answer or a partition has no leader; UsageError if a topic is unknown for all of `patience_s`.
     """
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
@@ -43,32 +42,32 @@ class Ends:
             for isolation in (WRITTEN, COMMITTED)
         }
         self._consumers: dict[str, Consumer] = {}
-        """By what of open transactions they see; made once they are needed."""
+        """By isolation level; created when needed."""
         self._one_asks = threading.Lock()
 
     def of(self, topic: str, partitions: int) -> dict[int, int]:
-        """The next offset of each partition: what has been written, in open transactions too."""
+        """Return the next offset of each partition, open transactions included."""
         places = [TopicPartition(topic, number) for number in range(partitions)]
         found = self._patiently(places, WRITTEN)
         return {place.partition: end for place, end in found.items()}
 
     def written(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The next offset of each: what has been written, in open transactions too."""
+        """Return the next offset of each place, open transactions included."""
         return self._patiently(places, WRITTEN) if places else {}
 
     def committed(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end of each as `read_committed` sees it: an open transaction hides what follows it."""
+        """Return the end of each place under `read_committed`: an open transaction hides what follows it."""
         return self._patiently(places, COMMITTED) if places else {}
 
     def kept(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """First offset and end of each partition, open transactions included."""
+        """Return first offset and end of each partition, open transactions included."""
         places = [TopicPartition(topic, number) for number in partitions]
         starts = self._patiently(places, WRITTEN, OFFSET_BEGINNING)
         ends = self._patiently(places, WRITTEN)
         return {place.partition: (starts[place], ends[place]) for place in places}
 
     def standing(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Standing]:
-        """The next offset of each, open transactions included, and which leader told it."""
+        """Return the next offset of each place, open transactions included, and its leader epoch."""
         return self._told(places, WRITTEN) if places else {}
 
     def _patiently(
@@ -100,14 +99,14 @@ class Ends:
     def _ask(self, places: Sequence[TopicPartition], isolation: str, at: int) -> dict[TopicPartition, Standing]:
         with self._one_asks:
             consumer = self._consumers[isolation]
-            consumer.poll(0)  # what it has said since the last question; nobody else asks it for that
+            consumer.poll(0)  # serves errors since the last query; no other call does
             answers = self._answers(consumer, [Asked(*place, at) for place in places])
         for one in answers:
             if one.error is not None:
                 raise KafkaException(_passing(one.error))
             if one.offset < 0:
-                # Seen on connections that break in the middle of an answer: no error, and no offset. Ask again.
-                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset is told of {one}"))
+                # Seen on connections that break during an answer: neither an error nor an offset. Retry.
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset reported for {one}"))
         return {TopicPartition(one.topic, one.partition): _standing(one) for one in answers}
 
     def _answers(self, consumer: Consumer, asked: list[Asked]) -> list[Asked]:
@@ -118,7 +117,7 @@ class Ends:
 
 
 def _passing(error: KafkaError) -> KafkaError:
-    """The error of a leader that does not answer is one of a leader that is not known: the next one may answer."""
+    """Turn the error of a silent leader into that of an unknown leader: the next one may answer."""
     return KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.str()) if error.code() in _UNANSWERED else error
 
 

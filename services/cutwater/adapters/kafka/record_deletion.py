@@ -1,4 +1,4 @@
-"""Deleting records of a topic from its beginning on."""
+"""Deletion of a topic's oldest records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutwater.adapters.kafka.offsets import Ends
 
 
 def empty(cluster: Cluster, topic: str) -> None:
-    """Delete every record of a topic; one that does not exist is empty."""
+    """Delete every record of a topic; a missing topic counts as empty."""
     found = described(cluster, [topic]).get(topic)
     if found is None:
         return
@@ -21,8 +21,8 @@ def empty(cluster: Cluster, topic: str) -> None:
 
 
 def delete_below(cluster: Cluster, topic: str, offsets: Mapping[int, int]) -> None:
-    """Delete the records of each partition below an offset; none where that is 0."""
-    admin = admin_client(cluster)  # held: without a name it would end before it has answered
+    """Delete the records of each partition below an offset; none if it is 0."""
+    admin = admin_client(cluster)  # kept in a variable: otherwise it would be collected before the answer
     asked = [TopicPartition(topic, number, end) for number, end in offsets.items() if end]
     doing = f"deleting records of {topic}"
     for done in admin.delete_records(asked, request_timeout=TIMEOUT_S).values() if asked else ():

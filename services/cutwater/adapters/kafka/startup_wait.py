@@ -1,4 +1,4 @@
-"""A service waits for its brokers at a start, and says so: whoever looks at its log is told within seconds."""
+"""The wait for brokers at the start of a service, logged within seconds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 
 FIRST_S = 3.0
-"""They are waited for without a word so long."""
+"""Time before the wait is logged."""
 
 
 def await_brokers(cluster: Cluster, wait_s: float, log: Any) -> None:
-    """`wait_for_broker`, with a line in the log where it takes longer. Raises as that does."""
+    """Call `wait_for_broker`, and log if it takes longer. Raises as that does."""
     first_s = min(FIRST_S, wait_s)
     try:
         wait_for_broker(cluster, first_s)

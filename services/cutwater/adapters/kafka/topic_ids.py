@@ -1,4 +1,4 @@
-"""Which topic it is that has a name: Kafka gives each an identity, and a topic made anew another one."""
+"""Topic ids. A topic that is deleted and created again keeps its name but gets a new id."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Identity(NamedTuple):
 
 
 class Identities:
-    """Asks for identities, over connections that stay."""
+    """Queries topic ids over connections that stay open."""
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s, self._answer_s = patience_s, min(patience_s, ANSWER_S)
-        # A connection that answers nothing is given up a little later than the question: not after a minute.
+        # A connection without answers is dropped soon after the query's time-out, not after a minute.
         settings = {"log_level": 5, "socket.timeout.ms": int(2_000 * patience_s)}
         self._make = partial(made, cluster, AdminClient, settings)
         self._admin: AdminClient = self._make()
 
     def of(self, names: Collection[str]) -> dict[str, Identity]:
-        """Those that exist. Raises UnavailableError where the brokers do not answer."""
+        """Return the ids of the existing topics. Raises UnavailableError if the brokers do not answer."""
         if not names:
             return {}
         deadline = time.monotonic() + self._patience_s
@@ -42,7 +42,7 @@ class Identities:
             try:
                 return self._ask(names)
             except UnavailableError:
-                self._admin = another(self._admin, self._make)  # the old one may wait for a broker that has died
+                self._admin = another(self._admin, self._make)  # the old one may wait for a dead broker
                 if time.monotonic() > deadline:
                     raise
 

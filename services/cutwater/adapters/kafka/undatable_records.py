@@ -1,4 +1,4 @@
-"""Records whose timestamps Spark cannot hold: its Kafka source ends there, whichever columns a query takes."""
+"""Records with timestamps that Spark cannot hold: its Kafka source fails there, whatever columns a query uses."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cutwater.adapters.kafka.client import bounds, first_since, make_consumer, p
 from cutwater.adapters.kafka.client_config import Cluster
 
 _SPARK_MS_MAX = (2**63 - 1) // 1_000
-"""Spark has microseconds in 64 bits: the year 294,247."""
+"""Spark holds microseconds in 64 bits: up to the year 294,247."""
 
 
 def undatable(cluster: Cluster, topics: Iterable[str]) -> list[str]:
-    """The first such record of each partition, as `events/0 at offset 12`. Brokers have an index of timestamps.
+    """Return the first such record of each partition, as `events/0 at offset 12`, by the brokers' timestamp index.
 
-    Raises UnavailableError when nobody answers, UsageError for a topic that is not there.
+    Raises UnavailableError if no broker answers, UsageError for a missing topic.
     """
     with closing(make_consumer(cluster)) as consumer:
         return [

@@ -1,4 +1,4 @@
-"""How Python looks after its memory, where millions of objects pass."""
+"""Garbage collection with millions of live objects."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Inside, Python looks for reference cycles every 100,000 new objects, not every 700.
+    """Collect reference cycles every 100,000 new objects, not every 700, inside the block.
 
-    Kafka's messages are objects that could be in cycles, and never are: with tens of thousands of them at hand,
-    looking at each again and again took half of a reader's CPU time.
+    Kafka's messages are tracked by the collector, but never form cycles. With tens of thousands of them alive, the
+    repeated collections took half of a reader's CPU time.
     """
     before = gc.get_threshold()
     gc.set_threshold(100_000, 50, 100)

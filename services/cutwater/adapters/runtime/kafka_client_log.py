@@ -1,11 +1,11 @@
-"""What Kafka's client library says of itself, handed to Python's logging: a line of a kind every ten seconds.
+"""Log lines of librdkafka, passed to Python's logging: one line of each kind every ten seconds.
 
-librdkafka prints to standard error where it is given no logger, in a form of its own. Its lines go to the logger
-`cutwater.kafka`; `log_setup.configure` lets them out in the form of the service's other lines. In a program that
-uses the client library nothing is configured: there they go where that program sends its logs.
+Without a logger librdkafka prints to standard error in its own format. With one, its lines go to the logger
+`cutwater.kafka`, which `log_setup.configure` formats like the service's other lines. A program that uses the
+client library sees them in its own logging configuration.
 
-With a logger a client keeps its lines until it is polled. One that may lie idle for long is given `QUIET`, for its
-queue has no bound, and while a broker is away there are up to twenty lines a second.
+A client with a logger keeps its lines until it is polled. Its queue has no bound, and an unreachable broker causes
+up to twenty lines a second. So a client that may be idle for long gets `QUIET`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from cutwater.core.util.log_throttle import Rarely, shape
 
 NAME = "cutwater.kafka"
 QUIET: Mapping[str, Any] = {"log_level": 2}
-"""Settings of a client that says nothing but what is critical: its errors are raised to who uses it."""
+"""Settings of a client that logs critical lines only; its errors are raised to the caller."""
 TEXT_CHARACTERS_MAX = 1_000
 
 
 class ClientLog:
-    """The `logger` of clients of confluent-kafka, which call `log` from whatever thread polls them."""
+    """The `logger` of confluent-kafka's clients. They call `log` from the thread that polls them."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic, secrets: tuple[str, ...] = ()) -> None:
         self._clock_s = clock_s
@@ -35,7 +35,7 @@ class ClientLog:
         self._out = logging.getLogger(NAME)
 
     def log(self, level: int, _form: str, facility: str, client: str, text: str) -> None:
-        """One line; `_form` is how confluent-kafka would put the others together."""
+        """Log one line; `_form` is confluent-kafka's format string and not used."""
         with self._lock:
             left_out = self._rarely.take(f"{facility} {shape(text)}", self._clock_s())
         if left_out is None:
@@ -46,7 +46,7 @@ class ClientLog:
         self._out.log(level, "%s: %s: %s%s", client, facility, text, more, extra={"kafka": known})
 
     def _without_secrets(self, text: str) -> str:
-        """librdkafka prints none today; should a broker's text hold one, or a later release, it ends here."""
+        # librdkafka prints no secrets today. This covers a broker's text or a later release.
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text

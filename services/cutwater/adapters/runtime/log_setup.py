@@ -1,4 +1,4 @@
-"""Structured logs: readable on standard error by default, on request JSON lines on standard output."""
+"""Structured logs: readable on standard error by default, or JSON lines on standard output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def configure(service: str, json_lines: bool = False) -> structlog.stdlib.BoundL
 
 
 class _Lossy:
-    """A stream of lines, some of which may be lost: a full disk must end no service for a line of its log."""
+    """A text stream that drops lines on errors: a full disk must not end a service because of its log."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -51,18 +51,15 @@ class _Lossy:
 
 
 def _let_out(name: str, logger: structlog.stdlib.BoundLogger) -> None:
-    """From here on the lines of a logger of Python's come out through ours, and nowhere else."""
     inner = logging.getLogger(name)
     for old in [one for one in inner.handlers if isinstance(one, _Through)]:
-        inner.removeHandler(old)  # of an earlier call
+        inner.removeHandler(old)  # from an earlier call
     inner.addHandler(_Through(logger))
     inner.setLevel(logging.INFO)
     inner.propagate = False
 
 
 class _Through(logging.Handler):
-    """Hands the lines of Kafka's clients to structlog."""
-
     def __init__(self, logger: structlog.stdlib.BoundLogger) -> None:
         super().__init__()
         self._logger = logger
@@ -71,5 +68,5 @@ class _Through(logging.Handler):
         try:
             said = {name: value for name, value in vars(record).get("kafka", {}).items() if value}
             self._logger.log(record.levelno, "kafka" if said else record.getMessage(), **said)
-        except Exception:  # raised, it would come out of a client's poll, and end a service for a line of its log
+        except Exception:  # raised, it would leave a client's poll and end the service because of a log line
             self.handleError(record)

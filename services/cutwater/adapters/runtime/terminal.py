@@ -1,7 +1,7 @@
-"""Where people read: standard output and standard error, as a terminal, a pipe or a file.
+"""Standard output and standard error, as a terminal, a pipe or a file.
 
-Text from outside reaches either only through `Terminal`, which escapes what a terminal would obey. In a pipe, with
-NO_COLOR or in a CI run the output is plain: no colours, nothing that moves, no line cut or wrapped.
+Untrusted text reaches either only through `Terminal`, which escapes control characters. In a pipe, with NO_COLOR
+or in a CI run the output is plain: no colours, no animation, no line cut or wrapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OFF = ("", "0", "false")
 
 
 class Working:
-    """What is being done just now, beside a spinner; silent where nothing may move."""
+    """A spinner with the current step; silent in plain output."""
 
     def __init__(self, status: Any) -> None:
         self._status = status
@@ -40,14 +40,12 @@ class Working:
 
 
 class Terminal:
-    """One of the two standard streams, or another file."""
-
     def __init__(self, stream: str | TextIO, environment: Mapping[str, str] = os.environ) -> None:
-        """`stream`: a file; or stdout or stderr, looked up in `sys` at each use."""
+        """`stream`: a file, or `stdout` or `stderr`, which are looked up in `sys` at each use."""
         self._stream = stream
         self._environment = environment
         self.wide = False
-        """Was --wide given? Then tables have all columns, and no line is broken."""
+        """True if --wide is given: tables have all columns, and no line is broken."""
 
     @property
     def file(self) -> TextIO:
@@ -55,17 +53,18 @@ class Terminal:
 
     @property
     def plain(self) -> bool:
-        """Is only text wanted: no colours, and nothing that moves?"""
+        """True if only text is wanted: no colours and no animation."""
         said = self._environment.get
         if said("NO_COLOR") or said("TERM") == "dumb" or self._in_ci:
             return True
-        # Beside a pipe the other stream does not move either: what reads the pipe may draw on the same terminal.
+        # If standard output is a pipe, standard error is not animated either: the reader of the pipe may draw on
+        # it.
         seen = (self.file, sys.stdout) if isinstance(self._stream, str) else (self.file,)
         return not all(map(_is_terminal, seen))
 
     @property
     def columns(self) -> int | None:
-        """The width that tables and sentences are fitted into; None where nobody sees where a line ends."""
+        """The width that tables and sentences are fitted into; None if the output has no visible width."""
         if self.wide or self._in_ci or not _is_terminal(self.file):
             return None
         with suppress(ValueError):
@@ -81,7 +80,7 @@ class Terminal:
         return self._environment.get("CI", "").lower() not in _OFF
 
     def print(self, *parts: str | Styled, whole: bool = False) -> None:
-        """Print a text of one or several parts. `whole`: no line of it is broken, as of a command to be copied."""
+        """Print a text of one or several parts. `whole`: break no line, as for a command to be copied."""
         texts = [one if isinstance(one, Styled) else Styled(one) for one in parts]
         if not whole and self.columns is not None and not any(one.style for one in texts):
             text = printable_lines("".join(one.text for one in texts))
@@ -92,13 +91,12 @@ class Terminal:
             self._write("".join(self._coloured(printable_lines(one.text), one.style) for one in texts))
 
     def table(self, made: Table) -> None:
-        """Print a table: as wide as the terminal, or with all its columns."""
         for line in made.lines(self.columns):
             self._write(self._line(line))
 
     @contextmanager
     def status(self, text: str) -> Iterator[Working]:
-        """Say what is being done, for as long as it is done."""
+        """Show a spinner with `text` while the block runs."""
         if self.plain:
             yield Working(None)
             return
@@ -106,7 +104,7 @@ class Terminal:
             yield Working(status)
 
     def progress(self, *columns: str | ProgressColumn, quiet: bool = False, transient: bool = True) -> Progress:
-        """Return a progress bar that shows nothing where nothing may move, or where `quiet`."""
+        """Return a progress bar that is disabled in plain output or if `quiet`."""
         from rich.progress import Progress
 
         if quiet or self.plain:
@@ -115,7 +113,7 @@ class Terminal:
 
     @contextmanager
     def live(self) -> Iterator[Callable[[Table], None]]:
-        """Give a function that shows a table in the place of the one before; in plain text only the last one."""
+        """Yield a function that shows a table in place of the previous one; in plain output only the last one."""
         shown: list[Table] = []
         if self.plain:
             try:
@@ -151,7 +149,6 @@ class Terminal:
 
 
 def _unmarked(text: str) -> Any:
-    """Text that rich takes as it stands."""
     from rich.text import Text
 
     return Text(printable(text))

@@ -1,4 +1,4 @@
-"""The topic `<job>.alerts`: reading it, and telling on it what ends a service."""
+"""The topic `<job>.alerts`: reading it, and writing the error that ends a service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PART_OF = {"rehydrator": alerts.VIEW}
 
 
 def read_alerts(cluster: Cluster, job: str) -> Known:
-    """The newest record of every alert. Raises UsageError without the topic, UnavailableError without a broker."""
+    """Return every alert's newest record. Raises UsageError without the topic, UnavailableError without broker."""
     topic = topics.alerts(job)
     partition_count(cluster, topic)
     consumer = make_consumer(cluster)
@@ -39,7 +39,7 @@ def read_alerts(cluster: Cluster, job: str) -> Known:
 
 
 def message_of(alert: Alert) -> dict[str, bytes]:
-    """Key and value of an alert's record. By the key compaction keeps the newest of each kind and part."""
+    """Return key and value of an alert's record. Compaction keeps the newest of each kind and part by this key."""
     return {"key": f"{alert.kind}/{alert.part}".encode(), "value": protocol_records.encode(alert)}
 
 
@@ -47,7 +47,7 @@ def message_of(alert: Alert) -> dict[str, bytes]:
 def telling(
     cluster: Cluster, job: str, generation: Generation, service: str, now_ms: Callable[[], int], log: Any
 ) -> Iterator[None]:
-    """An error that leaves the block is told, and goes on."""
+    """Write an alert for an error that leaves the block, and raise it again."""
     try:
         yield
     except CutwaterError as error:
@@ -60,8 +60,8 @@ def tell_end(
 ) -> None:
     """Raise an alert for an error that ends a service and that no record of the streams shows.
 
-    Best effort and bounded: the service ends anyway, and its own error is what counts. One that is on already is
-    not told again, so that a service that is restarted over and over tells it once.
+    Best effort with a time limit: the service ends anyway with its own error. An active alert is not written
+    again, so that a service in a restart loop writes it once.
     """
     kind = _kind(error)
     if kind is None:
@@ -69,7 +69,7 @@ def tell_end(
     try:
         wait_for_broker(cluster, TELL_S)
         if isinstance(error, FencedError) and _over(cluster, job, generation):
-            return  # it leaves as it should
+            return  # an expected end
         part = _PART_OF.get(service, service)
         before = read_alerts(cluster, job).get((kind, part))
         if before is None or not before.on:
@@ -77,11 +77,11 @@ def tell_end(
             text = str(error)[:TEXT_MAX]
             _write(cluster, Alert(job, generation, kind, part, service, raised_ms, None, 0, 0, text))
     except (CutwaterError, KafkaException) as problem:
-        log.warning("the alert could not be told", kind=kind, problem=str(problem))
+        log.warning("the alert could not be written", kind=kind, problem=str(problem))
 
 
 def _over(cluster: Cluster, job: str, generation: Generation) -> bool:
-    """Is another generation promoted, or was this one given up?"""
+    """Return whether another generation is promoted, or this one is withdrawn."""
     last = promoted(cluster, job)
     if last is not None and last.generation.number > generation.number:
         return True
@@ -99,4 +99,4 @@ def _write(cluster: Cluster, alert: Alert) -> None:
     producer = made(cluster, Producer, {"acks": "all", "message.timeout.ms": int(TELL_S * 1000)})
     producer.produce(topics.alerts(alert.job), partition=0, **message_of(alert))
     if producer.flush(TELL_S + 1):
-        raise KafkaException(f"{topics.alerts(alert.job)} did not take it within {TELL_S:g} s")
+        raise KafkaException(f"{topics.alerts(alert.job)} did not acknowledge it within {TELL_S:g} s")

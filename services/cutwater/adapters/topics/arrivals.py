@@ -1,4 +1,4 @@
-"""A milestone of another region as it arrived here: its own bytes, and where its cuts lie in this region."""
+"""A milestone of another region as it arrived here: its own bytes, and its cuts in this region's offsets."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from cutwater.core.protocol.records import Milestone
 
 @dataclass(frozen=True)
 class Arrived:
-    """What was announced, and the milestone that it is about."""
-
     arrival: Arrival
     milestone: Milestone
-    """As the origin wrote it: its cuts are of the origin's topics."""
+    """As the origin wrote it, with cuts of the origin's topics."""
 
     @property
     def here(self) -> Milestone:
-        """The same milestone with the cuts of the topics here."""
+        """The same milestone with cuts of the local topics."""
         arrival = self.arrival
         return replace(
             self.milestone,
@@ -36,16 +34,15 @@ class Arrived:
 
 
 def find(cluster: Cluster, job: str, origin: str, token: Token | None = None) -> Arrived:
-    """The newest milestone that has arrived, or the one that is named.
+    """Return the newest milestone that has arrived, or the one of `token`.
 
-    Raises UsageError where nothing of that region is copied here, or the named one has not arrived;
-    UnavailableError where none has arrived yet; DivergenceError where the copied stream does not hold what the
-    arrival names.
+    Raises UsageError if nothing of that region is copied here or that token has not arrived; UnavailableError if
+    no milestone has arrived yet; DivergenceError if the copied stream does not hold the milestone of the arrival.
     """
     topic = mirror_records.arrivals(job, origin)
     if topic not in described(cluster, [topic]):
         raise UsageError(
-            f"nothing of region {origin} is copied at {cluster.bootstrap}: there is no topic {topic}. Start a "
+            f"nothing of region {origin} is copied to {cluster.bootstrap}: topic {topic} does not exist. Start a "
             "mirror here, or name the region that it copies"
         )
     arrival = _arrival(cluster, job, origin, token)
@@ -56,7 +53,7 @@ def _arrival(cluster: Cluster, job: str, origin: str, token: Token | None) -> Ar
     newest = mirror_topics.last_arrival(cluster, job, origin)
     if newest is None:
         raise UnavailableError(
-            f"no milestone of {origin} has arrived here yet; 'cutwater regions' tells how far its mirror is"
+            f"no milestone of {origin} has arrived here yet; 'cutwater regions' shows the progress of its mirror"
         )
     if token is None or newest.token == token:
         return newest
@@ -66,7 +63,7 @@ def _arrival(cluster: Cluster, job: str, origin: str, token: Token | None) -> Ar
     )
     if found is None:
         raise UsageError(
-            f"{token} has not arrived here, so there is nothing to compare it with; the newest that has is "
+            f"{token} has not arrived here, so there is nothing to compare it with; the newest arrival is "
             f"{newest.token}. (A milestone that compaction overtook has no arrival.)"
         )
     return found

@@ -1,4 +1,4 @@
-"""Which generation a process works for, and what stands on the candidates topic."""
+"""The generation of a process, and the records of the candidates topic."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ from cutwater.core.protocol.records import Candidacy, Claim, Decision, Milestone
 
 
 def promoted(cluster: Cluster, job: str) -> Milestone | None:
-    """The newest milestone of the commit stream: its generation is the promoted one. None before the first."""
+    """Return the newest milestone of the commit stream, of the promoted generation; None before the first."""
     topic = topics.milestones(job)
     partition_count(cluster, topic)
     return newest(cluster, topic, lambda one: one if isinstance(one, Milestone) else None)
 
 
 def candidates(cluster: Cluster, job: str) -> Candidates:
-    """What stands on the candidates topic now."""
     return folded(candidacies(cluster, job))
 
 
 def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
-    """The records of the candidates topic up to its present end."""
+    """Return the records of the candidates topic up to its present end."""
     topic = topics.candidates(job)
     partition_count(cluster, topic)
     consumer = make_consumer(cluster)
@@ -47,9 +46,9 @@ def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
 
 
 def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
-    """A generation's newest milestone, by epoch: on the commit stream, or from when it was a candidate.
+    """Return a generation's newest milestone by epoch, from the commit stream or from its time as a candidate.
 
-    Its first one on the commit stream says again what it had reached as a candidate.
+    Its first milestone on the commit stream repeats what it had reached as a candidate.
     """
     found = [newest_milestone(cluster, job, generation)]
     if claimed(generation):
@@ -59,21 +58,18 @@ def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Mile
 
 
 def candidacy(record: protocol_records.Record) -> Candidacy:
-    """A record of the candidates topic; raises ProtocolError for any other."""
+    """Return a record of the candidates topic; raises ProtocolError for another type."""
     if not isinstance(record, Claim | Promotion | Withdrawal | Decision | Milestone):
-        raise ProtocolError(f"a {type(record).__name__} stands on the candidates topic, where none belongs")
+        raise ProtocolError(f"a {type(record).__name__} is on the candidates topic, which must not hold it")
     return record
 
 
 def parent_of(claim: Claim) -> Milestone:
-    """The milestone that a candidate starts from, with its cuts as they lie in this region.
-
-    Raises ProtocolError where the claim holds none.
-    """
+    """Return a claim's parent milestone, with cuts in this region's offsets. Raises ProtocolError without one."""
     record = told_parent(claim)
     if not claim.origin:
         return record
-    # Nothing of that region's barriers was copied: the candidate's signaller begins with its own.
+    # That region's barriers are not copied: the candidate's commit-signal starts with its own.
     return replace(
         record,
         source_cut=claim.source_cut,
@@ -84,9 +80,9 @@ def parent_of(claim: Claim) -> Milestone:
 
 
 def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozenset[int]:
-    """The milestones of a generation that open claims start from, by sequence: their state may still be read.
+    """Return the sequences of a generation's milestones that open claims start from: their state is still needed.
 
-    None where no claims stand here, or whoever asks may not read them. Raises UnavailableError.
+    Empty if there are no claims, or the caller may not read them. Raises UnavailableError.
     """
     topic = topics.candidates(job)
     try:
@@ -99,29 +95,29 @@ def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozen
 
 
 def told_parent(claim: Claim) -> Milestone:
-    """The same as its own region tells it. Raises ProtocolError where the claim holds none."""
+    """Return the same as its own region wrote it. Raises ProtocolError if the claim holds none."""
     return milestone_in(claim.parent)
 
 
 def milestone_in(parent: bytes) -> Milestone:
-    """Raises ProtocolError for any other record."""
+    """Decode a milestone. Raises ProtocolError for another record."""
     record = protocol_records.decode(parent)
     if not isinstance(record, Milestone):
-        raise ProtocolError(f"a {type(record).__name__} is named as a generation's parent, and no milestone")
+        raise ProtocolError(f"a generation's parent is a {type(record).__name__} instead of a milestone")
     return record
 
 
 def working_for(job: Job, settings: Settings, cluster: Cluster | None = None) -> tuple[Job, Settings]:
-    """Job and settings of a process: the generation that it works for, and that one's partitions.
+    """Return job and settings of a process with its generation, and that generation's partitions.
 
-    What CUTWATER_GENERATION names, else the promoted one, else the first. The job file says how many partitions
-    the first one has; what comes later says so itself. Asks the brokers of `cluster`, else of the settings.
+    The generation is that of CUTWATER_GENERATION, else the promoted one, else the first. The job file has the
+    partitions of the first one; later ones have their own. Uses the brokers of `cluster`, else of the settings.
     """
     cluster = cluster or settings.cluster
     try:
         last = promoted(cluster, job.name)
     except UsageError:
-        return job, settings  # no topic yet, or no right to it: whoever needs it says so
+        return job, settings  # no topic yet, or no permission: its user reports that
     if "generation" in settings.model_fields_set:
         if settings.generation == first(settings) or (last and last.generation == settings.generation):
             return _of(job, last, settings.generation), settings
@@ -131,14 +127,13 @@ def working_for(job: Job, settings: Settings, cluster: Cluster | None = None) ->
         return job, settings
     if last.generation.region != settings.region:
         raise UsageError(
-            f"{topics.milestones(job.name)} is of region {last.generation.region}, and CUTWATER_REGION says "
+            f"{topics.milestones(job.name)} belongs to region {last.generation.region}, but CUTWATER_REGION is "
             f"{settings.region}: use the brokers of that region, or correct the setting"
         )
     return _of(job, last, last.generation), settings.model_copy(update={"generation": last.generation})
 
 
 def first(settings: Settings) -> Generation:
-    """The first generation of a job in this region."""
     return Generation(1, settings.region)
 
 
@@ -147,7 +142,6 @@ def _of(job: Job, last: Milestone | None, generation: Generation) -> Job:
 
 
 def with_partitions(job: Job, partitions: int) -> Job:
-    """The same job over a changelog of so many partitions."""
     if partitions == job.shards.partitions:
         return job
     return replace(job, shards=ShardMap(job.shards.shards, partitions))

@@ -1,4 +1,4 @@
-"""Read-only looks at the protocol's topics, for people and tools: no positions kept, nothing written."""
+"""Read-only access to the protocol's topics, for commands and tools: no positions kept, nothing written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tuple[Milestone, bytes]]:
-    """The newest `limit` milestones (all by default) with their bytes, oldest first."""
+    """Return the newest `limit` milestones (all by default) with their bytes, oldest first."""
     topic = topics.milestones(job)
     partition_count(cluster, topic)
     if limit is None:
@@ -36,7 +36,7 @@ def milestones(cluster: Cluster, job: str, limit: int | None = None) -> list[tup
 
 
 def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Iterator[tuple[Milestone, bytes]]:
-    """Those of a commit stream or of a copy, with their bytes, in order and below `end`; nothing is kept."""
+    """Return the milestones of a commit stream or a copy below `end`, with their bytes, in order."""
     for value in values(cluster, topic, 0, end):
         record = protocol_records.decode(value)
         if isinstance(record, Milestone):
@@ -44,7 +44,7 @@ def milestones_in(cluster: Cluster, topic: str, end: int | None = None) -> Itera
 
 
 def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> Generator[bytes, None, None]:
-    """The records of a one-partition topic between two offsets, up to where it ends now."""
+    """Return the records of a one-partition topic between two offsets, up to its present end."""
     consumer = make_consumer(cluster)
     try:
         low, high = bounds(consumer, topic, 0)
@@ -56,7 +56,7 @@ def values(cluster: Cluster, topic: str, first: int, end: int | None = None) -> 
 
 
 def barriers(cluster: Cluster, job: str) -> Barriers:
-    """What is kept of starts and barriers, made small as it is read."""
+    """Return the kept starts and barriers, compacted while they are read."""
     topic, found = topics.barriers(job), Barriers()
     partition_count(cluster, topic)
     consumer = make_consumer(cluster)
@@ -72,7 +72,7 @@ def barriers(cluster: Cluster, job: str) -> Barriers:
 
 
 def newest(cluster: Cluster, topic: str, wanted: Callable[[protocol_records.Record], T | None]) -> T | None:
-    """What `wanted` makes of the newest record of a one-partition topic of which it makes anything."""
+    """Return the first value besides None that `wanted` returns, newest record first, in a one-partition topic."""
 
     def made(values: list[bytes]) -> list[T]:
         return [one for one in (wanted(protocol_records.decode(value)) for value in values) if one is not None]
@@ -86,19 +86,19 @@ def newest(cluster: Cluster, topic: str, wanted: Callable[[protocol_records.Reco
 
 
 def last_word(cluster: Cluster, topic: str) -> Milestone | Release | None:
-    """What a commit stream ends with, but for heartbeats."""
+    """Return the last record of a commit stream, heartbeats aside."""
     found = newest(cluster, topic, lambda one: [one] if isinstance(one, (Milestone, Release)) else None)
     return found[0] if found else None
 
 
 def release(cluster: Cluster, topic: str) -> Release | None:
-    """The release that ends a commit stream, where one does: another region goes on from there."""
+    """Return the release that ends a commit stream, if there is one: another region continues from there."""
     found = last_word(cluster, topic)
     return found if isinstance(found, Release) else None
 
 
 def last_heard_ms(cluster: Cluster, topic: str) -> int:
-    """When the newest milestone or heartbeat of a commit stream, or of a copy, was written; 0 for none."""
+    """Return when the newest milestone or heartbeat of a commit stream or a copy was written; 0 for none."""
 
     def told_ms(record: protocol_records.Record) -> int | None:
         if isinstance(record, Heartbeat):
@@ -109,12 +109,11 @@ def last_heard_ms(cluster: Cluster, topic: str) -> int:
 
 
 def newest_start_ms(cluster: Cluster, job: str) -> int | None:
-    """When a driver last took over the job, by its own clock; None before the first."""
+    """Return when a driver last took over the job, by its own clock; None before the first."""
     return newest(cluster, topics.barriers(job), lambda one: one.at_ms if isinstance(one, Start) else None)
 
 
 def newest_milestone(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:
-    """The newest milestone of a generation on the commit stream."""
     return newest(
         cluster,
         topics.milestones(job),
@@ -128,13 +127,12 @@ def _only_milestones(values: list[bytes]) -> list[tuple[Milestone, bytes]]:
 
 
 def published(cluster: Cluster, job: str) -> Token | None:
-    """The token of `published_milestone`."""
     milestone = published_milestone(cluster, job)
     return milestone.token if milestone else None
 
 
 def published_milestone(cluster: Cluster, job: str) -> Milestone | None:
-    """The newest milestone that the output holds whole, by the publisher's position; None before the first."""
+    """Return the newest milestone in the output, by the publisher's position; None before the first."""
     topic = topics.published(job)
     partition_count(cluster, topic)
     position = newest(cluster, topic, lambda one: one if isinstance(one, Published) else None)
@@ -145,7 +143,6 @@ def published_milestone(cluster: Cluster, job: str) -> Milestone | None:
 
 
 def source_end(cluster: Cluster, topic: str) -> Cut:
-    """The cut at the present end of a topic."""
     consumer = make_consumer(cluster)
     try:
         count = partition_count(cluster, topic)
@@ -155,7 +152,7 @@ def source_end(cluster: Cluster, topic: str) -> Cut:
 
 
 class Tail:
-    """Follows a one-partition topic from its start; `poll` returns what is new, never blocking for long."""
+    """Follows a one-partition topic from its start; `poll` returns new records without blocking for long."""
 
     def __init__(self, cluster: Cluster, topic: str, **client: Any) -> None:
         self._topic, self._read = topic, LongRead(cluster, topic, **client)
@@ -163,12 +160,12 @@ class Tail:
         self._read.begin({0: low})
 
     def poll(self) -> Iterator[protocol_records.Record]:
-        """What is new, waiting up to 50 ms for the first."""
+        """Return new records, waiting up to 50 ms for the first."""
         for message in self._read.read(0.05):
             yield protocol_records.decode(bytes(message.value()))
 
     def to_end(self) -> Iterator[protocol_records.Record]:
-        """Everything up to where the topic ends now. Raises UnavailableError where that does not come in time."""
+        """Return everything up to the topic's present end. Raises UnavailableError after a time limit."""
         _, end = bounds(self._read.consumer, self._topic, 0)
         deadline = time.monotonic() + TIMEOUT_S
         while self._read.next(0) < end:

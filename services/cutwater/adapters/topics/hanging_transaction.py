@@ -1,7 +1,7 @@
-"""Does an open transaction hide what is written to a topic? Looked for if nothing has come for long.
+"""Detection of an open transaction that hides later records of a topic, after a long silence.
 
-A reader of committed records waits in front of a transaction that has no end: to it the topic just stops. That
-is so if the topic's log has lost the end of its writer's last transaction, or if somebody else writes there.
+A reader of committed records waits before a transaction without an end: to it the topic just stops. This happens
+if the topic's log has lost the end of its writer's last transaction, or if another process writes there.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import TopicPartition
 
 SILENT_S = 90.0
-"""The driver of an idle job, and commit-signal, say so each minute: who hears nothing for longer looks."""
+"""An idle driver and commit-signal write each minute: a reader checks after a longer silence."""
 LOOK_S = 15.0
-"""Between two looks. A transaction of theirs is over long before the second one."""
+"""Time between two checks. A regular transaction is over long before the second one."""
 _PATIENCE_S = 2.0
 
 
 class HangingTransaction:
-    """Of one topic with one partition."""
-
     def __init__(
         self,
         cluster: Cluster,
@@ -33,22 +31,22 @@ class HangingTransaction:
         silent_s: float = SILENT_S,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`writer`: who writes there, for the text."""
+        """`writer`: the component that writes there, for the text."""
         self._cluster, self._place, self._writer = cluster, TopicPartition(topic, 0), writer
         self._silent_s, self._look_s, self._clock_s = silent_s, min(LOOK_S, silent_s), clock_s
         self._next_s = clock_s() + silent_s
         self._ends: Ends | None = None
         self._open_at: int | None = None
         self.text = ""
-        """What hides it, and how that is ended; empty where nothing does, or nobody has looked."""
+        """The open transaction and how to end it; empty if there is none or no check has run."""
 
     def came(self) -> None:
-        """Something was read."""
+        """Reset the silence, as something was read."""
         self._next_s = self._clock_s() + self._silent_s
         self._open_at, self.text = None, ""
 
     def look(self) -> None:
-        """Ask the brokers, if it is time. Waits for seconds at most."""
+        """Query the brokers if it is time. Waits for seconds at most."""
         if self._clock_s() < self._next_s:
             return
         self._next_s = self._clock_s() + self._look_s
@@ -57,7 +55,7 @@ class HangingTransaction:
             seen = self._ends.committed([self._place])[self._place]
             written = self._ends.written([self._place])[self._place]
         except UnavailableError:
-            return  # the reader's own client says so
+            return  # the reader's own client reports it
         again = self._open_at == seen
         self._open_at = seen if seen < written else None
         if self._open_at is None:

@@ -1,5 +1,4 @@
-"""Asks brokers for what shows that logs have lost nothing below a cut. `core.protocol.log_evidence` says what that
-is."""
+"""Checks that logs have lost nothing below a cut. `core.protocol.log_evidence` defines the evidence."""
 
 from __future__ import annotations
 
@@ -25,27 +24,26 @@ from cutwater.core.protocol.log_evidence import (
 
 
 class Look(NamedTuple):
-    """What brokers say at one time."""
+    """The brokers' answers at one time."""
 
     identities: Mapping[str, str]
-    """Of each topic that there is."""
+    """Topic ids of the existing topics."""
     standings: Mapping[TopicPartition, Standing]
 
     @property
     def evidence(self) -> Evidence:
-        """For a cut at or below the ends that were told."""
+        """Evidence for a cut at or below the reported ends."""
         return evidence_of(self.identities, self.standings)
 
     @property
     def cut(self) -> Cut:
-        """The ends that were told."""
         return Cut.of({place: one.end for place, one in self.standings.items()})
 
 
 class Witness:
-    """Over connections that stay; those who ask about earlier leaders are made when there is another one.
+    """Checks logs over connections that stay; those for earlier leaders are opened only after a leader change.
 
-    Each question raises UnavailableError where the brokers do not answer, UsageError where a topic is not known.
+    Each query raises UnavailableError if the brokers do not answer, UsageError if a topic is unknown.
     """
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
@@ -53,15 +51,14 @@ class Witness:
         self.ends, self._identities = Ends(cluster, patience_s), Identities(cluster, patience_s)
 
     def look(self, places: Iterable[TopicPartition]) -> Look:
-        """How topics and partitions stand now."""
         asked = list(places)
         identities = self._identities.of({place.topic for place in asked})
         return Look({topic: one.topic_id for topic, one in identities.items()}, self.ends.standing(asked))
 
     def lost(self, evidence: Evidence, cut: Cut, look: Look | None = None) -> list[str]:
-        """What is lost below the cut, in words; nothing where nothing is, or no evidence speaks of it.
+        """Return descriptions of what is lost below the cut; empty if nothing is, or without evidence about it.
 
-        `look`: at all places of the cut, at least; where there is none, somebody looks.
+        `look`: a state of all places of the cut; by default the brokers are queried.
         """
         told = frozenset(one.topic for one in evidence)
         below = Cut(tuple((place, offset) for place, offset in cut if offset and place.topic in told))
@@ -75,11 +72,11 @@ class Witness:
         return short or lost(below, self._ends_of(doubtful(about, below, now.standings)))
 
     def require(self, evidence: Evidence, cut: Cut, of: str, look: Look | None = None) -> None:
-        """Raise LostRecordsError, which names what is lost, where not all is there below the cut of something."""
+        """Raise LostRecordsError with what is lost below the cut of `of`, if anything is."""
         if found := self.lost(evidence, cut, look):
             raise LostRecordsError(
-                f"below the cut of {of} {'; '.join(found)}. What was shown before stays. Start a new "
-                "generation from a milestone that does not need them: an earlier one, or one with a snapshot"
+                f"below the cut of {of} {'; '.join(found)}. What was shown before stays. Start a new generation "
+                "from a milestone that does not need them: an earlier one, or one with a snapshot"
             )
 
     def _ends_of(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, int]:

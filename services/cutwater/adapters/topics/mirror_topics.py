@@ -1,4 +1,4 @@
-"""What stands on a mirror's own topics: positions, arrivals and copied milestones."""
+"""Contents of a mirror's own topics: positions, arrivals and copied milestones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOK_S = 0.1
 
 
 class Positions:
-    """A fold over the positions topic: the newest of each partition, by origin, and what an operator has said."""
+    """A fold over the positions topic: the newest of each partition, by origin, and operators' commands."""
 
     def __init__(self) -> None:
         self.copies: dict[str, dict[TopicPartition, Mirrored]] = {}
@@ -31,15 +31,14 @@ class Positions:
 
     @property
     def every(self) -> list[Mirrored]:
-        """Of all origins."""
         return [one for places in self.copies.values() for one in places.values()]
 
     def renewed(self, origin: str) -> Mapping[str, int]:
-        """Topics of an origin whose copies somebody begins anew, or has begun and broken off; since when (ms)."""
+        """Return topics of an origin with a resync in progress or interrupted, and its start (ms)."""
         return self._renewals.get(origin, {})
 
     def take(self, key: bytes, value: bytes | None) -> Mirrored | Steering | Renewal | None:
-        """The next record of the topic; None where it takes something away."""
+        """Apply the next record of the topic; return None if it removes something."""
         if not value:
             self._take_away(key)
             return None
@@ -64,15 +63,15 @@ class Positions:
 
 
 def records(cluster: Cluster, job: str, patience_s: float | None = None) -> Iterator[tuple[bytes, bytes | None]]:
-    """Key and value of everything on the positions topic.
+    """Return key and value of everything on the positions topic.
 
-    Waits for an open transaction to end, which a mirror beside dead brokers holds for as long as Kafka lets it;
-    with `patience_s` no longer than that, and then what is behind it is left out.
+    Waits for an open transaction to end. A mirror without its brokers holds one up to Kafka's transaction
+    time-out. `patience_s`: the maximum wait, after which the records hidden by the transaction are left out.
     """
     topic, consumer = mirror_records.positions(job), make_consumer(cluster)
     try:
         low, seen = bounds(consumer, topic, 0)
-        # Not as far as committed records are seen: another slot's open transaction hides those that follow it.
+        # Read beyond the last stable offset: another slot's open transaction hides the records after it.
         high = Ends(cluster).of(topic, 1)[0]
         until_s = None if patience_s is None else time.monotonic() + patience_s
         while until_s is not None and seen < high:
@@ -88,7 +87,7 @@ def records(cluster: Cluster, job: str, patience_s: float | None = None) -> Iter
 
 
 def positions(cluster: Cluster, job: str, patience_s: float | None = None) -> Positions:
-    """As they are now; `patience_s` as in `records`."""
+    """Return the present positions; `patience_s` as in `records`."""
     found = Positions()
     for key, value in records(cluster, job, patience_s):
         found.take(key, value)
@@ -96,7 +95,6 @@ def positions(cluster: Cluster, job: str, patience_s: float | None = None) -> Po
 
 
 def has_mirror(cluster: Cluster, job: str) -> bool:
-    """Has any mirror run here?"""
     return mirror_records.positions(job) in described(cluster, [mirror_records.positions(job)])
 
 
@@ -106,28 +104,26 @@ def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:
 
 
 def arrived_milestone(cluster: Cluster, arrival: Arrival) -> bytes:
-    """The milestone that has arrived, as its region wrote it. Raises DivergenceError where it is not there."""
+    """Return the arrived milestone as its region wrote it. Raises DivergenceError if it is missing."""
     topic = mirror_records.milestones_from(arrival.job, arrival.origin)
     value = next(commit_stream.values(cluster, topic, arrival.stream_offset), b"")
     if link(value) != arrival.milestone_hash:
         raise DivergenceError(
             f"{topic}@{arrival.stream_offset} is not milestone {arrival.token}, whose arrival was announced: the "
-            f"copy was replaced. Only while {arrival.origin} lives: 'cutwater mirror resync' begins it anew"
+            f"copy was replaced. Run 'cutwater mirror resync', only while {arrival.origin} is up"
         )
     return value
 
 
 def last_heard_ms(cluster: Cluster, job: str, origin: str) -> int:
-    """When the newest milestone or heartbeat that is copied was written, by the origin's clock; 0 for none."""
+    """Return when the newest copied milestone or heartbeat was written, by the origin's clock; 0 for none."""
     return commit_stream.last_heard_ms(cluster, mirror_records.milestones_from(job, origin))
 
 
 def last_release(cluster: Cluster, job: str, origin: str) -> Release | None:
-    """Of the copied stream, where one ends it."""
     return commit_stream.release(cluster, mirror_records.milestones_from(job, origin))
 
 
 def newest_milestone(cluster: Cluster, job: str, origin: str) -> Milestone | None:
-    """Of those that are copied."""
     topic = mirror_records.milestones_from(job, origin)
     return commit_stream.newest(cluster, topic, lambda one: one if isinstance(one, Milestone) else None)

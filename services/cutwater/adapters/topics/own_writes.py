@@ -1,7 +1,7 @@
-"""What one transactional writer has written: is it all still there? Asked before it writes more.
+"""Check that everything a transactional writer has written still exists, before it writes more.
 
-A log can lose its end only when it gets another leader, or is made anew. So while both
-stay, one look is all it takes.
+A log can lose its end only by a leader change or by recreation of the topic. So while both are unchanged, one
+check is enough.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.log_evidence import Evidence
 
 MARKER_TRIES, MARKER_PAUSE_S = 200, 0.1
-"""How often, and after which pause, somebody looks whether a transaction has ended in each partition."""
+"""Number of checks that a transaction has ended in each partition, and the pause between them."""
 
 
 class OwnLog:
-    """Of one writer; `places`: every partition that it writes to, alone."""
+    """The log of one writer; `places`: every partition that it alone writes to."""
 
     def __init__(
         self,
@@ -35,16 +35,14 @@ class OwnLog:
 
     @property
     def cut(self) -> Cut:
-        """Where the topics ended at the last look."""
         return self._seen.cut
 
     @property
     def evidence(self) -> Evidence:
-        """Of the topics, at the last look."""
         return self._seen.evidence
 
     def begin(self, evidence: Evidence = (), cut: Cut | None = None) -> None:
-        """Behind the fencing of whoever wrote before. `evidence`, `cut`: of its last look, where they are known.
+        """Check the previous owner's writes, after fencing it. `evidence`, `cut`: of its last check, if known.
 
         Raises LostRecordsError; UnavailableError as `require` does.
         """
@@ -54,13 +52,13 @@ class OwnLog:
         self._seen = look
 
     def require(self, last_is_kept: Callable[[], None]) -> None:
-        """Raise LostRecordsError where something is lost of what was written. Asked between two transactions.
+        """Raise LostRecordsError if written records are lost. Call it between two transactions.
 
-        What was there at the look before is known by evidence; `last_is_kept` says the same of what was written
-        since. Raises UnavailableError where the end of a transaction is lost, which hides what is behind it.
+        Evidence covers what existed at the previous check; `last_is_kept` checks what was written since. Raises
+        UnavailableError if the end of a transaction is lost, which hides the records after it.
         """
         look = self._witness.look(self._places)
-        # A topic made anew between the two questions of one look has the old identity there, and the new end.
+        # A topic recreated between the two queries of one check shows its old topic id with its new end.
         self._witness.require(self._seen.evidence, self._seen.cut, f"what {self._who} wrote", look)
         if look.evidence != self._seen.evidence:
             self._await_markers()
@@ -68,7 +66,8 @@ class OwnLog:
         self._seen = look
 
     def _await_markers(self) -> None:
-        """Until what was committed can be read: Kafka ends a transaction in each partition by itself, and soon."""
+        # Wait until committed records can be read: Kafka ends a transaction in each partition separately, and
+        # soon.
         for _ in range(MARKER_TRIES):
             written, seen = self._witness.ends.written(self._places), self._witness.ends.committed(self._places)
             if written == seen:
@@ -77,12 +76,12 @@ class OwnLog:
         place = next(one for one in self._places if seen[one] < written[one])
         raise UnavailableError(
             f"{place.topic}/{place.partition}: a transaction is open at offset {seen[place]}, and {self._who} has "
-            f"none: nothing behind it can be read. If its writer is gone, {how_to_end(place, seen[place])}"
+            f"none: no later record can be read. If its writer is gone, {how_to_end(place, seen[place])}"
         )
 
 
 def how_to_end(place: TopicPartition, offset: int) -> str:
-    """What an operator does about a transaction that nobody ends."""
+    """Return an operator's command to end a hanging transaction."""
     return (
         f"end it: 'kafka-transactions.sh --bootstrap-server … abort --topic {place.topic} --partition "
         f"{place.partition} --start-offset {offset}'"

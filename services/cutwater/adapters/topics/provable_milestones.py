@@ -1,4 +1,4 @@
-"""Which milestones can still be proved: nothing of what stands below their cuts is lost."""
+"""Milestones that can still be proved: nothing below their cuts is lost."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from cutwater.core.protocol.records import Milestone
 
 
 class Provable(NamedTuple):
-    """Of the milestones of one stream."""
-
     lost: list[str]
-    """What is lost below the cuts of the newest one, in words; empty where nothing is."""
+    """Descriptions of what is lost below the cuts of the newest one; empty if nothing is."""
     newest: Milestone | None
-    """The newest one below whose cuts nothing is lost; None where there is none."""
+    """The newest milestone below whose cuts nothing is lost; None if there is none."""
 
     @property
     def advice(self) -> str:
         if self.newest is None:
-            return "Of no milestone everything is there: restore the topics, or begin the job under another name"
+            return "No milestone is complete any more: restore the topics, or start the job under another name"
         return (
             f"The newest milestone below whose cuts nothing is lost is {self.newest.token}: 'cutwater rollback "
             f"--to {self.newest.token}' starts a generation from it"
@@ -34,9 +32,9 @@ class Provable(NamedTuple):
 
 
 def provable(cluster: Cluster, found: Sequence[Milestone]) -> Provable:
-    """Asked of the brokers now. `found`: milestones in the order of the stream.
+    """Query the brokers for the provable milestones. `found`: milestones in the order of the stream.
 
-    One without evidence, of an earlier version, is taken for one of which nothing is lost. Raises as `Witness`.
+    A milestone without evidence, of an earlier version, counts as complete. Raises as `Witness`.
     """
     witness = Witness(cluster)
     cuts_of_all = (cut for one in found for cut in (one.source_cut, one.changelog_cut))
@@ -50,19 +48,18 @@ def provable(cluster: Cluster, found: Sequence[Milestone]) -> Provable:
 
     if not found or not (newest := lost(found[-1])):
         return Provable([], found[-1] if found else None)
-    # What is lost below a cut is lost below each later one, too. Of retired generations nothing is left.
+    # What is lost below a cut is lost below each later one, too. Retired generations have no topics left.
     kept = [one for one in found if {place.topic for place, _ in one.changelog_cut} <= there.keys()]
     first = bisect_left(kept, True, key=lambda one: bool(lost(one)))
     return Provable(newest, kept[first - 1] if first else None)
 
 
 def newest_provable(cluster: Cluster, job: str) -> Provable:
-    """The same of a job's commit stream."""
     return provable(cluster, [one for one, _ in milestones(cluster, job)])
 
 
 def advised(error: LostRecordsError, cluster: Cluster, job: str) -> LostRecordsError:
-    """The same with the newest milestone that can still be proved, where the brokers tell it."""
+    """Return the error with the newest provable milestone, if the brokers answer."""
     try:
         return LostRecordsError(f"{error}. {newest_provable(cluster, job).advice}")
     except CutwaterError:

@@ -1,4 +1,4 @@
-"""The recovery trail on its topic: written beside a service's work, and never in its way."""
+"""The recovery trail on its topic. Writing it never blocks or fails a service's work."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from cutwater.core.protocol.recovery_log import STOPPED, Account, Fact, Recovery
 from cutwater.operations.service_main import now_ms
 
 WRITE_S = 10.0
-"""How long a record may take to be acknowledged."""
+"""Maximum time until a record is acknowledged."""
 LEAVE_S = 5.0
-"""How long a process that is about to end waits for that."""
+"""Maximum time that a process waits for that before it ends."""
 
 
 class Trail:
-    """Writes what starts tell. A record that cannot be written is counted and logged, and nothing else happens."""
+    """Writes the records of starts. A record that cannot be written is counted and logged, nothing else."""
 
     def __init__(self, cluster: Cluster, log: Any, registry: CollectorRegistry | None = None) -> None:
         self._cluster = cluster
         self._log = log
         self._unwritten = Counter(
             "starts_unwritten",
-            "Starts that are not on the recovery trail, since it could not be written.",
+            "Starts missing in the recovery trail, as it could not be written.",
             namespace="cutwater",
             registry=registry,
         )
         self.unwritten = 0
 
     def write(self, one: Recovery) -> None:
-        """Returns at once; of a start that has failed after at most `LEAVE_S`, since the process ends."""
+        """Write in the background; for a failed start wait up to `LEAVE_S`, since the process ends."""
         thread = threading.Thread(target=self._guarded, args=(one,), name="trail", daemon=True)
         thread.start()
         if one.outcome == STOPPED:
@@ -53,13 +53,13 @@ class Trail:
     def _guarded(self, one: Recovery) -> None:
         try:
             self._produce(topics.history(one.job), encode(one))
-        except Exception as error:  # whatever it is: the service's work does not depend on it
+        except Exception as error:  # any: the service's work does not depend on it
             self.unwritten += 1
             self._unwritten.inc()
             self._log.warning("the recovery trail was not written", error=str(error)[:500])
 
     def _produce(self, topic: str, value: bytes) -> None:
-        partition_count(self._cluster, topic)  # a producer would make some brokers create a topic of their own
+        partition_count(self._cluster, topic)  # a producer would make some brokers create the topic by themselves
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
@@ -83,13 +83,12 @@ def account(
     log: Any,
     registry: CollectorRegistry | None = None,
 ) -> Account:
-    """The account of the start of this very process. `registry`: where to count what cannot be written."""
+    """Return the account of this process's start. `registry`: the registry to count failed writes in."""
     who = Who(job, generation, service, f"{socket.gethostname()}:{os.getpid()}")
     return Account(who, now_ms, time.monotonic, Trail(cluster, log, registry).write)
 
 
 def encode(one: Recovery) -> bytes:
-    """The bytes on the topic."""
     plain = {
         **asdict(one),
         "generation": str(one.generation),
@@ -100,7 +99,7 @@ def encode(one: Recovery) -> bytes:
 
 
 def decode(data: bytes) -> Recovery:
-    """Raises UsageError for bytes of another schema."""
+    """Decode a record of the trail. Raises UsageError for bytes of another schema."""
     plain = protocol_codec("recovery").decode(data)
     return Recovery(
         **{
@@ -114,7 +113,7 @@ def decode(data: bytes) -> Recovery:
 
 
 def history(cluster: Cluster, job: str, records: int) -> list[Recovery]:
-    """The newest records of the trail, at most so many, in log order."""
+    """Return the newest `records` records of the trail, in log order."""
     topic = topics.history(job)
     partition_count(cluster, topic)
     consumer = make_consumer(cluster)

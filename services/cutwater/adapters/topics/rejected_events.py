@@ -1,6 +1,6 @@
-"""The dead-letter and late topics, read whole: the newest record of each key, without the events' bytes.
+"""The dead-letter and late topics, read completely: the newest record of each key, without the events' bytes.
 
-What is listed is one line: that of the promoted generation, if no other is asked for.
+The result covers one lineage: that of the promoted generation by default.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ Parse = Callable[[Message, Record, Record, Listed], T]
 
 
 def dead_letters(cluster: Cluster, job: str, generation: Generation | None = None) -> Choice[Letter]:
-    """The dead letters that the milestones of a generation's line account for; of the promoted one by default.
-
-    Raises UsageError for a generation that the job does not have.
-    """
+    """Return dead letters of a generation's lineage, by default the promoted one. Raises UsageError if unknown."""
     topic = topics.dead_letters(job)
     entries, accounts = _read(cluster, job, generation, topic, "dead_letter", lambda one: one.rejected, _letter)
     marks = {one.event: one.replayed for _, one in entries if one.replayed}
@@ -56,7 +53,7 @@ def dead_letters(cluster: Cluster, job: str, generation: Generation | None = Non
 
 
 def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None) -> Choice[LatePair]:
-    """The late (event, window) pairs that the milestones of a generation's line account for; as `dead_letters`."""
+    """Return the late (event, window) pairs of the milestones in a generation's lineage, as `dead_letters`."""
     topic = topics.late(job)
     found = _read(cluster, job, generation, topic, "late", lambda one: one.late, _late_pair)
     return _counted(*found, _forgetful(cluster, topic))
@@ -68,7 +65,7 @@ def _counted(entries: list[tuple[Listed, T]], accounts: Accounts, forgetful: boo
 
 
 def _forgetful(cluster: Cluster, topic: str) -> bool:
-    """Has its retention deleted records? Asked once it was read: what goes meanwhile is not called missing."""
+    # Checked after the read: records that retention deletes meanwhile are not reported as missing.
     consumer = make_consumer(cluster)
     try:
         return any(bounds(consumer, topic, one)[0] > 0 for one in range(partition_count(cluster, topic)))
@@ -85,7 +82,7 @@ def _read(
     count: Callable[[Milestone], int],
     parse: Parse[T],
 ) -> tuple[list[tuple[Listed, T]], Accounts]:
-    # First the milestones: what they account for was listed before them.
+    # First the milestones: their entries were written before them.
     accounts = _ancestry(cluster, job, count).accounts(generation)
     newest: dict[bytes, tuple[Listed, T]] = {}
     if accounts.told:

@@ -1,4 +1,4 @@
-"""`demo-regions`: two regions on one machine; one dies, and the other goes on."""
+"""`demo-regions`: runs two regions on one machine, of which the second continues when the first fails."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PER_SECOND_MAX = 5_000
 
 @handled
 def demo_regions(
-    days: Annotated[int, typer.Option(min=DAYS_MIN, max=DAYS_MAX, help="Days of flights to send.")] = 7,
-    rate: Annotated[int, typer.Option(min=10, max=PER_SECOND_MAX, help="Flights a second.")] = 200,
-    data_dir: Annotated[Path, typer.Option(help="Folder of both regions; emptied first.")] = Path(
+    days: Annotated[int, typer.Option(min=DAYS_MIN, max=DAYS_MAX, help="Days of flights to produce.")] = 7,
+    rate: Annotated[int, typer.Option(min=10, max=PER_SECOND_MAX, help="Flights per second.")] = 200,
+    data_dir: Annotated[Path, typer.Option(help="Folder of both regions, emptied first.")] = Path(
         "build/demo-regions"
     ),
     job_file: Annotated[Path, typer.Option(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
@@ -35,13 +35,12 @@ def demo_regions(
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Two regions on one machine: the first one's broker is killed with -9, and the second one goes on.
+    """Run two regions on one machine: the first region's broker is killed, and the second one continues.
 
-    Each region has a broker of its own. Flights go into the first, whose job is mirrored into the second. Every
-    step is told with its second, and what must hold is checked: exit 0 only if all of it did.
+    Each region has its own broker. Flights are produced to the first region, whose job is mirrored to the second.
+    The broker is killed with SIGKILL. Each step is printed with its time, and the results are checked.
 
-    Exit 1: something that was checked does not hold. Another code: a step failed; the message says which, and
-    where the logs are.
+    Exit 0: all checks pass. 1: a check fails. Other codes: a step failed; the message names the step and the logs.
 
     Examples:  cutwater demo-regions  ·  cutwater demo-regions --keep  ·  cutwater demo-regions --json
     """
@@ -59,7 +58,6 @@ def demo_regions(
 
 
 def _verified(job: Job, there: Region, here: Region) -> Verified:
-    """What `cutwater verify --region` says in the region `here`."""
     from cutwater.demo.regions.scenario import Verified  # as above
 
     asked = Request(job, Side(there.name, there.cluster), Side(here.name, here.cluster))

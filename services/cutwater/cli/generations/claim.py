@@ -1,4 +1,4 @@
-"""A generation is claimed by a verb, or an earlier claim gone on with: `generation start` and `rollback`."""
+"""The claim of a generation, new or of an earlier try, for `generation start` and `rollback`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def claims_of(place: Place) -> Claims:
 
 
 def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
-    """Claim one, or go on with an earlier claim, and say so. Raises as `Claims.ask`."""
+    """Claim a generation or continue with an earlier claim, and report it. Raises as `Claims.ask`."""
     settings, sources = place.settings, list[SeedSource]()
 
     def require(planned: Planned) -> None:
@@ -44,7 +44,7 @@ def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
         planned = claims.planned(words)
         require(planned)
     else:
-        # The embedded broker is alone; settings say otherwise only for a user's own.
+        # The embedded broker is a single one; the settings count only for a user's own brokers.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
     _say_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json)
@@ -52,7 +52,7 @@ def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
 
 
 def _require_works(place: Place, parent: Milestone) -> None:
-    """Raise UsageError where its driver could never begin: that stood in the driver's log alone."""
+    """Raise UsageError if the generation's driver could never start, which only its log would report."""
     require_may_start(place.cluster, place.job, parent, place.settings)
     require_kept(parent, kept_behind(place.cluster, parent.source_cut))
     if found := Witness(place.cluster).lost(parent.evidence, parent.source_cut):
@@ -64,24 +64,22 @@ def _claimed_before(planned: Planned) -> str:
     if not planned.again:
         return ""
     return (
-        f". {planned.claim.generation} was claimed from it before: 'cutwater generation abort "
-        f"{planned.claim.generation}' gives that up, and a new one is started from another milestone"
+        f". {planned.claim.generation} is claimed from this milestone: give it up with 'cutwater generation abort "
+        f"{planned.claim.generation}', and start a new one from another milestone"
     )
 
 
 class Undone(NamedTuple):
-    """What a rollback goes back behind."""
-
     milestones: int
     events: int
     newest: Token
 
     def __str__(self) -> str:
-        return f"{self.milestones:,} milestones behind it up to {self.newest}; the {self.events:,} events"
+        return f"{self.milestones:,} milestones after it up to {self.newest}; the {self.events:,} events"
 
 
 def _undone(place: Place, planned: Planned) -> Undone | None:
-    """None for what is no rollback, or is promoted."""
+    """Return what the claim undoes; None if it is no rollback or is promoted."""
     last = promoted(place.cluster, place.job.name)
     if not planned.claim.rewinds_to or planned.done or last is None:
         return None
@@ -110,12 +108,12 @@ def _say_claim(
         print_json(told)
         return
     if planned.again:
-        does = "would go on" if dry_run else "goes on"
-        done = ", which is promoted: nothing is to be done, and --another goes back once more"
+        does = "would continue" if dry_run else "is continuing"
+        done = ", which is promoted: nothing to do (--another claims one more)"
         line = f"{does} with the claim {made.generation} of {iso(made.at_ms)}{done if planned.done else ''}"
     else:
         line = f"{made.generation} {'would be claimed' if dry_run else 'is claimed'}"
     out.print(f"{line}: from {parent}, {made.partitions} partitions")
-    out.print(str(source) if source else "its state is read")
+    out.print(str(source) if source else "its state has been read")
     if undone is not None:
         out.print(f"{'would be' if dry_run else 'is'} undone: {undone} in them are read again")

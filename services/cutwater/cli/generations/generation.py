@@ -1,4 +1,4 @@
-"""`generation` and `rollback`: a generation is started from a milestone, promoted, given up."""
+"""`generation` and `rollback`: start a generation from a milestone, promote it, give it up."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ _COLUMNS = (
 )
 group = typer.Typer(
     name="generation",
-    help="A generation is started from a milestone, catches up, and is promoted: other partitions, other code, a "
-    "rollback.\n\nExamples:  cutwater generation start --partitions 6  ·  cutwater generation list  ·  "
+    help="Generations: start one from a milestone, promote it when it has caught up, list, abort, prune.\n\n"
+    "Examples:  cutwater generation start --partitions 6  ·  cutwater generation list  ·  "
     "cutwater generation promote g2-local-5f0c21aa",
     no_args_is_help=True,
 )
 GenerationArgument = Annotated[str, typer.Argument(help="The generation's id, as 'generation list' shows it.")]
-ReasonOption = Annotated[str, typer.Option(help="Why, for people: it stands in the list.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+ReasonOption = Annotated[str, typer.Option(help="The reason, as 'generation list' shows it.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")]
 AnotherOption = Annotated[
-    bool, typer.Option("--another", help="Claim another one, though an earlier claim says the same.")
+    bool, typer.Option("--another", help="Claim a new generation although an earlier claim is the same.")
 ]
 PartitionsOption = Annotated[
-    int | None, typer.Option(min=1, help="Partitions of its changelog; else those of its parent.")
+    int | None, typer.Option(min=1, help="Partitions of its changelog. Default: as its parent.")
 ]
-WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for it; 0 returns at once.")]
+WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for the promotion; 0 returns at once.")]
 
 
 @group.command("start")
 @handled
 def start(
     job_file: JobOption = None,
-    from_: Annotated[str | None, typer.Option("--from", help="Token of its parent; else the newest.")] = None,
+    from_: Annotated[str | None, typer.Option("--from", help="Token of its parent. Default: the newest.")] = None,
     partitions: PartitionsOption = None,
     reason: ReasonOption = "",
     another: AnotherOption = False,
@@ -58,17 +58,18 @@ def start(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Claim a generation: its id, its parent milestone, its changelog. The promoted one goes on meanwhile.
+    """Claim a generation: its id, its parent milestone, its changelog. The promoted one continues meanwhile.
 
-    A stack of 'cutwater up' starts its driver and commit-signal by itself. Elsewhere start both with
-    CUTWATER_GENERATION set to the id that this prints. Once it has caught up: 'cutwater generation promote'.
+    A stack of 'cutwater up' starts the new driver and commit-signal by itself. Elsewhere start both with
+    CUTWATER_GENERATION set to the printed id. Run 'cutwater generation promote' when it has caught up.
 
-    It says where the parent's state will be read: from its changelog, else from a snapshot of that very milestone.
+    The output names where the parent's state will be read: from its changelog, else from a snapshot of exactly
+    that milestone.
 
-    Asked again, it goes on with the open claim of the same parent (without --from: of any of the promoted
-    generation's milestones) and as many partitions, and says so. --another claims one more.
+    If an open claim has the same parent (without --from: any milestone of the promoted generation) and the same
+    number of partitions, the command continues with it and reports so. --another claims one more.
 
-    Exit 2: no such milestone, none may be started from it, or nothing holds its state any more. 4: brokers or the
+    Exit 2: the milestone does not exist, may not be a parent, or its state is not kept any more. 4: brokers or the
     store of snapshots do not answer.
 
     Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
@@ -91,16 +92,17 @@ def rollback(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go back to a milestone: a generation is started from it, and promoted with its first milestone.
+    """Go back to a milestone: claim a generation from it, which is promoted with its first milestone.
 
-    What came after is read again from the events. Views reload; the publisher writes the differences as marked
-    corrections, and tombstones for keys that vanish.
+    Later events are read again. Views reload. The publisher writes the differences as marked corrections, and
+    tombstones for keys that vanish.
 
-    Asked again, it goes on with the open claim of the same milestone and as many partitions, and asks for its
-    promotion. Where that is promoted, and nothing behind it, it is done; --another goes back once more.
+    If an open claim has the same milestone and the same number of partitions, the command continues with it and
+    requests its promotion. If that generation is the promoted one, nothing is left to do. --another goes back once
+    more.
 
-    Exit 2: no such milestone, or nothing holds its state any more. 4: it was not promoted in time; it still will
-    be, or 'cutwater generation abort' it.
+    Exit 2: the milestone does not exist, or its state is not kept any more. 4: the generation was not promoted in
+    time. It still will be, unless 'cutwater generation abort' gives it up.
 
     Examples:  cutwater rollback --to g1-local-00000000:42
     ·  cutwater rollback --to g1-local-00000000:42 --dry-run
@@ -127,10 +129,11 @@ def promote(
 ) -> None:
     """Promote a candidate as soon as it has caught up with the newest milestone.
 
-    Its own commit-signal writes its first milestone behind that one: readers see one generation or the other. The
-    one before is ended. Asking twice does no harm.
+    Its commit-signal writes its first milestone directly after that one, so readers see one generation or the
+    other. The previous generation ends. Repeating the command is safe.
 
-    Exit 2: it may not be promoted. 4: it was not in time; it still will be, or 'cutwater generation abort' it.
+    Exit 2: the candidate may not be promoted. 4: it was not promoted in time. It still will be, unless 'cutwater
+    generation abort' gives it up.
 
     Examples:  cutwater generation promote g2-local-5f0c21aa
     ·  cutwater generation promote g2-local-5f0c21aa --dry-run
@@ -159,7 +162,7 @@ def abort(
 ) -> None:
     """Give a candidate up: it is never promoted, and its driver and commit-signal end.
 
-    Exit 2: it is promoted already.
+    Exit 2: the generation is promoted already.
 
     Examples:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
     ·  cutwater generation abort g2-local-5f0c21aa --dry-run
@@ -183,9 +186,9 @@ def list_(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Show the job's first generation, every one that was claimed, and how far each candidate is behind.
+    """Show the job's first generation, every claimed one, and how far each candidate is behind.
 
-    Once a candidate has two milestones: how fast it reads, too, and about how long it will take.
+    For a candidate with two milestones, also show its read rate and the estimated time to catch up.
 
     Examples:  cutwater generation list  ·  cutwater generation list --json
     """
@@ -197,7 +200,7 @@ def list_(
 def _show(
     place: Place, found: list[Candidate], as_json: bool, unclaimed: dict[Generation, int] | None = None
 ) -> None:
-    """`unclaimed`: generations that nobody claimed, with their partitions."""
+    """Print generations. `unclaimed`: those without a claim, with their number of partitions."""
     last = promoted(place.cluster, place.job.name)
     told = [_unclaimed(*one, last) for one in (unclaimed or {}).items()] + [_told(one, last) for one in found]
     if as_json:
@@ -208,7 +211,7 @@ def _show(
 
 
 def _first(found: list[Candidate], last: Milestone | None) -> dict[Generation, int]:
-    """The job's first generation, and with copies of other regions theirs, as claims and milestones tell."""
+    """Return the first generations, of this job and of mirrored regions, that claims and milestones name."""
     told = [parent_of(one.claim) for one in found] + ([last] if last else [])
     return {one.generation: len(one.changelog_cut) for one in told if not claimed(one.generation)}
 
@@ -253,7 +256,7 @@ def _state(one: Candidate, last: Milestone | None) -> str:
     if not one.open:
         return "given up"
     if last is not None and last.generation.number > number:
-        return "past"  # it was promoted before, or came too late
+        return "past"  # promoted earlier, or overtaken by a later generation
     return "promoting" if one.promoting else "candidate"
 
 

@@ -1,4 +1,4 @@
-"""The wait for a promotion: what it waits for, with rate and time left, and what came of it."""
+"""The wait for a promotion, with what it waits for, rate and time left."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from cutwater.core.protocol.records import Milestone
 
 LOOK_S = 0.5
 SAY_S = 5.0
-"""Where no line is drawn over and over, one is said so often at most."""
+"""Least time between lines on an output without a status line."""
 
 
 def say_promotion(place: Place, generation: Generation) -> None:
-    """What `promote` would do, after the same checks. Raises as that does."""
+    """Print what `promote` would do, after the same checks. Raises as `promote`."""
     last = promoted(place.cluster, place.job.name)
     if claims_of(place).to_promote(generation):
-        say(f"the promotion of {generation} would be asked for")
+        say(f"the promotion of {generation} would be requested")
     elif last is not None and last.generation == generation:
         say(f"{generation} is promoted already")
     else:
-        say(f"the promotion of {generation} was asked for already")
+        say(f"the promotion of {generation} is requested already")
 
 
 def await_promotion(place: Place, generation: Generation, wait_s: float) -> None:
-    """Says what it waits for, and that it is done. Raises UnavailableError where it is not within the time."""
+    """Wait for a promotion and report the progress. Raises UnavailableError after `wait_s`."""
     begun = time.monotonic()
     said_s, waited = begun, False
     with err.status(f"promoting {generation}") as status:
@@ -45,7 +45,7 @@ def await_promotion(place: Place, generation: Generation, wait_s: float) -> None
                     f"{last.token} is of a later generation, which was promoted: {generation} is past"
                 )
             if wait_s == 0:
-                say(f"{generation} is promoted as soon as it may be: cutwater generation list")
+                say(f"{generation} is promoted when it has caught up: see 'cutwater generation list'")
                 return
             now = time.monotonic()
             if now > begun + wait_s:
@@ -58,12 +58,12 @@ def await_promotion(place: Place, generation: Generation, wait_s: float) -> None
                 said_s, waited = now, True
                 say(line)
             time.sleep(LOOK_S)
-    back = f", and goes on from the state of {last.rewinds_to}" if last.rewinds_to else ""
+    back = f", and continues from the state of {last.rewinds_to}" if last.rewinds_to else ""
     say(f"{generation} is promoted after {time.monotonic() - begun:.0f} s: {last.token}{back}")
 
 
 def behind(one: Candidate, last: Milestone) -> str | None:
-    """Why it cannot be promoted yet, and how long that will be, where a rate is known."""
+    """Return why a candidate cannot be promoted yet, with the time left if its rate is known."""
     why, nearer = delayed(one.newest, one.claim, last), approach(one, parent_of(one.claim), last)
     return f"{why}; {nearer}" if why and nearer else why
 

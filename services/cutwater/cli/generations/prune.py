@@ -1,4 +1,4 @@
-"""`generation prune`: remove what nobody needs of earlier generations."""
+"""`generation prune`: removes earlier generations that nothing needs any more."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ from cutwater.operations.service_main import now_ms
 @handled
 def prune(
     job_file: JobOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
-    with_snapshots: Annotated[
-        bool, typer.Option("--with-snapshots", help="Remove the snapshots of such a generation, too.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
+    with_snapshots: Annotated[bool, typer.Option("--with-snapshots", help="Remove their snapshots too.")] = False,
     with_forks: Annotated[
         bool,
-        typer.Option("--with-forks", help="Remove what may be a fork, too: 'cutwater forks' there is decided."),
+        typer.Option("--with-forks", help="Remove a possible fork too: 'cutwater forks' there is decided."),
     ] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Remove changelog, checkpoint and seed of generations that were left long ago, and that nothing needs.
+    """Remove changelog, checkpoint and seed of old generations that nothing needs any more.
 
-    How long ago says CUTWATER_KEEP_GENERATIONS_HOURS: since another one was promoted, or it was given up.
+    A generation is old CUTWATER_KEEP_GENERATIONS_HOURS after another one was promoted, or after it was given up.
 
-    What something needs stays, and it is said why: the parent of the promoted generation or of a candidate, one
-    that the output has not gone on from, one with snapshots, one whose changelog a mirror has announced, one that
-    another region's line may have gone back behind (a fork). A checkpoint that CUTWATER_CHECKPOINT names is yours
-    to remove. Nobody can go back to what was removed. Who claims a generation, or prunes, meanwhile ends this one.
+    A generation that is still needed is kept, with the reason: the parent of the promoted generation or of a
+    candidate, one that the output has not passed, one with snapshots, one whose changelog a mirror has announced,
+    or one that may hold a fork, since a later generation came back from another region. A checkpoint that
+    CUTWATER_CHECKPOINT names is not removed. A removed generation cannot be a rollback target. A claim or another
+    prune that starts meanwhile ends this command.
 
-    Exit 2: nothing is promoted yet. 3: a folder cannot be removed. 4: the brokers do not answer. 6: somebody
-    claims or prunes meanwhile: run it again.
+    Exit 2: nothing is promoted yet. 3: a folder cannot be removed. 4: the brokers do not answer. 6: another
+    process claims or prunes meanwhile: run it again.
 
     Examples:  cutwater generation prune --dry-run  ·  cutwater generation prune
     ·  cutwater generation prune job.yaml --bootstrap-servers kafka-1:9092 --with-snapshots --json
     """
     place = place_of(job_file, bootstrap_servers, data_dir)
     retiring = Retiring(place.cluster, place.job, place.settings, _store(place), now_ms)
-    with err.status("looking at earlier generations"):
+    with err.status("reading earlier generations"):
         if not dry_run:
             retiring.alone()
         found = retiring.look(with_snapshots, with_forks)
@@ -68,7 +67,6 @@ def prune(
 
 
 def _store(place: Place) -> str:
-    """Where the view's snapshots go."""
     return place.stack.snapshots if place.stack else place.settings.snapshots
 
 

@@ -1,1 +1,1 @@
-"""Verbs about a job before and while it runs: file, topics, events, settings."""
+"""Verbs about a job: its file, topics, events and settings."""

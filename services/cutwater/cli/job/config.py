@@ -1,4 +1,4 @@
-"""`config`: the settings of the environment, as every process of Cutwater would read them."""
+"""`config`: the settings of the environment, as every process of Cutwater reads them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ app = typer.Typer(no_args_is_help=True)
 
 @dataclass(frozen=True)
 class Shown:
-    """One setting as it is shown: of a secret only whether there is one."""
+    """One setting as it is printed. A secret shows only whether it is set."""
 
     name: str
     value: Any
     source: str
-    """default or environment."""
+    """`default` or `environment`."""
     secret: bool
     meaning: str
 
 
 def settings_shown(settings: Settings) -> list[Shown]:
-    """Every setting, in the order of docs/SETTINGS.md."""
+    """Return every setting, in the order of docs/SETTINGS.md."""
     return [
         Shown(
             name=f"{_PREFIX}{name.upper()}",
@@ -48,7 +48,7 @@ def settings_shown(settings: Settings) -> list[Shown]:
 
 
 def unknown(environment: Mapping[str, str]) -> list[str]:
-    """Variables that look like settings and are none: most often a typing error. Names only."""
+    """Return the names of CUTWATER_ variables that are no setting, usually typing errors."""
     known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields} | {CACHE_VARIABLE}
     return sorted(name for name in environment if name.upper().startswith(_PREFIX) and name.upper() not in known)
 
@@ -62,12 +62,12 @@ def _value(value: Any) -> Any:
 @app.command()
 @handled
 def show(as_json: JsonOption = False, wide: WideOption = False) -> None:
-    """Show every setting, its value and where it comes from; secrets are masked.
+    """Show every setting, its value and where it comes from. Secrets are masked.
 
     Examples:  cutwater config show  ·  cutwater config show --json
     """
     settings = load_settings()
-    settings.cluster  # noqa: B018  (raises UsageError for security settings that cannot work together)
+    settings.cluster  # noqa: B018  (raises UsageError for security settings that contradict each other)
     shown = settings_shown(settings)
     if as_json:
         print_json([asdict(one) for one in shown])
@@ -81,7 +81,7 @@ def show(as_json: JsonOption = False, wide: WideOption = False) -> None:
 
 @app.callback()
 def config() -> None:
-    """The settings: see what is in force before something is started.
+    """Settings: show the values in force, and where each comes from.
 
     Examples:  cutwater config show  ·  cutwater config show --json
     """

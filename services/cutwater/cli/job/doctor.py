@@ -1,4 +1,4 @@
-"""`doctor`: is everything there that a job needs, on this machine and on the cluster?"""
+"""`doctor`: checks that this machine and the cluster have everything that a job needs."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ _COLOURS = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Le
 @handled
 def doctor(
     job_file: Annotated[
-        Path | None, typer.Argument(help="The job file; without one, machine and brokers.")
+        Path | None, typer.Argument(help="The job file. Without one, only machine and brokers are checked.")
     ] = None,
     bootstrap_servers: BootstrapOption = None,
     probe: Annotated[
         bool,
-        typer.Option("--probe", help="Compare clocks, too: creates a topic for a moment, and deletes it."),
+        typer.Option("--probe", help="Compare clocks too. Creates a topic and deletes it again."),
     ] = False,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """Check this machine, the brokers and a job's topics, and say what to do about what is wrong.
+    """Check this machine, the brokers and a job's topics, and print how to fix each problem.
 
-    Without --probe nothing is written anywhere. Where no brokers are named, those of the running stack are asked.
+    Without --probe nothing is written anywhere. If no brokers are named, those of the running stack are checked.
 
-    Exit 0: fine, warnings included. 1: at least one error. 2: a setting or an option is wrong.
+    Exit 0: no error, but perhaps warnings. 1: at least one error. 2: a setting or an option is wrong.
 
     Examples:  cutwater doctor  ·  cutwater doctor deploy/jobs/flights.yaml
     ·  cutwater doctor job.yaml --bootstrap-servers kafka-1:9092 --probe --json
@@ -90,7 +90,7 @@ def _findings(
     elif job:
         yield ok("job file", f"job {job.name}: {len(job.measures)} measures, windows of {job.window.size_ms:,} ms")
     if cluster is None:
-        yield skipped("brokers", "none is named", "give --bootstrap-servers; without, 'cutwater up' starts one")
+        yield skipped("brokers", "none is named", "give --bootstrap-servers, or let 'cutwater up' start one")
         return
     yield from _cluster(cluster, job, settings, probe)
 
@@ -117,12 +117,12 @@ def _topics(cluster: Cluster, facts: ClusterFacts, job: Job, settings: Settings)
     try:
         job, settings = working_for(job, settings, cluster)
     except CutwaterError as wrong:
-        yield error("generation", str(wrong), "until then the first generation's topics are checked")
+        yield error("generation", str(wrong), "the topics of the first generation are checked instead")
     copies = replication.decide(facts.brokers, settings.replication_factor, settings.min_insync_replicas)
     specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
     facts = cluster_facts.look(cluster, facts, job.topic, specs, copies)
     if job.attached:
-        yield skipped("source", "the query is your own", "look after the topics that it reads yourself")
+        yield skipped("source", "the query is your own", "check the topics that it reads yourself")
     else:
         position = cluster_facts.position(cluster, job.name, job.topic, now_ms())
         yield from check_source(job, facts, position, cluster_facts.undatable_of(cluster, facts, job.topic))

@@ -32,13 +32,11 @@ from cutwater.operations.topic_sample import Sample, sample
 
 ANSWER_S = 10.0
 MICROS = "timestamp-micros"
-"""How events in Avro have their times, whatever their schema says, once they are read."""
+"""Unit of the times in decoded Avro events, for every logical type of their schema."""
 
 
 @dataclass(frozen=True)
 class _Event:
-    """What is known of the events: their schema, the proposal, what was left out."""
-
     schema: dict[str, Any]
     proposal: Proposal
     left_out: tuple[tuple[str, str], ...]
@@ -46,13 +44,15 @@ class _Event:
 
 @handled
 def init(
-    from_topic: Annotated[str, typer.Option(help="The topic whose records to look at.")],
+    from_topic: Annotated[str, typer.Option(help="The topic to sample.")],
     bootstrap_servers: BootstrapOption = None,
-    key: Annotated[str | None, typer.Option(help="The field to group by; else one is proposed.")] = None,
-    event_time: Annotated[str | None, typer.Option(help="The field with the time; else one is proposed.")] = None,
+    key: Annotated[str | None, typer.Option(help="The field to group by. Default: proposed.")] = None,
+    event_time: Annotated[
+        str | None, typer.Option(help="The field with the event time. Default: proposed.")
+    ] = None,
     schema: Annotated[Path | None, typer.Option(help="Avro: the writers' schema (.avsc).")] = None,
-    job: Annotated[str | None, typer.Option(help="The job's name; else made from the topic's.")] = None,
-    file: Annotated[Path | None, typer.Option("--out", help="Where to write; default JOB.yaml here.")] = None,
+    job: Annotated[str | None, typer.Option(help="The job's name. Default: made from the topic's.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="The file to write. Default: JOB.yaml here.")] = None,
     records: Annotated[int, typer.Option(min=1, max=100_000, help="How many records to sample.")] = 1_000,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
     data_dir: DataDirOption = None,
@@ -60,11 +60,11 @@ def init(
 ) -> None:
     """Draft a job file from a topic: format, schema, key, event time, window, lateness and measures.
 
-    Reads the newest records, nothing else. Avro in single-object encoding is recognised by the schemas in the
-    folder of --out, in its schemas/ and among Cutwater's own; for JSON a schema is inferred and written beside.
-    Tells which of the records the driver would reject with this job file, by field and rule.
+    Only reads the newest records. Avro in single-object encoding is recognised by the schemas in the folder of
+    --out, in its schemas/ and among Cutwater's own. For JSON a schema is inferred and written beside the job file.
+    Lists the records that the driver would reject with this job file, by field and rule.
 
-    Exit 2: no such topic, no format or field fits, or a file exists already. 4: no broker answers.
+    Exit 2: the topic does not exist, no format or field fits, or a file exists already. 4: no broker answers.
 
     Examples:  cutwater init --from-topic orders --bootstrap-servers kafka-1:9092
     ·  cutwater init --from-topic orders --key customer --event-time created_at --out jobs/orders.yaml
@@ -92,7 +92,7 @@ def init(
         proposal=event.proposal,
     )
     _write(draft, event.schema, target, schema_target, found)
-    made = load_job(target)  # a draft that 'cutwater up' would refuse is our mistake: say so now
+    made = load_job(target)  # fail now if 'cutwater up' would refuse the draft
     draft = replace(draft, rejected=_rejected(made, samples))
     _write_job(draft, target)
     _show(draft, target, schema_target, settings.show_payloads, as_json)
@@ -107,7 +107,7 @@ def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sa
 
 def _event(found: Recognised, name: str, key: str | None, event_time: str | None) -> _Event:
     if found.schema is not None:
-        # A sum of decimals that are all fraction has no room.
+        # Decimals with no digit before the point leave no room for a sum.
         types = {field: one for field, one in field_types(found.schema).items() if one.scale < ADDEND_DIGITS}
         kinds = {field: MICROS if one.name in TIMES else one.name for field, one in types.items()}
         return _Event(found.schema, propose(found.rows, kinds, key, event_time), ())
@@ -118,13 +118,12 @@ def _event(found: Recognised, name: str, key: str | None, event_time: str | None
 
 
 def _rejected(job: Job, samples: list[Sample]) -> list[Rejected]:
-    """What the driver would not take of the sample."""
     judged_ = judged(job, samples, written_with(job, samples))
     return tally((found, one.value) for one, found in judged_ if isinstance(found, Flaw))
 
 
 def _writes_schema(found: Recognised, target: Path) -> bool:
-    """A schema that the job file would not find by its name is written or copied beside it."""
+    """Return whether a schema must be written or copied beside the job file, to be found by its name."""
     file = found.schema_file
     return file is None or file.resolve().parent not in (target.resolve().parent, schema_folder().resolve())
 
@@ -136,7 +135,7 @@ def _name_of(found: Recognised) -> str:
 def _refuse_to_overwrite(files: list[Path], force: bool) -> None:
     for one in files:
         if one.exists() and not force:
-            raise UsageError(f"{one} exists: name another file with --out, or give --force; nothing was written")
+            raise UsageError(f"{one} exists; nothing was written. Name another file with --out, or give --force")
 
 
 def _write(

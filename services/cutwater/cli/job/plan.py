@@ -1,4 +1,4 @@
-"""`plan`: what a job will add to a cluster, before it does."""
+"""`plan`: what a job will add to a cluster."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ ANSWER_S = 10.0
 
 
 class Said(NamedTuple):
-    """The load, where the user says it."""
+    """The load as far as the command line gives it."""
 
     events_per_s: float | None
     keys: int | None
     event_bytes: int | None
 
     def load(self, sampled: SampleFigures | None, epoch_s: float, source_partitions: int) -> Load:
-        """What is not said is the sample's, else a guess."""
+        """Return the load: a value that is not given is the sample's, else a guess."""
         usual = Load(epoch_s=epoch_s, source_partitions=source_partitions)
         if sampled:
             shown = (sampled.events_per_s, sampled.keys, max(round(sampled.event_bytes), 1))
@@ -53,32 +53,32 @@ def plan(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     events_per_second: Annotated[
         float | None,
-        typer.Option(min=0.001, max=1e9, help="Events a second; default: as the sample, else 1,000."),
+        typer.Option(min=0.001, max=1e9, help="Events per second. Default: from the sample, else 1,000."),
     ] = None,
     keys: Annotated[
-        int | None, typer.Option(min=1, max=10**12, help="Different keys; default: as the sample, else 10,000.")
+        int | None, typer.Option(min=1, max=10**12, help="Number of keys. Default: from the sample, else 10,000.")
     ] = None,
     event_bytes: Annotated[
-        int | None, typer.Option(min=1, max=10**9, help="Bytes of an event; default: as the sample, else 200.")
+        int | None, typer.Option(min=1, max=10**9, help="Bytes per event. Default: from the sample, else 200.")
     ] = None,
-    principal: Annotated[str, typer.Option(help="Whom the kafka-acls commands name.")] = "User:cutwater",
+    principal: Annotated[str, typer.Option(help="The principal of the kafka-acls commands.")] = "User:cutwater",
     mirror_of: Annotated[
         str | None,
-        typer.Option(help="With the rights of a mirror of this region; default CUTWATER_ORIGIN_REGION."),
+        typer.Option(help="Add the ACLs of a mirror of this region. Default: CUTWATER_ORIGIN_REGION."),
     ] = None,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Print the topics, rights, disk and network that a job will add. Nothing is written.
+    """Print the topics, ACLs, disk and network that a job will add. Nothing is written.
 
-    With brokers named, what exists there counts, the promoted generation with its partitions too. The newest
-    events of the source are sampled: rate, keys, rows of a window and bytes per row are counted, and where the job
-    ran its rows are measured. Figures that no sample bears out are upper bounds, and it says why. Without brokers,
-    three are assumed. docs/OPERATING.md has the formula.
-    Where another region is named, what a mirror of it needs in both regions is among the rights, and what driver
-    and commit-signal need there, which ask it before they go on.
+    If brokers are named, their existing topics and the promoted generation's partitions are taken into account.
+    The newest events of the source are sampled for rate, keys, rows per window and bytes per row; if the job has
+    run, its rows are measured. Figures that no sample supports are upper bounds, with the reason. Without brokers,
+    three are assumed. docs/OPERATING.md has the formula. If another region is named, the ACLs include those that a
+    mirror of it needs in both regions, and those that driver and commit-signal need there to query that region
+    before they continue.
 
     Exit 2: the job file, a setting or an option is wrong. 4: the named brokers do not answer.
 
@@ -89,7 +89,7 @@ def plan(
     settings = settings_for(data_dir, bootstrap_servers)
     job = load_job(job_file)
     cluster = cluster_for(settings, bootstrap_servers)
-    with err.status("asking the cluster" if cluster else "planning"):
+    with err.status("querying the cluster" if cluster else "planning"):
         made = _plan(job, settings, cluster, Said(events_per_second, keys, event_bytes))
         made = _mirrored(made, settings, mirror_of or settings.origin_region)
     if as_json:
@@ -142,13 +142,13 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: Said) -> 
 
 
 def _alike(load: Load, sampled: SampleFigures) -> bool:
-    """Is the rate the sample's, to the factor that figures are good to?"""
+    """Return whether the rate equals the sample's, within the factor that figures are accurate to."""
     ratio = load.events_per_s / sampled.events_per_s
     return 1 / capacity.SURE_FACTOR <= ratio <= capacity.SURE_FACTOR
 
 
 def _mirrored(made: Plan, settings: Settings, origin: str) -> Plan:
-    """With the rights of a mirror; `origin` is empty where nothing is mirrored here."""
+    """Return the plan with the ACLs of a mirror. `origin`: the mirrored region, or empty."""
     if not origin:
         return made
     bootstrap = (origin == settings.origin_region and settings.origin_bootstrap_servers) or None
@@ -166,7 +166,7 @@ def _show(made: Plan, principal: str) -> None:
         )
         for one in made.topics
     )
-    where = made.bootstrap or "three brokers (none was asked)"
+    where = made.bootstrap or "three assumed brokers"
     copies = f"{made.replication.factor} copies, {made.replication.min_insync} must acknowledge"
     title = f"topics of job {made.job} at {where}: {copies}"
     out.table(table(title, ("topic", "", "partitions", Column("settings", below=True)), rows))
@@ -174,9 +174,9 @@ def _show(made: Plan, principal: str) -> None:
         say(f"warning: {line}")
     for line in made.unknown:
         say(f"cannot be estimated within a factor of {capacity.SURE_FACTOR:g}: {line}")
-    out.table(_rights("rights per service", made.acls))
+    out.table(_rights("ACLs per service", made.acls))
     for one in made.mirrors:
-        out.table(_rights(f"rights of the mirror in region {one.region}, where it only reads", one.acls))
+        out.table(_rights(f"ACLs of the mirror in region {one.region}, where it only reads", one.acls))
     commands = made.commands(principal)
     out.print(f"as one user, {len(commands)} commands:")
     for line in commands:
@@ -195,7 +195,7 @@ def _named(one: acls.Acl) -> str:
 
 def _load(made: Plan) -> str:
     load, sampled = made.load, made.sampled
-    seen = f", by a sample of {sampled.events:,}" if sampled else ""
+    seen = f", from a sample of {sampled.events:,}" if sampled else ""
     return (
         f"added by {load.events_per_s:,.6g} events/s of {load.event_bytes:,} bytes, {load.keys:,} keys{seen}, "
         f"an epoch every {load.epoch_s:g} s"
@@ -220,7 +220,7 @@ def _amounts(made: Plan) -> Iterator[tuple[str, str]]:
         f"disk of the cluster, {copies} copies",
         f"{most}{size((one.changelog_disk_bytes + one.output_disk_bytes) * copies)} after the retentions",
     )
-    yield "and each day more", f"{size(_grown(made) * copies)}: {_growing(made)}"
+    yield "growth per day", f"{size(_grown(made) * copies)}: {_growing(made)}"
     yield "disk of this machine", f"{most}{size(one.local_disk_bytes)}"
 
 
@@ -229,14 +229,14 @@ def _grown(made: Plan) -> float:
 
 
 def _growing(made: Plan) -> str:
-    kept = "barriers and milestones are kept; windows are cleared behind the horizon"
+    kept = "barriers and milestones are kept; windows behind the horizon are cleared"
     return kept if not made.estimate.closed_rows_bytes_per_day else "CUTWATER_COLLECT_SHARE=1 clears no window"
 
 
 def _origin(made: Plan) -> str:
     measured = made.measured
     if measured is None:
-        return f"by a sample of {made.sampled.events:,} events" if made.sampled else "by the measures' types"
+        return f"from a sample of {made.sampled.events:,} events" if made.sampled else "from the measures' types"
     per_event = f", {measured.rows_per_event:.3g} rows per event" if measured.rows_per_event is not None else ""
     return f"measured on {measured.sampled} records{per_event}"
 

@@ -1,4 +1,4 @@
-"""`prepare`: a job's topics on your own cluster, for processes that something else starts."""
+"""`prepare`: creates a job's topics on your own cluster, for processes that 'cutwater up' does not start."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from cutwater.local import job_topics
 def prepare(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     source: Annotated[
-        bool, typer.Option("--source", help="Create the source topic too, where it is missing.")
+        bool, typer.Option("--source", help="Create the source topic too, if it is missing.")
     ] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a job's topics on your cluster: those that are missing, once those that exist have been checked.
+    """Create a job's missing topics on your cluster, after checking the existing ones.
 
-    'cutwater up' does the same as it starts. What is created is written down in the data folder: there,
-    'cutwater down --delete' removes it again.
+    'cutwater up' does the same when it starts. The data folder lists the created topics, so that 'cutwater down
+    --delete' with this folder can remove them.
 
-    Exit 2: the job file is wrong, the source topic is missing, or a topic has other settings. 4: nobody answers.
+    Exit 2: the job file is wrong, the source topic is missing, or a topic has other settings. 4: no broker
+    answers.
 
     Examples:  cutwater prepare deploy/jobs/flights.yaml --bootstrap-servers 127.0.0.1:9092
     ·  cutwater prepare job.yaml --source --json

@@ -1,4 +1,4 @@
-"""`produce`: events from JSON lines onto the job's source topic."""
+"""`produce`: writes events from JSON lines to the job's source topic."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from cutwater.local import running_file
 
 @handled
 def produce(
-    file: Annotated[Path, typer.Argument(help="JSON lines, one event each; '-' reads standard input.")],
+    file: Annotated[Path, typer.Argument(help="File of JSON lines, one event each; '-' reads standard input.")],
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Produce events to the running job, checked against its schema.
 
-    Times are ISO 8601 or milliseconds. The first event that does not fit stops the command and names its line;
-    what came before it has been produced.
+    Times are ISO 8601 or milliseconds. The first event that does not fit stops the command, which prints its line
+    number. The events before it have been produced.
 
     Examples:  cutwater produce events.jsonl  ·  cat events.jsonl | cutwater produce -
     """
@@ -58,15 +58,13 @@ def produce(
 
 
 class Produced(ProgressColumn):
-    """How many events so far, and how many a second as soon as that is known."""
-
     def render(self, task: Task) -> Text:
         rate = "" if task.speed is None else f", {number_text(round(task.speed))} events/s"
         return Text(f"{number_text(round(task.completed))} events{rate}")
 
 
 class _Lines:
-    """The events of a file; `number` is the line that was read last."""
+    """The events of a file. `number`: the last line read."""
 
     def __init__(self, file: Path, times: set[str]) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""`schemas`: check the evolution of schema files, show those of a job, register an event schema."""
+"""`schemas`: checks the evolution of schema files, shows and registers the schemas of a job."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ app = typer.Typer(
 def check(
     folder: Annotated[Path, typer.Argument(help="Folder with .avsc files.")] = Path("schemas"),
     against: Annotated[
-        str | None, typer.Option(help="A folder, or a commit of the folder's git repository: how it was.")
+        str | None, typer.Option(help="The earlier state: a folder, or a commit of the folder's git repository.")
     ] = None,
-    rule: Annotated[str, typer.Option(help="backward, forward or full; see schemas/README.md.")] = BACKWARD,
+    rule: Annotated[str, typer.Option(help="backward, forward or full (schemas/README.md).")] = BACKWARD,
     as_json: JsonFlag = False,
 ) -> int:
-    """May each schema follow its older versions? Exit 1 and one line per problem when not.
+    """Check that each schema may follow its older versions. Exit 1 with one line per problem if not.
 
     Examples:  cutwater schemas check schemas  ·  cutwater schemas check schemas --against HEAD~1
     """
     files = schema_files(folder)
     if not files:
-        raise UsageError(f"{folder}: there is no schema (*.avsc) in it")
+        raise UsageError(f"{folder} contains no schema (*.avsc)")
     found = problems(files, rule)
     if against is not None:
         found += changes_problems(_before(folder, against), files, against, rule)
@@ -63,18 +63,18 @@ def check(
 
 
 def _before(folder: Path, against: str) -> list[SchemaFile]:
-    """A folder of that name goes before a commit."""
     path = Path(against)
+    # A folder takes precedence over a commit of the same name.
     return schema_files(path) if path.is_dir() else schema_files_at(folder, against)
 
 
 @app.command()
 @handled
 def show(
-    job_file: Annotated[Path | None, typer.Argument(help="The job file; else the running stack's.")] = None,
+    job_file: Annotated[Path | None, typer.Argument(help="The job file. Default: the running stack's.")] = None,
     data_dir: DataDirOption = None,
 ) -> None:
-    """Print, as JSON, a job's schemas and fingerprints: events (all versions), state key, state, output.
+    """Print a job's schemas and fingerprints as JSON: events (all versions), state key, state, output.
 
     Exit 2: the job file is wrong, or none is named and no stack runs.
 
@@ -106,19 +106,20 @@ def register_schemas(
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Register the schemas of a job in its registry: of events, changelog and output, where confluent is theirs.
+    """Register a job's schemas for events, changelog and output, if their format is confluent, in its registry.
 
-    The changelog's subject is that of the promoted generation. Where no brokers are named and no stack runs, it is
-    that of the region's first one (CUTWATER_REGION).
+    The changelog's subject is that of the promoted generation. If no brokers are named and no stack runs, it is
+    that of the region's first generation (CUTWATER_REGION).
 
-    Exit 2: no format of the job is confluent, or the registry refuses a schema. 4: registry or brokers are away.
+    Exit 2: no format of the job is confluent, or the registry refuses a schema. 4: registry or brokers do not
+    answer.
 
     Examples:  cutwater schemas register job.yaml  ·  cutwater schemas register job.yaml --json
     """
     job, settings = load_job(job_file), settings_for(data_dir, bootstrap_servers)
     registry = registry_for(job, settings)
     if registry is None:
-        raise UsageError(f"{job_file}: no format in it is confluent, and only that has a registry")
+        raise UsageError(f"{job_file}: no format is confluent, and only that format has a registry")
     with registry:
         if cluster := cluster_for(settings, bootstrap_servers):
             _, settings = working_for(job, settings, cluster)
@@ -130,7 +131,7 @@ def register_schemas(
         print_json({"registered": made})
     else:
         for one in made:
-            out.print(f"{one['subject']}: number {one['id']}")
+            out.print(f"{one['subject']}: id {one['id']}")
 
 
 def register(root: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""`failover`, `switchover`, `release`: a job goes on in another region."""
+"""`failover`, `switchover`, `release`: move a job to another region."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ from cutwater.operations.service_main import now_ms
 LOOK_S = 0.5
 WAIT_S = 600.0
 PATIENCE_S = 2.0
-"""With a mirror that still holds a transaction open. It is fenced next, and then looked at once more."""
+"""How long to wait for an open transaction of the mirror. The mirror is fenced next, and then read again."""
 
 JobArgument = Annotated[Path, typer.Argument(help="The job file.")]
-OriginOption = Annotated[str | None, typer.Option(help="The region to go on from; else CUTWATER_ORIGIN_REGION.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+OriginOption = Annotated[
+    str | None, typer.Option(help="The region to take over from. Default: CUTWATER_ORIGIN_REGION.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")]
 WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for the promotion; 0 returns at once.")]
 
 
@@ -42,25 +44,28 @@ WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for the 
 def failover(
     job_file: JobArgument,
     origin: OriginOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Although the other region was alive just now.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take over although the other region seems alive.")
+    ] = False,
     dry_run: DryRunOption = False,
     wait: WaitOption = WAIT_S,
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on here with the job of a region that is dead, from the newest milestone that has arrived.
+    """Continue the job of a dead region here, from the newest milestone that has arrived.
 
-    Fences the mirror, claims a generation, and asks for its promotion; tells what is known to be lost, as a lower
-    bound. A driver and a commit-signal with CUTWATER_GENERATION set to the id that it prints do the work: start
-    them meanwhile. Broken off, run it again. While the other region lives this makes a fork, which stays readable
-    there and is decided by you: docs/FAILOVER.md says when not to.
+    Fences the mirror, claims a generation, requests its promotion, and prints a lower bound of the loss. Meanwhile
+    start a driver and a commit-signal with CUTWATER_GENERATION set to the printed id. If the command is
+    interrupted, run it again. If the other region is alive, this creates a fork, which stays readable there until
+    you decide it: see docs/FAILOVER.md before you fail over.
 
-    The state is read from the copied changelog; where compaction has overtaken the newest arrival there, from a
-    snapshot of it in the store that CUTWATER_SNAPSHOTS names, which a view of this region takes.
+    The state is read from the copied changelog. If compaction there has overtaken the newest arrival, the state is
+    read from a snapshot of that arrival in CUTWATER_SNAPSHOTS, which a view of this region takes.
 
     Exit 2: nothing has arrived, the region was alive a moment ago or has released the job to a third one, 'forks
-    decide' kept its line, the newest arrival was made with another job file, or nothing holds its state.
-    4: the store does not answer, or copies are begun anew; or not promoted in time: it still will be.
+    decide' kept its line, the newest arrival was made with another job file, or its state is not kept anywhere. 4:
+    the store does not answer, a resync is in progress, or the generation was not promoted in time (it still will
+    be).
 
     Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
     """
@@ -69,7 +74,7 @@ def failover(
     with steps.step("looking at what has arrived"):
         found = one.look(PATIENCE_S)
         again = one.claimed(found)
-        if again is not None:  # fenced by that try, and its loss is told by all that was copied
+        if again is not None:  # that try has fenced the mirror, so its loss counts all that was copied
             found = one.look()
     if again is not None and again.done:
         GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
@@ -81,12 +86,12 @@ def failover(
         _plan(one, settings, job, found, steps, as_json)
         return
     if again is None:
-        _source(one, settings, job, found)  # else the mirror would be fenced in vain
+        _source(one, settings, job, found)  # fail before the mirror is fenced
         with steps.step("fencing the mirror"):
             one.fence()
             found = one.look()
         if careful:
-            _require_left(settings, found, fenced=True)  # it may have been heard of until then
+            _require_left(settings, found, fenced=True)  # the mirror may have copied until it was fenced
     _go_on(one, settings, job, found, steps, wait, as_json)
 
 
@@ -99,15 +104,16 @@ def switchover(
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on here with the job of a region that lives, and lose nothing: planned, or back after a failover.
+    """Continue the job of a live region here without loss: planned, or back after a failover.
 
-    Releases the job there (unless 'cutwater release' has), waits until its last milestone has arrived, claims a
-    generation, and asks for its promotion. The mirror goes on meanwhile, and brings what is still produced there.
+    Releases the job there (unless 'cutwater release' has done so), waits until its last milestone has arrived,
+    claims a generation, and requests its promotion. The mirror continues to copy what is still produced there.
 
-    Exit 2: there is no mirror, or no milestone, or it was made with another job file; the regions have nothing in
-    common, this one has gone on already and the other one is a fork, 'forks decide' kept the other line, or an
-    earlier claim is in the way: nothing was released. 4: a copy is begun anew or the mirror is paused, and nothing
-    was released; or not arrived, or not promoted, in time: run it again.
+    Exit 2, with nothing released: there is no mirror or no milestone, the milestone was made with another job
+    file, the regions have no milestone in common, this region has continued already and the other one is a fork,
+    'forks decide' kept the other line, or an earlier claim conflicts. 4: a resync is in progress or the mirror is
+    paused (nothing was released), or the milestone did not arrive or the promotion did not happen in time: run it
+    again.
 
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
@@ -129,7 +135,7 @@ def switchover(
     with steps.step("waiting for its last milestone") as status:
         found = _await_arrival(one, made, wait, status)
     again = one.claimed(found)
-    if again is not None:  # by an earlier try, or before it was released there
+    if again is not None:  # from an earlier try, or from before the release
         require_current(again, told_parent(again.claim).token, made.token, released=True)
         if again.done:
             GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
@@ -140,16 +146,16 @@ def switchover(
 @handled
 def release_(
     job_file: JobArgument,
-    to: Annotated[str, typer.Option(help="The region that is to go on.")],
+    to: Annotated[str, typer.Option(help="The region that continues the job.")],
     dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give the job up in this region, for another one that goes on: its driver and commit-signal are fenced.
+    """Give the job up in this region so that another one can continue it. Fences driver and commit-signal.
 
-    'cutwater switchover' in the other region does this too, where it may write here. Views keep what they show.
+    'cutwater switchover' in the other region does this too, if it may write here. Views keep their state.
 
-    Exit 2: the job has no milestone, or was released to another region; --to names no other region.
+    Exit 2: the job has no milestone, or was released to another region, or --to names this region.
 
     Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --dry-run
     """
@@ -164,7 +170,7 @@ def release_(
         print_json({**told, "gives_up": given_up})
         return
     is_ = "is released" if done else "would be released"
-    out.print(f"{job.name} {is_} to {made.to} behind milestone {made.token}")
+    out.print(f"{job.name} {is_} to {made.to} after milestone {made.token}")
     if given_up:
         out.print(f"{'given up' if does else 'would be given up'}: {', '.join(given_up)}")
 
@@ -172,18 +178,18 @@ def release_(
 def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOver:
     origin = origin or settings.origin_region
     if not origin:
-        raise UsageError("from which region? Give --origin, or set CUTWATER_ORIGIN_REGION")
+        raise UsageError("no region to take over from is named: give --origin, or set CUTWATER_ORIGIN_REGION")
     if settings.origin_region and origin != settings.origin_region:
         raise UsageError(
-            f"--origin says {origin}, and CUTWATER_ORIGIN_REGION {settings.origin_region}: which one?"
+            f"--origin is {origin}, but CUTWATER_ORIGIN_REGION is {settings.origin_region}: name the same region"
         )
     if not job.topic:
-        raise UsageError(f"job {job.name} is attached to a query of your own, whose sources nobody copies")
+        raise UsageError(f"job {job.name} is attached to a query of your own, whose sources are not mirrored")
     return FailingOver(settings.cluster, job, settings.region, origin, now_ms)
 
 
 def _require_left(settings: Settings, found: Found, fenced: bool = False) -> None:
-    """Raises UsageError where the origin lives, as far as is known here, or has given the job to somebody else."""
+    """Raise UsageError if the origin seems alive, or has released the job to a third region."""
     if found.planned:
         return
     if found.released is not None:
@@ -193,9 +199,10 @@ def _require_left(settings: Settings, found: Found, fenced: bool = False) -> Non
 
 
 def _require_way(one: FailingOver, settings: Settings, job: Job, found: Found, newest: Milestone | None) -> None:
-    """Raises where a switchover could not come to its end: the job would be released, and go on nowhere.
+    """Raise if a switchover could not finish: the job would be released, and continue nowhere.
 
-    As `_asked`, `FailingOver.require_settled` and `require_copying` do. `newest`: where the origin is.
+    Raises as `_asked`, `FailingOver.require_settled` and `require_copying`. `newest`: the origin's newest
+    milestone.
     """
     one.require_settled()
     one.require_copying()
@@ -205,10 +212,7 @@ def _require_way(one: FailingOver, settings: Settings, job: Job, found: Found, n
 
 
 def _released(settings: Settings, job: Job) -> Release | None:
-    """The release of the job in the origin, where it was given up there already.
-
-    Raises UsageError where it was given up for another region.
-    """
+    """Return the release of the job in the origin, if any. Raises UsageError if it names another region."""
     made = commit_stream.release(settings.origin_cluster, topics.milestones(job.name))
     if made is not None and made.to != settings.region:
         raise UsageError(f"job {job.name} was released to region {made.to}, and this is {settings.region}")
@@ -216,9 +220,9 @@ def _released(settings: Settings, job: Job) -> Release | None:
 
 
 def _require_arrived(found: Found, newest: Milestone | None) -> None:
-    """Raises UnavailableError where the generation that the origin has now has no arrival here.
+    """Raise UnavailableError if the origin's current generation has no arrival here.
 
-    Once it is released nothing else comes. `newest`: where the origin is.
+    After the release no other milestone follows. `newest`: the origin's newest milestone.
     """
     if newest is not None and newest.generation != found.arrival.generation:
         raise UnavailableError(
@@ -228,15 +232,15 @@ def _require_arrived(found: Found, newest: Milestone | None) -> None:
 
 
 def _source(one: FailingOver, settings: Settings, job: Job, found: Found) -> SeedSource | None:
-    """Where the state will be read; None where that may be done already, by an earlier try's generation."""
+    """Return where the state will be read; None if an earlier try's generation may have read it already."""
     again, claim = _asked(one, settings, job, found)
     return None if again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
 
 
 def _asked(one: FailingOver, settings: Settings, job: Job, found: Found) -> tuple[Again | None, Claim]:
-    """What an earlier try has claimed, if one has, and the claim: that one, or the one that would be made.
+    """Return an earlier try's claim, if any, and the claim to use: that one, or a new one.
 
-    Raises as `FailingOver.claimed` and `plan`, and where the claim's driver would refuse the job file.
+    Raises as `FailingOver.claimed` and `plan`, and if the claim's driver would refuse the job file.
     """
     again = one.claimed(found)
     claim = again.claim if again else one.plan(found)
@@ -254,7 +258,7 @@ def _plan(
     as_json: bool,
     to_come: bool = False,
 ) -> None:
-    """Say what would be done. `to_come`: another milestone is to arrive before it is."""
+    """Print what would be done. `to_come`: whether another milestone must arrive first."""
     again, claim = _asked(one, settings, job, found)
     source = None if to_come or again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
     done = again is not None and again.done
@@ -280,7 +284,7 @@ def _go_on(
         with steps.step("promoting it") as status:
             first = _await_promotion(settings, job, claim, wait_s, status)
     finally:
-        going.tell_end(first, steps, as_json)  # what is lost is told to programs, too, when nobody starts a driver
+        going.tell_end(first, steps, as_json)  # prints the loss as JSON even if no driver is started
 
 
 def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) -> Found:
@@ -291,15 +295,15 @@ def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) 
         if time.monotonic() > deadline:
             one.require_settled()
             raise UnavailableError(
-                f"{made.token} has not arrived: the newest is {newest}. Does the mirror run? 'cutwater regions' "
-                "shows how far it is; then run this again. To take it back there: 'cutwater generation start'"
+                f"{made.token} has not arrived: the newest is {newest}. Check with 'cutwater regions' that the "
+                "mirror runs, and run this again. To undo the release, run 'cutwater generation start' there"
             )
         time.sleep(LOOK_S)
     return one.look()
 
 
 def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, status: Any) -> Milestone | None:
-    """The first promoted milestone; None where nobody waits for it. Raises UnavailableError after the time."""
+    """Return the first promoted milestone, or None if `wait_s` is 0. Raises UnavailableError after `wait_s`."""
     deadline = time.monotonic() + wait_s
     while True:
         last = promoted(settings.cluster, job.name)

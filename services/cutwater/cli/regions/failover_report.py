@@ -1,4 +1,4 @@
-"""What `failover` and `switchover` tell of a claim: where it goes on from, what is lost, how long steps took."""
+"""The report of `failover` and `switchover`: the parent milestone, the loss, the duration of each step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cutwater.operations.regions.failover import Found
 
 
 class Steps:
-    """What was done, and how long each step took, in seconds; one that failed, too."""
+    """The steps done, including a failed one, with their durations in seconds."""
 
     def __init__(self) -> None:
         self.took: dict[str, float] = {}
@@ -36,24 +36,22 @@ class Steps:
 
 @dataclass(frozen=True)
 class GoingOn:
-    """A claim, or one that would be made."""
-
     job: Job
     found: Found
     claim: Claim
     source: SeedSource | None = None
     """Where its state will be read."""
     to_come: bool = False
-    """The region that lives will be asked for the job first, and its last milestone waited for."""
+    """Whether the live region must first release the job, and its last milestone arrive."""
 
     @property
     def parent(self) -> Milestone:
-        """What the claim goes on from, whatever has arrived since."""
+        """Return the milestone that the claim continues from, even if others have arrived since."""
         return told_parent(self.claim)
 
     @property
     def loss(self) -> Loss:
-        """Of nothing, while all is still to come. What was copied since the claim is read here, too."""
+        """Return the known loss; none while `to_come`. Events copied since the claim are read here, not lost."""
         parent, found = self.parent, self.found
         newest = parent if self.to_come else max(parent, found.newest, key=lambda one: one.sequence)
         since = copied_up_to(found.copied, self.job.topic, self.claim.origin)
@@ -65,7 +63,7 @@ class GoingOn:
 
     @property
     def closed_by(self) -> str | None:
-        """By when windows end that take no event here any more; None for none, and while all is still to come."""
+        """Return the end up to which windows are closed here; None for none, and while `to_come`."""
         watermark_ms = 0 if self.to_come else self.parent.watermark_ms
         return iso(watermark_ms) if watermark_ms > 0 else None
 
@@ -74,33 +72,33 @@ class GoingOn:
         return self.to_come or self.found.released_behind(self.parent.token)
 
     def say_parent(self) -> None:
-        """For people, as soon as it stands: what comes then may take long, or fail."""
+        """Print the parent and the loss before the later steps, which may take long or fail."""
         if self.source is not None:
             out.print(str(self.source))
         if self.to_come:
             out.print(
-                f"{self.claim.origin} gives the job up first, and it goes on here from the last milestone there: "
-                f"nothing is lost. The newest arrival is {self.parent.token} now, the newest that was heard of is "
-                f"{self.found.newest.token}",
+                f"{self.claim.origin} releases the job first, and it continues here from the last milestone "
+                f"there: nothing is lost. The newest arrival is {self.parent.token} now, the newest known "
+                f"milestone is {self.found.newest.token}",
             )
             return
-        out.print(f"{self.claim.generation} goes on from {self.parent.token}")
+        out.print(f"{self.claim.generation} continues from {self.parent.token}")
         if self.planned:
-            out.print("nothing is lost: the job was released behind that milestone")
+            out.print("nothing is lost: the job was released after that milestone")
             return
         loss = self.loss
         out.print(
-            f"lost at least, as of {iso(loss.as_of_ms)}: {loss.milestones} milestones behind it (up to "
+            f"lost at least, as of {iso(loss.as_of_ms)}: {loss.milestones} milestones after it (up to "
             f"{loss.newest}), and {loss.offsets} offsets of events that they had read",
         )
         if self.closed_by is not None:
             out.print(
-                f"windows that end by {self.closed_by} are closed, and later ones close as events are read here: "
-                f"what comes back from {self.claim.origin} for a closed window is listed as late"
+                f"windows that end by {self.closed_by} are closed, and later ones close as events are read here. "
+                f"Events that are copied from {self.claim.origin} later for a closed window are listed as late"
             )
 
     def tell_end(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
-        """`first`: the newest milestone here, once it is promoted; None where it is not."""
+        """Print the result and the steps. `first`: the newest milestone here, or None if not promoted."""
         if as_json:
             print_json(self._as_object(first, steps))
             return
@@ -110,7 +108,6 @@ class GoingOn:
             out.print(f"  {name}: {took:.1f} s")
 
     def tell(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
-        """All of it at once."""
         if not as_json:
             self.say_parent()
         self.tell_end(first, steps, as_json)

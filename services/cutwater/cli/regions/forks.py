@@ -1,4 +1,4 @@
-"""`forks`: what another region committed behind the milestone that this one went on from, and what was lost."""
+"""`forks`: milestones that another region committed after the one this region continued from, and the loss."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from cutwater.operations.regions.forks import Forking
 from cutwater.operations.service_main import now_ms
 
 app = typer.Typer(
-    help="After a failover: what contradicts in the region that was left, which line counts, what was lost.\n\n"
+    help="After a failover: list conflicting milestones of the other region, decide which count, count the loss.\n"
+    "\n"
     "Examples:  cutwater forks list job.yaml  ·  cutwater forks loss job.yaml --origin us",
     no_args_is_help=True,
 )
 JobFile = Annotated[Path, typer.Argument(help="The job file.")]
 UNDECIDED = 1
-"""Exit code while a fork waits for somebody to decide."""
+"""Exit code while a fork is not decided."""
 _LINE = ("milestones", "events", "committed from", "to")
-"""Columns of a line of milestones, by their weight."""
+"""Columns of a line of milestones, most important first."""
 
 
 @app.command("list")
@@ -39,12 +40,12 @@ def list_(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """Show each generation that went on from another region's milestone, and what that region committed behind it.
+    """Show each generation that continues another region's milestone, and what that region committed after it.
 
-    Asks that region where CUTWATER_ORIGIN_* name it and it answers; else only milestones that a mirror has copied
+    Queries that region if CUTWATER_ORIGIN_* name it and it answers; else only milestones that a mirror has copied
     since are known. Nothing is deleted: a fork stays readable, there and in its copies here.
 
-    Exit 0: nothing contradicts, or it was decided. 1: a fork waits for 'cutwater forks decide'. 2: the job has no
+    Exit 0: nothing conflicts, or it was decided. 1: a fork waits for 'cutwater forks decide'. 2: the job has no
     topics here. 4: this region's brokers do not answer.
 
     Examples:  cutwater forks list job.yaml  ·  cutwater forks list job.yaml --json
@@ -55,7 +56,7 @@ def list_(
     if as_json:
         print_json({"region": settings.region, "forks": [as_object(one) for one in found]})
     elif not found:
-        out.print(f"region {settings.region}: no generation went on from another region's milestone")
+        out.print(f"region {settings.region}: no generation continues another region's milestone")
     else:
         for one in found:
             _show(one)
@@ -68,17 +69,17 @@ def decide(
     job_file: JobFile,
     keep: Annotated[
         str,
-        typer.Option(help="The generation that counts: the one here, or one of the fork, as 'list' names them."),
+        typer.Option(help="The generation that counts: the one here, or one of the fork, as 'list' shows them."),
     ],
-    reason: Annotated[str, typer.Option(help="Why, for whoever reads it later.")],
+    reason: Annotated[str, typer.Option(help="The reason, as 'list' shows it.")],
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write down which of two contradicting lines counts. It is listed from then on; it deletes and stops nothing.
+    """Record which of two conflicting lines counts. 'list' shows the decision; it deletes and stops nothing.
 
-    Decided again, the newest decision counts.
+    The newest decision counts.
 
-    Exit 2: the generation takes part in no fork. 4: this region's brokers do not answer.
+    Exit 2: the generation is not part of a fork. 4: this region's brokers do not answer.
 
     Examples:  cutwater forks decide job.yaml --keep g2-eu-0badcafe --reason "readers follow eu"
     ·  cutwater forks decide job.yaml --keep g1-us-00000000 --reason "us had the payments" --json
@@ -97,21 +98,19 @@ def decide(
 @handled
 def loss(
     job_file: JobFile,
-    origin: Annotated[
-        str | None, typer.Option(help="The region that was left; default CUTWATER_ORIGIN_REGION.")
-    ] = None,
+    origin: Annotated[str | None, typer.Option(help="The failed region. Default: CUTWATER_ORIGIN_REGION.")] = None,
     bootstrap_servers: BootstrapOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Count exactly what the newest failover has lost, now that the region that was left answers again.
+    """Count exactly what the newest failover has lost, when the failed region answers again.
 
-    Milestones that were not carried over, by token; and the events that were not copied at the failover, counted
-    by reading them: those that a mirror has brought since, those that this region has read, and those that came
-    too late for a window. It reads every event behind that position, in both regions. What was produced there
-    after the promotion here is missing here too, and counted; how many are dated so is told beside it.
+    Lists the milestones that were not carried over, by token. Counts the events that were not copied at the
+    failover: how many a mirror has copied since, how many this region has read, and how many were too late for a
+    window. Every event after that position is read, in both regions. Events that were produced there after the
+    promotion here are included; the number with a later date is printed separately.
 
-    Exit 2: no generation here went on from there. 4: a region does not answer.
+    Exit 2: no generation here continues the other region's line. 4: a region does not answer.
 
     Examples:  cutwater forks loss job.yaml  ·  cutwater forks loss job.yaml --origin us --json
     """
@@ -129,7 +128,7 @@ def _forking(job_file: Path, bootstrap: str | None, origin: str | None = None) -
     named = bool(settings.origin_region and settings.origin_bootstrap_servers)
     if origin is not None and origin != settings.origin_region:
         raise UsageError(
-            f"CUTWATER_ORIGIN_REGION says '{settings.origin_region}', and --origin {origin}: name the region "
+            f"CUTWATER_ORIGIN_REGION is '{settings.origin_region}', but --origin is {origin}: name the region "
             "whose brokers CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names"
         )
     there = settings.origin_cluster if named else None
@@ -137,7 +136,6 @@ def _forking(job_file: Path, bootstrap: str | None, origin: str | None = None) -
 
 
 def as_object(one: Fork) -> dict[str, Any]:
-    """A fork as JSON tells it."""
     decision = one.decision
     return {
         "generation": str(one.claim.generation),
@@ -170,19 +168,19 @@ def _line_json(line: Line) -> dict[str, Any]:
 def _show(one: Fork) -> None:
     claim = one.claim
     kind = "" if one.promoted else ", a candidate"
-    title = f"{claim.generation} went on from {one.parent.token} of {claim.origin} at {iso(claim.at_ms)}{kind}"
-    asked = f"asked {claim.origin}" if one.asked else f"{claim.origin} was not asked: copied milestones only"
+    title = f"{claim.generation} continued from {one.parent.token} of {claim.origin} at {iso(claim.at_ms)}{kind}"
+    asked = f"asked {claim.origin}" if one.asked else f"{claim.origin} was not queried: copied milestones only"
     if one.lines is None:
-        out.print(f"{title}\n  {asked}; the milestone is not on that stream: nothing can be said")
+        out.print(f"{title}\n  {asked}; the milestone is not on that stream, so forks cannot be detected")
         return
     if not one.contradicts:
-        out.print(f"{title}\n  {asked}; nothing contradicts")
+        out.print(f"{title}\n  {asked}; nothing conflicts")
     else:
         columns = ranked(("first", "last"), *_LINE)
         out.table(table(title, columns, map(_line_row, one.lines)))
-        out.print(f"  {asked}; {one.milestones:,} milestones contradict")
+        out.print(f"  {asked}; {one.milestones:,} milestones conflict")
     if one.behind is not None:
-        out.print(f"  {one.behind:,} offsets of its source lie behind {one.parent.token} now")
+        out.print(f"  {one.behind:,} offsets of its source are after {one.parent.token} now")
     if one.decision is not None:
         said = f"{one.decision.keeps} is kept, since {iso(one.decision.at_ms)}: {one.decision.reason}"
         out.print(f"  decided: {said}")
@@ -195,7 +193,6 @@ def _line_row(line: Line) -> list[Any]:
 
 
 def loss_object(fork: Fork, found: ExactLoss) -> dict[str, Any]:
-    """A loss as JSON tells it."""
     return {
         **as_object(fork),
         "exact": found.exact,
@@ -236,8 +233,8 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
         ("milestones of the fork", fork.milestones, f"committed in {there}, not carried over"),
         ("events", found.events, f"in {there} and not copied at the failover"),
         *_produced_since(found, here, there),
-        ("  copied since", found.copied, "brought by a mirror"),
-        ("  still absent", found.absent, f"in {there} alone: start a mirror of it in {here}"),
+        ("  copied since", found.copied, "copied by a mirror"),
+        ("  still absent", found.absent, f"only in {there}: start a mirror of it in {here}"),
         ("  read", found.read, f"by {here}, up to its newest milestone"),
         ("  late", found.late.events, f"of these too late, in {found.late.pairs:,} windows: 'cutwater late'"),
     ]
@@ -251,22 +248,21 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
 
 
 def _produced_since(found: ExactLoss, here: str, there: str) -> list[tuple[str, int, str]]:
-    """Of the events those that nobody could have carried over."""
+    """Return the row of events produced after the promotion, which no failover could have carried over."""
     if found.promoted_ms is None or not found.afterwards:
         return []
     when = f"the promotion in {here} ({iso(found.promoted_ms)})"
-    return [("  produced later", found.afterwards, f"of these dated after {when}: who still writes in {there}?")]
+    return [("  produced later", found.afterwards, f"dated after {when}: a producer still writes in {there}")]
 
 
 def _problems(one: Missed, here: str) -> list[str]:
-    """Why a count is not exact, or looks odd."""
     found = []
     if one.deleted:
-        found.append(f"{one.deleted:,} offsets behind {one.copied:,} are deleted there: the loss is larger")
+        found.append(f"{one.deleted:,} offsets after {one.copied:,} are deleted there: the loss is larger")
     if one.forgotten:
         found.append(f"{one.forgotten:,} offsets of the copy are deleted in {here}: more may have been copied")
     if one.cut:
-        found.append(f"the log there has lost its end, {one.cut:,} offsets that are copied in {here}")
+        found.append(f"the log there has lost its end: {one.cut:,} offsets that are copied in {here}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""`mirror`: what is copied here partition by partition; pause, go on, begin a copy anew."""
+"""`mirror`: shows what is copied here by partition, pauses and resumes a mirror, starts a copy again."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from cutwater.mirror.resync import resync as resyncing
 from cutwater.operations.service_main import now_ms
 
 app = typer.Typer(
-    help="The mirror of another region: what is copied, pause it, let it go on, begin a copy anew.\n\n"
+    help="The mirror of another region: show what is copied, pause or resume it, start a copy again.\n\n"
     "Examples:  cutwater mirror status job.yaml  ·  cutwater mirror pause job.yaml --origin us",
     no_args_is_help=True,
 )
 JobFile = Annotated[Path, typer.Argument(help="The job file.")]
 OriginOption = Annotated[
-    str | None, typer.Option("--origin", help="The region that is copied; default CUTWATER_ORIGIN_REGION.")
+    str | None, typer.Option("--origin", help="The region that is copied. Default: CUTWATER_ORIGIN_REGION.")
 ]
 
 
@@ -43,7 +43,7 @@ def status(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Show each partition that is copied: how far, where to, and since when.
+    """Show each copied partition: the position, the topic here, the newest record and write.
 
     Exit 2: no mirror has run here. 4: this region's brokers do not answer.
 
@@ -59,8 +59,8 @@ def status(
         return
     if renewed:
         say(
-            f"the copy of {told(renewed)} is begun anew. Where that was broken off: 'cutwater mirror resync "
-            f"--withdraw', and where it refuses, while {region} lives, the same 'cutwater mirror resync' again"
+            f"a resync of {told(renewed)} is in progress. If it was interrupted, run 'cutwater mirror resync "
+            f"--withdraw'. If that is refused, and only while {region} is up, run 'cutwater mirror resync' again"
         )
     columns = (
         *("topic", "partition", Column("copied to", below=True), Column("next", 2), Column("records", 3)),
@@ -72,7 +72,7 @@ def status(
 @app.command()
 @handled
 def pause(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: BootstrapOption = None) -> None:
-    """Copy nothing more until `resume`; what is copied already still arrives.
+    """Stop copying until `resume`. Milestones that are already copied still arrive.
 
     Exit 2: no mirror has run here. 4: this region's brokers do not answer.
 
@@ -80,13 +80,13 @@ def pause(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Boo
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers)
     resyncing.steer(settings.cluster, job, region, True, now_ms())
-    out.print(f"the mirror of {region} pauses")
+    out.print(f"the mirror of {region} is paused")
 
 
 @app.command()
 @handled
 def resume(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: BootstrapOption = None) -> None:
-    """Let a mirror that was paused go on where it was.
+    """Let a paused mirror continue at its position.
 
     Exit 2: no mirror has run here. 4: this region's brokers do not answer.
 
@@ -94,57 +94,55 @@ def resume(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Bo
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers)
     resyncing.steer(settings.cluster, job, region, False, now_ms())
-    out.print(f"the mirror of {region} goes on")
+    out.print(f"the mirror of {region} continues")
 
 
 @app.command()
 @handled
 def resync(
     job_file: JobFile,
-    topic: Annotated[
-        str, typer.Option(help="The topic, by its name in the origin, as the mirror's log names it.")
-    ],
+    topic: Annotated[str, typer.Option(help="The topic by its name in the origin, as in the mirror's log.")],
     origin: OriginOption = None,
     from_snapshot: Annotated[
-        bool, typer.Option("--from-snapshot", help="Of a changelog: begin with a snapshot of the origin's view.")
+        bool, typer.Option("--from-snapshot", help="For a changelog: start with a snapshot of the origin's view.")
     ] = False,
     store: Annotated[
-        str | None, typer.Option(help="Folder or URL of the origin's snapshots; default CUTWATER_SNAPSHOTS.")
+        str | None, typer.Option(help="Folder or URL of the origin's snapshots. Default: CUTWATER_SNAPSHOTS.")
     ] = None,
     withdraw: Annotated[
-        bool, typer.Option("--withdraw", help="Take back one that was broken off before anything had gone.")
+        bool, typer.Option("--withdraw", help="Cancel an interrupted resync that has not deleted anything yet.")
     ] = False,
     delete_only_copy: Annotated[
-        bool, typer.Option("--delete-only-copy", help="Although the origin does not answer or has no such topic.")
+        bool, typer.Option("--delete-only-copy", help="Proceed if the origin is down or has no such topic.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Give up the copy of a topic, so that the mirror begins it anew: from the start of the origin's log, or with
+    """Delete the copy of a topic, so that the mirror copies it again: from the start of the origin's log, or with
     the rows of a snapshot in place of what that log has lost.
 
-    The running mirror is fenced and leaves, and one that is started meanwhile leaves, too: start it again
-    afterwards. All arrivals go with the copy: until milestones arrive anew, no failover from that origin is
-    possible. Broken off anywhere, the same command begins again; until it does, no mirror of that origin
-    works. --withdraw ends that without a new copy, as long as nothing of the old one has gone.
+    The running mirror is fenced and exits, as does one that is started meanwhile: start it again afterwards. All
+    arrivals are deleted with the copy, so no failover from that origin is possible until milestones arrive again.
+    If the command is interrupted, no mirror of that origin works until you run it again. --withdraw cancels it
+    without a new copy if nothing of the old copy has been deleted yet.
 
-    The origin is asked first, where CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS name it: if it
-    does not answer or has no such topic, what is here may be the only copy and stays, unless with
-    --delete-only-copy. If they do not name it, that is said. A copy also stays while a generation here stands
-    on it, and every one of that origin while one that was claimed from it is not promoted.
+    If CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS name the origin, it is queried first. If it
+    does not answer or has no such topic, the copy here may be the only one and is kept, unless --delete-only-copy
+    is given. If they do not name it, a warning is printed. A copy is also kept while a generation here needs it,
+    and all copies of that origin are kept while a generation claimed from it is not promoted.
 
-    With --from-snapshot the newest snapshot of the generation is taken whose milestone stands on the origin's
-    commit stream and whose cut the origin's log still holds; where there is none, nothing is deleted. The
-    milestones behind the snapshot's arrive, and it itself does not.
+    --from-snapshot takes the generation's newest snapshot whose milestone is on the origin's commit stream and
+    whose cut the origin's log still holds. If there is none, nothing is deleted. Only milestones after the
+    snapshot's arrive.
 
     Exit 2: nothing of the topic is copied, the origin has no such topic, a generation here needs the copy, no
-    snapshot fits, or nobody said yes. 3: the disk does not take the snapshot. 4: the brokers of a region or
-    the store do not answer. 6: somebody claims, promotes or prunes meanwhile, or begins a copy anew:
-    --withdraw, or, only while the origin lives, the same again.
+    snapshot fits, or the deletion was not confirmed. 3: the disk is too small for the snapshot. 4: the brokers of
+    a region or the store do not answer. 6: another process claims, promotes, prunes or resyncs meanwhile: use
+    --withdraw or, only while the origin is up, run the same command again.
 
     Examples:  cutwater mirror resync job.yaml --topic flights.events  ·  cutwater mirror resync job.yaml
     --topic flights.events --origin us --yes  ·  cutwater mirror resync job.yaml
@@ -155,11 +153,11 @@ def resync(
     asked = Asked(settings, load_job(job_file), region, topic, store, as_json)
     if withdraw:
         if from_snapshot or store or dry_run or delete_only_copy:
-            raise UsageError("--withdraw copies nothing, and asks nothing: give it with --topic alone")
+            raise UsageError("--withdraw copies nothing and asks nothing: give it with --topic alone")
         _withdraw(settings, job, region, topic, as_json)
     elif from_snapshot:
         if delete_only_copy:
-            raise UsageError("--delete-only-copy is for what the origin has not; --from-snapshot reads it there")
+            raise UsageError("--from-snapshot needs the origin: do not give --delete-only-copy with it")
         from_a_snapshot(asked, dry_run, lambda goes: _confirm(asked, goes, yes))
     else:
         if store:
@@ -168,7 +166,7 @@ def resync(
 
 
 def _from_its_start(asked: Asked, although_gone: bool, dry_run: bool, yes: bool) -> None:
-    """A copy of the origin's whole log. `although_gone`: the origin is not asked whether it has one."""
+    """Start a copy of the origin's whole log. `although_gone`: do not query the origin for the topic."""
     settings, job, region, topic = asked.settings, asked.job.name, asked.region, asked.topic
     unasked = "--delete-only-copy" if although_gone else _unnamed(settings, region)
     origin = None if unasked else settings.origin_cluster
@@ -181,16 +179,16 @@ def _from_its_start(asked: Asked, although_gone: bool, dry_run: bool, yes: bool)
         tell_given_up(copy, goes, asked.as_json)
         return
     _confirm(asked, goes, yes)
-    # With the origin, to ask it once more: the answer to the question may have taken long.
+    # With the origin, to query it again: the confirmation may have taken long.
     resyncing.resync(settings.cluster, job, region, topic, now_ms, say, origin)
     if asked.as_json:
         print_json({"topic": topic, "snapshot": None})
     else:
-        out.print(f"{topic} is copied anew once the mirror runs: start it again")
+        out.print(f"{topic} is copied again when the mirror runs: start it again")
 
 
 def _unnamed(settings: Settings, region: str) -> str:
-    """Why nobody can ask the region that is copied; empty where the settings name its brokers."""
+    """Return why the copied region cannot be queried; empty if the settings name its brokers."""
     if settings.origin_region == region and settings.origin_bootstrap_servers:
         return ""
     return "CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS do not name it"
@@ -201,7 +199,7 @@ def _withdraw(settings: Settings, job: str, region: str, topic: str, as_json: bo
     if as_json:
         print_json({"topic": topic, "withdrawn": True})
     else:
-        out.print(f"{topic} stays as it is copied, and nothing of it has gone: start the mirror again")
+        out.print(f"the copy of {topic} is kept, and nothing of it was deleted: start the mirror again")
 
 
 def _place(
@@ -210,14 +208,13 @@ def _place(
     settings, job = settings_for(data_dir, bootstrap), load_job(job_file).name
     region = origin or settings.origin_region
     if not region:
-        raise UsageError("which region is copied? give --origin, or set CUTWATER_ORIGIN_REGION")
+        raise UsageError("no copied region is named: give --origin, or set CUTWATER_ORIGIN_REGION")
     if not mirror_topics.has_mirror(settings.cluster, job):
         raise UsageError(f"no mirror of {job} has run at {settings.bootstrap_servers}: start one")
     return settings, job, region
 
 
 def _confirm(asked: Asked, goes: Goes, yes: bool) -> None:
-    """Say what goes, and raise UsageError where nobody says yes to it."""
     say(str(goes))
     if yes:
         return

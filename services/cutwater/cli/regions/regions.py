@@ -1,4 +1,4 @@
-"""`regions`: what has arrived here of other regions, and how far behind that is."""
+"""`regions`: prints what has arrived here from other regions, and its lag."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cutwater.core.util.text_tables import Column
 from cutwater.operations.service_main import now_ms
 
 ASK_S = 3.0
-"""The origin may be away: nobody waits long for it."""
+"""Timeout of queries to the origin, which may be down."""
 _UNKNOWN = "?"
 
 
@@ -35,10 +35,10 @@ def regions(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Show the replicas in this region: newest arrival, its age and watermark, and how far the copies are behind.
+    """Show the replicas in this region: newest arrival, its age and watermark, and the lag of the copies.
 
-    What is not copied yet is asked of the origin where CUTWATER_ORIGIN_* name it; while it does not answer, it is
-    not known ("?", in JSON null). Where it refuses these settings, standard error says which.
+    If CUTWATER_ORIGIN_* name the origin, it is queried for what is not copied yet. While it does not answer, that
+    is unknown ("?", in JSON null). If these settings are wrong, standard error says which.
 
     Exit 4: this region's brokers do not answer.
 
@@ -61,7 +61,7 @@ def regions(
 
 
 def replicas_of(settings: Settings, cluster: Cluster, job: str) -> list[tuple[SafeTime, Steering | None]]:
-    """Each origin that is copied here, with what an operator has said of it."""
+    """Return each origin that is copied here, with the operator's pause or resume."""
     if not mirror_topics.has_mirror(cluster, job):
         return []
     found, paces = mirror_topics.Positions(), dict[str, Pace]()
@@ -93,7 +93,7 @@ def _ends(settings: Settings, origin: str, places: list[TopicPartition]) -> dict
         there = settings.origin_cluster
         wait_for_broker(there, ASK_S)
     except UsageError as error:
-        say(f"{origin} is not asked: {error}")
+        say(f"{origin} is not queried: {error}")
         return None
     except UnavailableError:
         return None

@@ -1,4 +1,4 @@
-"""What `mirror resync` tells: what goes. And --from-snapshot: what would be done, the progress, what was done."""
+"""The report of `mirror resync`: what is deleted; with --from-snapshot also the plan, progress and result."""
 
 from __future__ import annotations
 
@@ -24,41 +24,37 @@ from cutwater.views.snapshots.repositories import shelves_at
 
 
 class Asked(NamedTuple):
-    """What the verb was given."""
-
     settings: Settings
     job: Job
     region: str
     topic: str
-    """By its name in the origin."""
+    """The topic's name in the origin."""
     store: str | None
     as_json: bool
 
 
 class Goes(NamedTuple):
-    """What goes with the copy of any topic, and whether the origin, which has to bring it again, was asked."""
+    """What is deleted with the copy of any topic, and whether the origin was queried for the topic."""
 
     job: str
     region: str
     newest: Arrival | None
-    """The newest arrival; None where there is none."""
+    """The newest arrival; None if there is none."""
     unasked: str
-    """Why the origin was not asked whether it lives and has the topic; empty where it was."""
+    """Why the origin was not queried for the topic; empty if it was."""
 
     def __str__(self) -> str:
-        """For people: a line each."""
         if self.newest is None:
             gone = f"there is no arrival from {self.region}"
         else:
             newest = f"{self.newest.token} of {iso(self.newest.arrived_ms)}"
-            gone = f"all arrivals from {self.region} go, too, the newest {newest}"
-        lines = [f"{gone}: until milestones arrive anew, no failover from {self.region} is possible"]
+            gone = f"all arrivals from {self.region} are deleted too, the newest {newest}"
+        lines = [f"{gone}: until milestones arrive again, no failover from {self.region} is possible"]
         if self.unasked:
-            lines.append(f"{self.region} is not asked ({self.unasked}): what is deleted may be the only copy")
+            lines.append(f"{self.region} is not queried ({self.unasked}): what is deleted may be the only copy")
         return "\n".join(lines)
 
     def plain(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "arrivals": {
                 "topic": mirror_records.arrivals(self.job, self.region),
@@ -70,9 +66,9 @@ class Goes(NamedTuple):
 
 
 def from_a_snapshot(asked: Asked, dry_run: bool, confirm: Callable[[Goes], None]) -> None:
-    """`confirm` raises where nobody says yes. Raises as `Seeding` does."""
+    """Start a copy with a snapshot. `confirm`: raises if the user does not agree. Raises as `Seeding`."""
     seeding = _seeding(asked)
-    with err.status("looking at the origin's log and the snapshots"):
+    with err.status("reading the origin's log and the snapshots"):
         plan = seeding.plan()
         newest = last_arrival(asked.settings.cluster, asked.job.name, asked.region)
     goes = Goes(asked.job.name, asked.region, newest, unasked="")
@@ -90,12 +86,12 @@ def _seeding(asked: Asked) -> Seeding:
     settings = asked.settings
     if settings.origin != asked.region:
         raise UsageError(
-            f"CUTWATER_ORIGIN_REGION says {settings.origin}, and --origin {asked.region}: name the region whose "
+            f"CUTWATER_ORIGIN_REGION is {settings.origin}, but --origin is {asked.region}: name the region whose "
             "brokers CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names"
         )
     place = asked.store or settings.snapshots
     if not place:
-        raise UsageError(f"no store is named: --store says where the snapshots of {asked.region} are")
+        raise UsageError(f"no store is named: give the store of {asked.region}'s snapshots with --store")
     copies = replication.decide(
         brokers(settings.cluster), settings.replication_factor, settings.min_insync_replicas
     )
@@ -114,7 +110,7 @@ def _seeding(asked: Asked) -> Seeding:
 
 
 class _Said:
-    """Says on standard error what a service would log."""
+    """A logger that prints to standard error."""
 
     def info(self, what: str, **about: Any) -> None:
         say(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
@@ -123,8 +119,6 @@ class _Said:
 
 
 class _Report:
-    """Rows that were written so far."""
-
     def __init__(self, bar: Progress) -> None:
         self.rows = 0
         self._bar, self._task = bar, bar.add_task("", total=None)
@@ -136,14 +130,12 @@ class _Report:
 
 @contextmanager
 def _counting() -> Iterator[_Report]:
-    """How many rows there will be is not known: nobody has counted them."""
     said = TextColumn("written {task.completed:,.0f} rows")
     with err.progress(SpinnerColumn(), said, TaskProgressColumn(show_speed=True), TimeElapsedColumn()) as bar:
         yield _Report(bar)
 
 
 def tell_given_up(copy: Standing, goes: Goes, as_json: bool) -> None:
-    """What `resync` without a snapshot would do."""
     told = {
         "deletes": copy.target if copy.exists else None,
         "positions": len(copy.known),
@@ -154,18 +146,18 @@ def tell_given_up(copy: Standing, goes: Goes, as_json: bool) -> None:
         print_json({"topic": copy.topic, "dry_run": True, **told, "snapshot": None})
         return
     _tell_begun(copy)
-    what = f"deleted would be {copy.target}" if copy.exists else f"{copy.target} is not there"
-    out.print(f"{what}, and {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
+    what = f"would delete {copy.target} and" if copy.exists else f"{copy.target} does not exist; would delete"
+    out.print(f"{what} {len(copy.known)} positions; {copy.topic} is then copied from the start of its log")
     out.print(str(goes))
 
 
 def _tell_begun(copy: Standing) -> None:
     if copy.begun:
-        out.print("somebody has begun this already: where he has not come to the end of it, this does")
+        out.print("a resync of this topic is in progress; if it was interrupted, this command finishes it")
 
 
 def _tell(plan: Plan, asked: Asked, goes: Goes, rows: int | None) -> None:
-    """`rows`: None where nothing was done."""
+    """Print the plan or the result. `rows`: None if nothing was done."""
     milestone, copy = plan.seed.milestone, plan.standing
     told: dict[str, Any] = {
         "topic": asked.topic,
@@ -191,13 +183,13 @@ def _tell(plan: Plan, asked: Asked, goes: Goes, rows: int | None) -> None:
         return
     for token, why in told["passed_over"].items():
         say(f"not the snapshot {token}: {why}")
-    columns = ("partition", "copied on from", "the origin's log begins at", "and ends at")
+    columns = ("partition", "copied from", "the origin's log starts at", "and ends at")
     title = f"{asked.topic} from the snapshot of {milestone.token}, {iso(milestone.committed_ms)}"
     out.table(table(title, columns, [tuple(row.values()) for row in told["partitions"]]))
     size = f"{told['files']} files, {decimal(told['bytes'])}"
     if rows is None:
         _tell_begun(copy)
-        out.print(f"would be fetched: {size}; deleted would be {copy.target}, and {len(copy.known)} positions")
+        out.print(f"would fetch {size}, and delete {copy.target} and {len(copy.known)} positions")
         out.print(str(goes))
     else:
-        out.print(f"{rows:,} rows are written; the mirror copies on behind them once it runs: start it again")
+        out.print(f"{rows:,} rows are written; the mirror copies the rest when it runs: start it again")

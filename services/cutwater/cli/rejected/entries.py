@@ -1,4 +1,4 @@
-"""How the entries of both lists look: as a table for people, as JSON for programs."""
+"""The entries of both lists as table rows and as JSON."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ T = TypeVar("T", Letter, LatePair)
 
 
 class Form(NamedTuple, Generic[T]):
-    """How the entries of one list look."""
-
     columns: tuple[str | Column, ...]
     row: Callable[[T], tuple[object, ...]]
     json: Callable[[T], dict[str, Any]]
@@ -24,7 +22,6 @@ class Form(NamedTuple, Generic[T]):
 def show(
     title: str, chosen: Sequence[T], problems: Sequence[str], form: Form[T], limit: int, as_json: bool
 ) -> int:
-    """The newest entries, and what is wrong with the list; returns the exit code."""
     shown = sorted(chosen, key=age)[-limit:]
     if as_json:
         print_json({"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]})
@@ -34,12 +31,11 @@ def show(
 
 
 def age(one: T) -> tuple[Generation, int, Place]:
-    """By which entries are sorted: epochs count from 0 in each generation, and the numbers of those rise."""
+    """Return the sort key of an entry. Epochs count from 0 in each generation, so the generation comes first."""
     return one.by.generation, one.by.epoch, one.event
 
 
 def say_problems(problems: Sequence[str]) -> int:
-    """Why a list is not complete; returns the exit code."""
     for one in problems:
         say(f"the list is not complete: {one}")
     return 1 if problems else 0

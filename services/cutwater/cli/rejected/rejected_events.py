@@ -1,4 +1,4 @@
-"""`dead-letters` and `late`: what a job could not count, and producing it again."""
+"""`dead-letters` and `late`: lists events that a job could not count, and produces dead letters again."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ letters_app = typer.Typer(
     no_args_is_help=True,
 )
 late_app = typer.Typer(
-    help="Events that came after one of their windows had closed.\n\n"
+    help="Events that arrived after one of their windows had closed.\n\n"
     "Examples:  cutwater late list  ·  cutwater late list --key JFK --json",
     no_args_is_help=True,
 )
 
-LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="At most this many: the newest.")]
+LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of newest entries to list.")]
 ReasonOption = Annotated[
     list[str] | None, typer.Option(help=f"Only this reason; may be repeated: {', '.join(REASONS)}.")
 ]
 GenerationOption = Annotated[
-    str | None, typer.Option(help="Of this generation's line, a candidate's too; else of the promoted one.")
+    str | None, typer.Option(help="The generation, may be a candidate. Default: the promoted one.")
 ]
-EpochOption = Annotated[int | None, typer.Option(min=0, help="Only of this epoch, of every generation listed.")]
+EpochOption = Annotated[int | None, typer.Option(min=0, help="Only this epoch, of every listed generation.")]
 
 
 @letters_app.command("list")
@@ -51,17 +51,16 @@ EpochOption = Annotated[int | None, typer.Option(min=0, help="Only of this epoch
 def list_letters(
     reason: ReasonOption = None,
     epoch: EpochOption = None,
-    unreplayed: Annotated[bool, typer.Option("--unreplayed", help="Only those not produced again yet.")] = False,
+    unreplayed: Annotated[bool, typer.Option("--unreplayed", help="Only entries not produced again.")] = False,
     generation: GenerationOption = None,
     limit: LimitOption = 100,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """List the events that could not be used, by epoch. Exit 1 when the list is not what the milestones count.
+    """List the events that could not be used, by epoch. Exit 1 if the list differs from the milestones' counts.
 
-    Of the promoted generation: what it has listed, and what those that it goes on from had up to its parent
-    milestone.
+    Lists the entries of the generation, and those of its ancestors up to its parent milestone.
 
     Examples:  cutwater dead-letters list --limit 10  ·  cutwater dead-letters list --reason "no key" --json
     ·  cutwater dead-letters list --generation g2-local-5f0c21aa
@@ -83,21 +82,23 @@ def list_letters(
 @handled
 def replay(
     reason: ReasonOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most this many, the oldest first.")] = 1_000,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be produced; write nothing.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of oldest entries to produce.")] = 1_000,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be produced, write nothing.")
+    ] = False,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Produce dead letters again onto their source topic, each at most once ever; the list says where they went.
+    """Produce dead letters to their source topic again, each at most once. The list records the new offsets.
 
-    For events that a corrected schema, job file or clock can now use. One that still cannot be used becomes a new
-    letter.
+    For events that a corrected schema, job file or clock can now use. An event that still cannot be used becomes a
+    new dead letter.
 
     Examples:  cutwater dead-letters replay --dry-run  ·  cutwater dead-letters replay --reason "unknown schema"
     """
     settings = settings_for(data_dir)
     stack = running_file.require(settings.data_dir)
-    # First the fence, then the marks: what another replay has done is known, and it does nothing more.
+    # Fence other replays before reading their marks, so that no letter is produced twice.
     replayer = None if dry_run else _replayer(stack)
     try:
         found = _letters(stack, settings)
@@ -121,7 +122,7 @@ def replay(
 @late_app.command("list")
 @handled
 def list_late(
-    key: Annotated[str | None, typer.Option(help="Only of this group key.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only this key.")] = None,
     epoch: EpochOption = None,
     generation: GenerationOption = None,
     limit: LimitOption = 100,
@@ -129,10 +130,9 @@ def list_late(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """List the (event, window) pairs that came too late, by epoch. Exit 1 when they are not what milestones count.
+    """List the (event, window) pairs that arrived too late, by epoch. Exit 1 if milestones count differently.
 
-    Of the promoted generation: what it has listed, and what those that it goes on from had up to its parent
-    milestone.
+    Lists the entries of the generation, and those of its ancestors up to its parent milestone.
 
     Examples:  cutwater late list --limit 10  ·  cutwater late list --key JFK --json
     ·  cutwater late list --generation g2-local-5f0c21aa
@@ -147,7 +147,7 @@ def list_late(
 def _letters(
     stack: running_file.RunningStack, settings: Settings, generation: Generation | None = None
 ) -> Choice[Letter]:
-    """The dead letters; without the events' first bytes where those are not to be shown."""
+    """Return the dead letters, without the first bytes of events if CUTWATER_SHOW_PAYLOADS is off."""
     found = dead_letters(stack.cluster, stack.job, generation)
     if settings.show_payloads:
         return found
@@ -177,7 +177,7 @@ def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[
 def _with_reason(letters: Sequence[Letter], reasons: Sequence[str] | None) -> list[Letter]:
     unknown = sorted(set(reasons or ()) - set(REASONS))
     if unknown:
-        raise UsageError(f"'{unknown[0]}' is no reason; the reasons are: {', '.join(REASONS)}")
+        raise UsageError(f"'{unknown[0]}' is not a reason; the reasons are: {', '.join(REASONS)}")
     return [one for one in letters if not reasons or one.reason in reasons]
 
 

@@ -1,7 +1,7 @@
-"""What each verb prints with `--json`: the one place where it is declared.
+"""The JSON that each verb prints with `--json`.
 
-Verbs never import this: docs/JSON.md, docs/json/ and the tests do. A field that a verb prints and that stands not
-here fails a test, and so does one that is missing.
+docs/JSON.md, docs/json/ and the tests import this; verbs do not. A test fails if a verb prints a field that is not
+declared here, or omits a declared one.
 """
 
 from __future__ import annotations
@@ -57,4 +57,4 @@ SHAPES: dict[str, Any] = {
     "up": job.Stack,
     "verify": state.Verification | state.Comparison | state.NotCompared,
 }
-"""By verb, as it is typed. Of `tail` and `verify --every` each line is one such value."""
+"""By verb, as it is typed. `tail` and `verify --every` print one such value per line."""

@@ -1,4 +1,4 @@
-"""The JSON of verbs about one job and its stack: what runs, what would be added, what is set."""
+"""The JSON of verbs about one job and its stack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutwater.cli.shapes.state import Milestone
 
 
 class Failure(TypedDict):
-    """How a process of the stack has ended, and how often since it ended otherwise. Times in ms since 1970."""
+    """The last exit of a process of the stack, and how often in a row it was the same. Times in ms since 1970."""
 
     exit_code: int
     said: str
@@ -36,15 +36,15 @@ class Stack(TypedDict):
     security_protocol: str
     watch_url: str
     snapshots: str
-    """Where the view's snapshots go; empty if none are taken."""
+    """The store of the view's snapshots; empty if none are taken."""
     program: dict[str, str]
-    """Of an attached job: variables for the user's program."""
+    """Variables for the user's program, if the job is attached."""
     metrics: dict[str, str]
-    """Addresses of Prometheus metrics that are on, by service."""
+    """Addresses of enabled Prometheus metrics, by service."""
     spark_uis: dict[str, str]
-    """Of generations that were started since, by their ids."""
+    """Spark UIs of generations started later, by generation id."""
     failures: dict[str, Failure]
-    """By process, as it ended last; of one that has ended with success alone, none."""
+    """The last failure by process; a process that never failed is missing."""
     ended: str
     """Empty while the stack runs."""
 
@@ -60,13 +60,13 @@ class Drift(TypedDict):
 
 
 class OpenTransaction(TypedDict):
-    """Of a partition of the source: nothing from `offset` on is read until it ends."""
+    """An open transaction in a source partition: records from `offset` on are not read until it ends."""
 
     topic: str
     partition: int
     offset: int
     records: int
-    """Offsets from there on, whoever wrote them."""
+    """Offsets from there on, of all producers."""
 
 
 class Alert(TypedDict):
@@ -91,7 +91,7 @@ class Status(TypedDict):
     """The answer of `GET /v1/milestone` (docs/HTTP.md); only `detail` if the API does not answer."""
     published: str | None
     parts: dict[str, str]
-    """By part what it does."""
+    """Activity by part."""
     drift: Drift
     open_transactions: list[OpenTransaction]
     alerts: list[Alert]
@@ -129,7 +129,7 @@ class Start(TypedDict):
     service: str
     process: str
     attempt: int
-    """0 if the service does not count them."""
+    """0 if the service does not count attempts."""
     outcome: str
     """running or stopped."""
     found: dict[str, str]
@@ -147,7 +147,7 @@ class Finding(TypedDict):
 
 class Findings(TypedDict):
     level: Literal["ok", "skipped", "warning", "error"]
-    """The worst one."""
+    """The worst level of the findings."""
     findings: list[Finding]
 
 
@@ -191,9 +191,9 @@ class Measured(TypedDict):
 class RowSizes(TypedDict):
     key: float
     texts: dict[str, float]
-    """By field of the events: a text's mean length."""
+    """Mean length of a text, by field of the events."""
     sketches: dict[str, float]
-    """By measure: the mean sketch of distinct."""
+    """Mean size of a distinct sketch, by measure."""
 
 
 class SampleFigures(TypedDict):
@@ -242,14 +242,14 @@ class Plan(TypedDict):
     mirrors: list[Mirror]
     load: Load
     measured: Measured | None
-    """Null if the job has not run there."""
+    """Null if the job has not run on this cluster."""
     sampled: SampleFigures | None
     """Null if no event of the source could be read."""
     unknown: list[str]
-    """Why figures are upper bounds only; empty where they are good to a factor of two."""
+    """Why figures are only upper bounds; empty if they are accurate to a factor of two."""
     estimate: Estimate
     commands: list[str]
-    """Calls of kafka-acls that grant the rights."""
+    """Calls of kafka-acls that create the ACLs."""
 
 
 class Prepared(TypedDict):
@@ -267,7 +267,7 @@ class RejectedSample(TypedDict):
     field: str | None
     count: int
     example: str | None
-    """The first 200 bytes of such a record; null where they are not to be shown (CUTWATER_SHOW_PAYLOADS)."""
+    """The first 200 bytes of such a record; null if CUTWATER_SHOW_PAYLOADS is off."""
 
 
 class Draft(TypedDict):
@@ -278,9 +278,9 @@ class Draft(TypedDict):
     samples: int
     unreadable: int
     left_out: dict[str, str]
-    """By field why it is left out."""
+    """The reason by field that is left out."""
     rejected: list[RejectedSample]
-    """Of the records what the driver would reject with this job file."""
+    """Sampled records that the driver would reject with this job file."""
     key: str
     event_time: str
     window_ms: int
@@ -307,7 +307,7 @@ class SchemaProblems(TypedDict):
     problems: list[str]
 
 
-# `schema` is a name that pydantic keeps for itself in a class body.
+# pydantic reserves the name `schema` in a class body.
 class FingerprintedSchema(TypedDict):
     fingerprint: str
     schema: dict[str, Any]
@@ -336,7 +336,7 @@ class DemoStep(TypedDict):
     step: str
     at_s: float
     seconds: NotRequired[float]
-    """Missing of a step that failed."""
+    """Missing if the step failed."""
 
 
 class DemoCheck(TypedDict):
@@ -350,7 +350,7 @@ class Demonstration(TypedDict):
     seconds: float
     checks: list[DemoCheck]
     facts: dict[str, Any]
-    """By name what was found: texts, numbers and objects of them."""
+    """Findings by name: texts, numbers and objects of them."""
     not_shown: list[str]
     steps: list[DemoStep]
     logs: str

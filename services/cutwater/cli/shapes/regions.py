@@ -1,4 +1,4 @@
-"""The JSON of verbs about generations and regions: claims, copies, failovers, forks."""
+"""The JSON of verbs about generations and regions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-# `from` is no name in a class body.
+# `from` is a keyword, so it cannot be a field of a class body.
 Seed = TypedDict(
     "Seed",
     {"from": Literal["changelog", "snapshot"], "reason": str | None, "store": str | None, "snapshots": list[str]},
@@ -34,7 +34,7 @@ Generation = TypedDict(
 class Undone(TypedDict):
     milestones: int
     events: int
-    """They are read again."""
+    """Events that are read again."""
     newest: str
 
 
@@ -45,12 +45,12 @@ class Claimed(TypedDict):
     partitions: int
     rewinds_to: int
     claimed: bool
-    """False with --dry-run, if no earlier claim says the same."""
+    """False with --dry-run, if no earlier claim is the same."""
     again: bool
     promoted: bool
     seed: Seed | None
     undone: Undone | None
-    """What a rollback goes back behind."""
+    """What a rollback undoes."""
 
 
 class PrunedGeneration(TypedDict):
@@ -58,14 +58,14 @@ class PrunedGeneration(TypedDict):
     changelog: str | None
     checkpoint: str | None
     kept: str | None
-    """Why it stays; null if it goes."""
+    """Why it is kept; null if it is removed."""
     what: str
 
 
 class Replica(TypedDict):
     origin: str
     token: str | None
-    """The newest arrival; null if there is none. Null is not known, in every field."""
+    """The newest arrival; null if there is none. In the other fields null means unknown."""
     watermark_ms: int | None
     age_ms: int | None
     milestones: int | None
@@ -109,7 +109,7 @@ class GoneArrivals(TypedDict):
 
 
 class Resynced(TypedDict):
-    """Done, from the start of the origin's log."""
+    """A resync from the start of the origin's log, done."""
 
     topic: str
     snapshot: None
@@ -123,7 +123,7 @@ class ResyncWithdrawn(TypedDict):
 
 
 class ResyncPlan(TypedDict):
-    """With --dry-run, from the start of the origin's log."""
+    """With --dry-run: a resync from the start of the origin's log."""
 
     topic: str
     dry_run: Literal[True]
@@ -157,7 +157,7 @@ class ResyncFromSnapshot(TypedDict):
     """Null with --dry-run."""
     partitions: list[SeededPartition]
     passed_over: dict[str, str]
-    """By token why it is not used."""
+    """The reason by token of a snapshot that is not used."""
 
 
 class LowerBoundOfLoss(TypedDict):
@@ -171,15 +171,15 @@ class GoingOn(TypedDict):
     generation: str
     parent: str
     first: str | None
-    """The newest milestone here once it is promoted."""
+    """The newest milestone here after the promotion."""
     rewinds_to: int
     planned: bool
     closed_by: str | None
-    """Windows that end by then are closed: events of the other region that come for them are listed as late."""
+    """Windows that end by then are closed: later events of the other region for them are listed as late."""
     seed: Seed | None
     loss: LowerBoundOfLoss
     steps: dict[str, float]
-    """By step how many seconds it took."""
+    """Seconds by step."""
 
 
 class Released(TypedDict):
@@ -187,7 +187,7 @@ class Released(TypedDict):
     to: str
     released: str | None
     gives_up: list[str]
-    """Candidates that are given up by it."""
+    """Candidates that the release gives up."""
 
 
 class Line(TypedDict):
@@ -235,7 +235,7 @@ class Decided(TypedDict):
 class LostEvents(TypedDict):
     missing: int
     after_promotion: int | None
-    """Of the missing ones; null while the generation is not promoted."""
+    """Missing events dated after the promotion; null while the generation is not promoted."""
     copied_since: int
     absent: int
     read: int

@@ -7,21 +7,21 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 Offsets = dict[str, int]
-"""By `topic/partition` the next offset."""
+"""The next offset by `topic/partition`."""
 Time = str | int
-"""ISO 8601; outside the years 1 to 9999 milliseconds since 1970."""
+"""ISO 8601; milliseconds since 1970 outside the years 1 to 9999."""
 Row = dict[str, Any]
 """`key`, `window_start` and `window_end`, then a value per measure as docs/FORMAT.md writes it in JSON."""
 
 
 class TopicEvidence(TypedDict):
-    """What shows later that a topic has lost nothing below a cut."""
+    """Evidence that a topic has lost nothing below a cut."""
 
     topic: str
     topic_id: str
-    """Its identity; empty where the brokers give none."""
+    """The topic id; empty if the brokers give none."""
     leader_epochs: list[int]
-    """By partition: the number of the leader that told the cut; -1 for unknown."""
+    """By partition: the epoch of the leader that reported the cut; -1 if unknown."""
 
 
 class Milestone(TypedDict):
@@ -32,7 +32,7 @@ class Milestone(TypedDict):
     epoch: int
     sequence: int
     parent_hash: str
-    """Hash of the record before it, in hexadecimal."""
+    """Hash of the previous record, in hexadecimal."""
     barriers_position: int
     source_cut: Offsets
     changelog_cut: Offsets
@@ -41,16 +41,16 @@ class Milestone(TypedDict):
     rows: int
     digest: int
     events: int
-    """Events read by the epoch, rejected ones included."""
+    """Events read by the epoch, including rejected ones."""
     rejected: int
     no_value: int
-    """Those of them that have no value: deletions, on a compacted topic."""
+    """Rejected events without a value: deletions, on a compacted topic."""
     late: int
-    """(event, window) pairs that came after their window had closed."""
+    """(event, window) pairs that arrived after their window had closed."""
     skew_ms: int
     schema_fingerprint: str
     definition: str
-    """What a row says: hash of the job's key, event time, window, shards and measures."""
+    """Hash of the job's key, event time, window, shards and measures."""
     epoch_started_ms: int
     written_ms: int
     committed_ms: int
@@ -61,9 +61,9 @@ class Milestone(TypedDict):
     rewinds_to: int
     """The sequence that a rollback goes back to; 0 for none."""
     origin_cut: Offsets
-    """Of source partitions that are copied from another region: the next offset there."""
+    """The next offset in the other region, for source partitions that are copied from it."""
     evidence: list[TopicEvidence]
-    """Of the topics of both cuts."""
+    """For the topics of both cuts."""
 
 
 class ListedMilestone(Milestone):
@@ -88,7 +88,7 @@ class ShownMilestone(TypedDict):
 
 
 class Held(TypedDict):
-    """What of the state a replica holds; null for all."""
+    """The part of the state that a replica holds; null for all."""
 
     partitions: list[int] | None
     selection: dict[str, Any] | None
@@ -101,7 +101,7 @@ class Key(TypedDict):
     milestone: ShownMilestone
     rows: list[Row]
     next_from: Time | None
-    """Give it as `--from` for the rows that follow; null at the end."""
+    """Value of `--from` for the next rows; null at the end."""
     hint: NotRequired[str]
     holds: NotRequired[Held]
 
@@ -119,12 +119,12 @@ class Change(TypedDict):
 class CommittedMilestone(TypedDict):
     token: str
     first_sequence: int
-    """Below `sequence` if several milestones came as one."""
+    """Below `sequence` if several milestones were published as one."""
     sequence: int
     watermark: str
     committed_ms: int
     rewinds_to: int
-    """At a rollback: the sequence whose state the job went back to; else 0."""
+    """The sequence that a rollback went back to; else 0."""
     changes: list[Change]
 
 
@@ -134,25 +134,25 @@ class DeadLetter(TypedDict):
     offset: int
     reason: str
     field: str | None
-    """The field that `rule` is about; null where that is the whole record."""
+    """The field that breaks `rule`; null if the whole record does."""
     rule: str | None
-    """What is not as it must be, for people; null where a version before has listed the event."""
+    """The broken rule, for people; null if an earlier version has listed the event."""
     key: str | None
     value_bytes: int | None
     head: str | None
-    """The first 200 bytes of the event's value; null where they are not to be shown (CUTWATER_SHOW_PAYLOADS)."""
+    """The first 200 bytes of the event's value; null if CUTWATER_SHOW_PAYLOADS is off."""
     written_ms: int
     generation: str
     attempt: int
     epoch: int
     replayed: str | None
-    """`topic/partition/offset` where the event was produced again."""
+    """`topic/partition/offset` of the event that was produced again."""
 
 
 class DeadLetters(TypedDict):
     total: int
     problems: list[str]
-    """Why the list is not what the milestones count."""
+    """Why the list differs from the milestones' counts."""
     entries: list[DeadLetter]
 
 
@@ -210,7 +210,7 @@ class UsedSnapshot(TypedDict):
     files: int
     bytes: int
     lower_bound: str | None
-    """Windows that end by then were evicted from it."""
+    """Windows that end by then are evicted from the snapshot."""
 
 
 class Slice(TypedDict):
@@ -225,7 +225,7 @@ class RestoredRecords(TypedDict):
     seconds: float
 
 
-# `from` is no name in a class body.
+# `from` is a keyword, so it cannot be a field of a class body.
 Restore = TypedDict(
     "Restore",
     {
@@ -250,7 +250,7 @@ class Snapshot(TypedDict):
     token: str
     share: str
     problem: str
-    """Empty if its manifest can be read; then the other fields are there."""
+    """Empty if the manifest is readable; then the other fields are present."""
     partitions: NotRequired[list[int] | None]
     created: NotRequired[str]
     files: NotRequired[int]
@@ -260,7 +260,7 @@ class Snapshot(TypedDict):
 class Snapshots(TypedDict):
     store: str
     stored_bytes: NotRequired[int]
-    """Of `snapshots list`."""
+    """Only in `snapshots list`."""
     snapshots: list[Snapshot]
 
 
@@ -291,12 +291,12 @@ class PrunedSnapshots(TypedDict):
 class PrunedRecords(TypedDict):
     topic: str
     offsets: int
-    """So many go from its beginning; 0 for none."""
+    """Number of offsets that are deleted from the start of the topic."""
     first: int
-    """The first offset that was kept before."""
+    """The first offset before the deletion."""
     what: str
     kept: str
-    """Why no more goes."""
+    """Why no more is deleted."""
 
 
 class Sum(TypedDict):
@@ -310,7 +310,7 @@ class Difference(TypedDict):
     window_end: str
     shard: int
     values: dict[str, str | None]
-    """By place; null where it has no such row."""
+    """By place; null if the place has no such row."""
     suspects: list[str]
 
 
@@ -324,16 +324,16 @@ class Place(TypedDict):
 
 
 class Verification(TypedDict):
-    """Of the places of one region."""
+    """A comparison of the places of one region."""
 
     milestone: Milestone
     places: list[Place]
     differing_rows: int
     differences: list[Difference]
     next_steps: list[str]
-    """What to do about what differs; empty where all is equal."""
+    """What to do about differences; empty if all is equal."""
     repair: str | None
-    """With --repair: what is done or would be; null where nothing is."""
+    """With --repair: what is done or would be done; null if nothing is."""
 
 
 class Shard(TypedDict):
@@ -343,7 +343,7 @@ class Shard(TypedDict):
 
 
 class Comparison(TypedDict):
-    """Of two regions; with --every one a line."""
+    """A comparison of two regions; with --every one per line."""
 
     milestone: Milestone
     verdict: Literal["equal", "different"]

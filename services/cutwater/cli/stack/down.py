@@ -1,4 +1,4 @@
-"""`down`: end the local stack, and take away what Cutwater added."""
+"""`down`: stops the local stack, and deletes what Cutwater added."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cutwater.local.added_topics import Added
 @handled
 def down(
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete the data folder too, and what was added to your cluster.")
+        bool, typer.Option("--delete", help="Delete the data folder too, and the topics added to your cluster.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete topics without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
@@ -29,10 +29,10 @@ def down(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """End the stack that runs on the data folder.
+    """Stop the stack that runs on the data folder.
 
-    With --delete on your own cluster: the topics that Cutwater created there are deleted, never the source topic
-    nor a topic that was there before. It asks first, unless --yes is given.
+    With --delete on your own cluster, the topics that Cutwater created there are deleted, never the source topic
+    or a topic that existed before. The command asks first, unless --yes is given.
 
     Examples:  cutwater down  ·  cutwater down --delete --dry-run  ·  cutwater down --delete --yes
     """
@@ -46,7 +46,7 @@ def down(
     if left and left.created:
         _confirm(left, yes, as_json)
     if found:
-        with err.status("ending the stack"):
+        with err.status("stopping the stack"):
             found.stop()
     gone = []
     if left:
@@ -67,7 +67,7 @@ def _left_over(settings: Settings, bootstrap: str | None) -> Added | None:
 
 
 def _settings_of(settings: Settings, kept: Added, bootstrap: str | None) -> Settings:
-    """The cluster that the topics were added to; another name for it only when the command line gives one."""
+    """Return the settings for the cluster that the topics were added to, at `bootstrap` if given."""
     return settings.model_copy(update={"bootstrap_servers": bootstrap or kept.bootstrap_servers})
 
 
@@ -94,12 +94,12 @@ def _show(left: Added | None, folder: Path, delete: bool, as_json: bool) -> None
     for name in topics:
         out.print(f"would delete topic {name}")
     for name in left.found if left else ():
-        out.print(f"would keep topic {name}: it was there before")
+        out.print(f"would keep topic {name}: it existed before")
     out.print(f"would delete folder {folder}" if delete else "would delete nothing: --delete is not given")
 
 
 def _delete(folder: Path) -> None:
-    """Only a folder that a stack has made: never something else by a mistyped path."""
+    """Delete the folder if a stack has created it, so that a mistyped path deletes nothing."""
     if folder.exists():
         if not (folder / "logs").is_dir() and not (folder / added_topics.FILE).is_file():
             raise UsageError(f"{folder} is not the data folder of a stack; nothing was deleted")

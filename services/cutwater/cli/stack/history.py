@@ -1,4 +1,4 @@
-"""`history`: what each start of a service found, what it decided, and how long each step took."""
+"""`history`: prints what each start of a service found and decided, and how long its steps took."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cutwater.operations.service_main import now_ms
 
 SERVICES = ("driver", "commit-signal", "rehydrator", "publisher", "mirror")
 READ_MAX = 10_000
-"""Records that are looked through."""
+"""Records that are searched."""
 _AGO = re.compile(r"([0-9]{1,9})(s|m|h|d)")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -26,11 +26,11 @@ _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 @handled
 def history(
     job_file: JobOption = None,
-    service: Annotated[str | None, typer.Option(help=f"Only of this one: {', '.join(SERVICES)}.")] = None,
+    service: Annotated[str | None, typer.Option(help=f"Only this service: {', '.join(SERVICES)}.")] = None,
     since: Annotated[
         str | None, typer.Option(help="Only starts after this: 30m, 12h, 7d ago, or ISO 8601 (UTC).")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=READ_MAX, help="At most this many: the newest.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=READ_MAX, help="Number of newest starts to list.")] = 50,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -44,7 +44,7 @@ def history(
     ·  cutwater history job.yaml --bootstrap-servers kafka-1:9092 --json
     """
     if service is not None and service not in SERVICES:
-        raise UsageError(f"'{service}' is no service; they are: {', '.join(SERVICES)}")
+        raise UsageError(f"'{service}' is not a service; the services are: {', '.join(SERVICES)}")
     since_ms = _moment_ms(since, now_ms()) if since else None
     place = place_of(job_file, bootstrap_servers, data_dir)
     with err.status("reading the recovery trail"):
@@ -63,11 +63,10 @@ def _moment_ms(text: str, now: int) -> int:
     try:
         return iso_ms(text)
     except ValueError:
-        raise UsageError(f"--since {text!r} is no time: write 12h, or 2026-01-02T03:00:00Z") from None
+        raise UsageError(f"--since {text!r} is not a time: write 12h, or 2026-01-02T03:00:00Z") from None
 
 
 def as_object(one: Recovery) -> dict[str, Any]:
-    """A start as JSON tells it."""
     return {
         "begun": iso(one.begun_ms),
         "begun_ms": one.begun_ms,

@@ -1,6 +1,6 @@
-"""How far a job's parts are, and its alerts: read off the topics, so it works without the watch too.
+"""The progress of a job's parts and its alerts, read from the topics, so that no watch is needed.
 
-What fails again and again stands on no topic: the stack's own file says it.
+Repeated failures of processes are on no topic; they are read from the stack's own file.
 """
 
 from __future__ import annotations
@@ -27,16 +27,13 @@ from cutwater.operations.service_main import now_ms
 
 
 def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -> dict[str, Any]:
-    """Drift, parts and the alerts that are on, as plain values. Raises CutwaterError as any read does.
-
-    `stack` names the generation that is asked about.
-    """
+    """Return drift, parts and active alerts of the stack's generation, as plain values. Raises CutwaterError."""
     job = load_job(Path(stack.job_file))
     limits = job_status.limits_of(job, settings)
     state = job_status.recover(stack.cluster, job, Generation.parse(stack.generation), limits.window_ms)
     now = now_ms()
     ends = SourceEnds(stack.cluster, job.topic, patience_s=TIMEOUT_S)
-    # Before the end: what is committed meanwhile is then missing from neither.
+    # Read before the end offsets, so that a transaction that commits meanwhile is counted in one of the two.
     open_ = ends.open_transactions(state)
     state = observe_end(state, ends.ask(state), now, limits.window_ms)
     state = replace(state, hidden=sum(one.records for one in open_))
@@ -51,7 +48,7 @@ def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -
 
 
 def repeated_failures(stack: RunningStack, now_ms: int) -> list[Alert]:
-    """An alert for each process of the stack that ends again and again in one way."""
+    """Return an alert for each process of the stack that ends repeatedly in the same way."""
     return [
         Alert(
             stack.job,
@@ -64,8 +61,8 @@ def repeated_failures(stack: RunningStack, now_ms: int) -> list[Alert]:
             0,
             one.times,
             f"{name} has ended {one.times} times in the same way, the last time at {iso(one.last_ms)}, with exit "
-            f"code {one.exit_code}: {one.said or '(it said nothing)'}. It is started again, which does not mend "
-            f"it: do what this says, or read its log: {stack.logs.get(name, stack.data_dir)}"[:TEXT_MAX],
+            f"code {one.exit_code}: {one.said or '(no message)'}. Starting it again does not help: follow the "
+            f"message, or read its log: {stack.logs.get(name, stack.data_dir)}"[:TEXT_MAX],
         )
         for name, one in stack.failures.items()
         if one.repeats(now_ms)
@@ -73,18 +70,17 @@ def repeated_failures(stack: RunningStack, now_ms: int) -> list[Alert]:
 
 
 def show(found: dict[str, Any]) -> None:
-    """The same for a person."""
     far = found["drift"]
     rows = list(found["parts"].items())
     rows += [
-        ("events that wait", "unknown" if far["waiting"] is None else far["waiting"]),
+        ("waiting events", "unknown" if far["waiting"] is None else far["waiting"]),
         (
             "processed, not committed",
             f"{far['epochs']:,} epochs, {far['events']:,} events, {far['ms'] / 1000:,.1f} s",
         ),
         ("committed, not published", f"{far['unpublished']:,} milestones"),
     ]
-    out.table(table("where things are", ("part", "state"), rows))
+    out.table(table("progress by part", ("part", "state"), rows))
     for one in found["open_transactions"]:
         _show_open(**one)
     for one in found["alerts"]:
@@ -93,8 +89,8 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _show_open(topic: str, partition: int, offset: int, records: int) -> None:
-    about = f" {topic}/{partition}: a transaction is open at offset {offset}. {records:,} offsets behind it are "
-    end = "read by nobody until it ends. If it stays, and its writer is gone:"
+    about = f" {topic}/{partition}: a transaction is open at offset {offset}. {records:,} offsets after it are "
+    end = "not read until it ends. If it stays open and its producer is gone, run:"
     out.print(Styled("held up:", "yellow"), about + end)
     where = f"--topic {topic} --partition {partition} --start-offset {offset}"
     out.print(f"  kafka-transactions.sh --bootstrap-server … abort {where}", whole=True)

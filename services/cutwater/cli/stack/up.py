@@ -37,18 +37,18 @@ DETACHED_START_SECONDS_MAX = 300.0
 _ABOUT_THE_START = re.compile(
     r"warning:|created on|fetching |starting |[\w-]+ is ready after |\w+: [\d.]+ of [\d.]+ MB"
 )
-"""What `up --detach` says of the process that it has started, beside its errors."""
+"""Log lines of the started process that `up --detach` prints, besides errors."""
 
 
 @handled
 def up(
     job_file: Annotated[Path, typer.Argument(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
-    detach: Annotated[bool, typer.Option("--detach", help="Return once everything answers.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when every service answers.")] = False,
     bootstrap_servers: Annotated[
         str | None,
         typer.Option(
             envvar="CUTWATER_BOOTSTRAP_SERVERS",
-            help="Your own Kafka brokers, host:port, comma separated; without them one is started here.",
+            help="Your Kafka brokers as host:port, comma separated. Without them a broker is started here.",
         ),
     ] = None,
     data_dir: DataDirOption = None,
@@ -57,9 +57,9 @@ def up(
 ) -> None:
     """Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.
 
-    For a job that is attached to a query of your own the driver is your program: it prints how to run it.
-    On your own brokers the source topic must exist; Cutwater's topics are created with three copies where there
-    are three brokers. 'cutwater plan' says what will be added, 'cutwater down --delete' removes it.
+    If the job is attached to a query of your own, the driver is your program, and the command prints how to run
+    it. On your own brokers the source topic must exist. Cutwater's topics are created with three replicas if there
+    are three brokers. 'cutwater plan' lists what will be added, 'cutwater down --delete' removes it.
 
     Exit 2: the job file, a setting or a topic is wrong. 3: the machine lacks something. 4: no broker answers.
 
@@ -82,7 +82,7 @@ def up(
 
 def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str | None) -> RunningStack:
     if running_file.find(settings.data_dir):
-        raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' ends it")
+        raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' stops it")
     log = settings.data_dir / "logs" / "up.log"
     settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     log.parent.mkdir(exist_ok=True)
@@ -100,7 +100,7 @@ def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str |
 
 
 def _relay(log: TextIO) -> None:
-    """Say what has been logged since the last call, as far as it is about the start. Half a line waits."""
+    """Print lines about the start that were logged since the last call. An incomplete line stays for the next."""
     at = log.tell()
     while (line := log.readline()).endswith("\n"):
         at = log.tell()
@@ -126,7 +126,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Pat
 
 
 def _last_error(log: Path) -> str:
-    """What the process said when it ended: behind the last line that begins so. Lines of logs are indented."""
+    """Return the text from the last line that starts with `error:`. Lines of service logs are indented."""
     text = log.read_text(encoding="utf-8", errors="replace").strip()
     _, found, error = f"\n{text}".rpartition("\nerror:")
     return error.strip() if found else text[-2000:]
@@ -151,21 +151,20 @@ def _show(stack: RunningStack, as_json: bool) -> None:
 
 
 def _show_program(stack: RunningStack) -> None:
-    """What to run: lines that a shell takes as they are."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in stack.program.items()]
     lines.append('spark-submit --jars "$CUTWATER_SPARK_JARS" YOUR_PROGRAM.py')
-    out.print("the query is yours; run its program in another shell:")
+    out.print("the query is your own; run its program in another shell:")
     out.print("\n".join(lines), whole=True)
     if stack.security_protocol != "PLAINTEXT":
-        out.print("with the other variables CUTWATER_KAFKA_* as you have set them for 'cutwater up'")
+        out.print("set the other CUTWATER_KAFKA_* variables there as for 'cutwater up'")
 
 
 @handled
 def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: WideOption = False) -> int:
-    """Show what runs, how far each part is, and the alerts that are on.
+    """Show what runs, the progress of each part, and the active alerts.
 
-    Exit 1: an alert is on; docs/OPERATING.md says what each means. 2: no stack runs; if an error has ended the
-    last one, it is shown. 4: the brokers do not answer.
+    Exit 1: an alert is active; docs/OPERATING.md explains each. 2: no stack runs; the error that ended the last
+    one is shown. 4: the brokers do not answer.
 
     Examples:  cutwater status  ·  cutwater status --json
     """
@@ -173,10 +172,10 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
     stack = running_file.require(settings.data_dir)
     try:
         newest = commit_stream.milestones(stack.cluster, stack.job, limit=1)
-    except UnavailableError as error:  # the broker may be what fails
+    except UnavailableError as error:  # the broker may be the failing process
         failing = (one.text for one in repeated_failures(stack, now_ms()))
         raise UnavailableError("\n".join([str(error), *failing])) from None
-    if newest:  # the file says what the stack began with
+    if newest:  # the file still names the generation at the start
         stack = stack.of(str(newest[-1][0].generation))
     view = _view(stack, settings)
     published = _published(stack)
@@ -202,7 +201,6 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
 
 
 def _warnings(stack: RunningStack, settings: Settings, newest: Milestone) -> list[str]:
-    """What the newest milestone says that somebody should look into."""
     limits = limits_of(load_job(Path(stack.job_file)), settings)
     skewed = skew_warning(newest.skew_ms, limits.lateness_ms)
     late = late_warning(newest.late, newest.events - newest.rejected, limits)
@@ -210,7 +208,6 @@ def _warnings(stack: RunningStack, settings: Settings, newest: Milestone) -> lis
 
 
 def _published(stack: RunningStack) -> str | None:
-    """The token of the newest milestone on the output; None before the first, or where the job has no output."""
     if load_job(Path(stack.job_file)).output.mode == "none":
         return None
     token = commit_stream.published(stack.cluster, stack.job)

@@ -1,4 +1,4 @@
-"""What a comparison found, as tables and JSON show it."""
+"""The result of a comparison as table rows and JSON."""
 
 from __future__ import annotations
 

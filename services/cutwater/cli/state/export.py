@@ -1,4 +1,4 @@
-"""`export`: a view at one milestone as Parquet."""
+"""`export`: writes a view at one milestone as Parquet."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ from cutwater.views.store.store import folder_of
 @handled
 def export(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
-    to: Annotated[Path, typer.Option("--out", help="The Parquet file; of an existing folder, a file in it.")],
+    to: Annotated[Path, typer.Option("--out", help="The Parquet file, or an existing folder for it.")],
     url: Annotated[
         list[str] | None,
         typer.Option(
-            help="A rehydrator, its standbys behind bars; repeated for peers. Else CUTWATER_PEERS, else the "
+            help="A rehydrator, with its standbys after bars; repeat for peers. Default: CUTWATER_PEERS, else the "
             "running stack's."
         ),
     ] = None,
     at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="A folder that 'cutwater restore' made, instead of a rehydrator.")
+        Path | None, typer.Option(help="A folder of 'cutwater restore', instead of a rehydrator.")
     ] = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
     """Write a view at one milestone as Parquet: key, window_start, window_end, one column per measure.
 
-    The file's metadata name the milestone. A file of that name is replaced, once the new one is whole. Peers that
-    share the partitions are read at the same milestone, or refused; where --out is a folder each makes a file of
-    its own. Where a rehydrator is away or behind, its standbys are asked (http://a:8321|http://a2:8321), and who
-    answered is said. For an older milestone: 'cutwater restore --to TOKEN --data-dir look', then 'cutwater export
-    --data-dir look'. Needs pyarrow: pip install 'cutwater[arrow]'.
+    The file's metadata name the milestone. An existing file is replaced when the new one is complete. Peers that
+    share the partitions must show the same milestone; if --out is a folder, each peer writes its own file. If a
+    rehydrator is down or behind, its standbys are read (http://a:8321|http://a2:8321), which is reported. For an
+    older milestone run 'cutwater restore --to TOKEN --data-dir look', then 'cutwater export --data-dir look'.
+    Needs pyarrow: pip install 'cutwater[arrow]'.
 
-    Exit 2: no such folder, file or token. 3: pyarrow is missing, or the disk does not take the file. 4: a
-    rehydrator does not answer, or was broken off; trying again may work.
+    Exit 2: the folder, file or token does not exist. 3: pyarrow is missing, or the disk is too small for the file.
+    4: a rehydrator does not answer or broke the connection; trying again may work.
 
     Examples:  cutwater export job.yaml --out state.parquet
     ·  cutwater export job.yaml --out exports --url http://view-1:8321 --url http://view-2:8321
@@ -63,8 +63,8 @@ def export(
     ·  cutwater export job.yaml --out then.parquet --data-dir look
     """
     settings, job = settings_for(None), load_job(job_file)
-    pyarrow()  # before anybody is asked for rows
-    gc.freeze()  # of millions of rows' objects none is garbage of what has been loaded: a fifth of the time
+    pyarrow()  # fail before rows are requested
+    gc.freeze()  # collections then skip the objects loaded so far, which saves a fifth of the time
     started = time.monotonic()
     with _counting() as report:
         written = list(_written(job, settings, to, url, at_least, data_dir, report))
@@ -93,7 +93,7 @@ def _written(
 
 
 def _generation(job: Job, settings: Settings, data_dir: Path) -> Generation:
-    """That of the newest view in the folder, where CUTWATER_GENERATION names none."""
+    """Return CUTWATER_GENERATION if set, else the generation of the newest view in the folder."""
     found = generations_in(folder_of(data_dir, job.name, settings.generation).parent)
     return (
         settings.generation
@@ -115,7 +115,6 @@ def _shares(settings: Settings) -> Shares:
 
 @contextmanager
 def _counting() -> Iterator[Report]:
-    """Rows and their rate, on standard error; how many there will be is not known."""
     said = TextColumn("exporting {task.completed:,.0f} rows")
     with err.progress(SpinnerColumn(), said, TaskProgressColumn(show_speed=True), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=None)
@@ -134,9 +133,9 @@ def _tell(written: list[Written], seconds: float, as_json: bool) -> None:
     if len({one.token for one in written}) > 1:
         _warn("the files are of different milestones:", "do not read them as one")
     if len(written) > 1 and (parts := [str(one.path) for one in written if one.by_itself]):
-        _warn("of replicas that hold a part:", ", ".join(parts))
+        _warn("from replicas that hold only a part:", ", ".join(parts))
     if standbys := [place for one in written for place in one.standbys]:
-        _warn("in the place of its owner answered", ", ".join(standbys))
+        _warn("standbys that answered for their owners:", ", ".join(standbys))
 
 
 def _warn(what: str, about: str) -> None:

@@ -1,4 +1,4 @@
-"""`get`: the state of one key, as the rehydrator serves it."""
+"""`get`: prints the state of one key, as the rehydrator serves it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from cutwater.local import running_file
 TIMEOUT_S = 40.0
 NO_WINDOWS = 1
 _NAMES = ("key", "window_start", "window_end")
-"""Columns of a row that are no measures."""
+"""Columns of a row that are not measures."""
 
 
 @handled
 def get(
-    key: Annotated[
-        str, typer.Argument(help="The group key, as JFK or -5; behind -- where it begins with two dashes.")
-    ],
+    key: Annotated[str, typer.Argument(help="The key, such as JFK or -5; after -- if it begins with two dashes.")],
     start: Annotated[str | None, typer.Option("--from", help="First window start, ISO 8601 or ms.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Window starts before this, ISO 8601 or ms.")] = None,
     at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
@@ -37,7 +35,7 @@ def get(
     """Show the windows of one key, and the milestone they belong to.
 
     Exit 1: the key has no windows at that milestone, or none within --from and --to. 2: no stack runs, or an
-    argument is wrong. 4: the view does not answer, or does not come to --at-least in time.
+    argument is wrong. 4: the view does not answer, or does not reach --at-least in time.
 
     Examples:  cutwater get JFK --limit 5  ·  cutwater get JFK --from 2013-01-02T00:00:00Z --json
     """
@@ -54,7 +52,7 @@ def get(
 
 
 def _show(key: str, answer: dict[str, Any], within: str) -> None:
-    """`within`: of which windows, where not all were asked for."""
+    """Print the windows. `within`: the requested time range as text, or empty."""
     rows, token = answer["rows"], answer["milestone"]["token"]
     if not rows:
         out.print(f"The key {key} has no windows{within} at milestone {token}.")
@@ -70,27 +68,27 @@ def _within(start: str | None, end: str | None) -> str:
 
 
 def _named(key: str) -> dict[str, str]:
-    """A query, not a path: there nothing on the way takes `..` for a folder, or changes slashes."""
+    """Return the key as a query. In a path, proxies could resolve `..` or change slashes."""
     try:
         return key_query(key)
     except UnicodeEncodeError:
-        raise UsageError(f"the key {key!r} is no UTF-8: no event has such a key") from None
+        raise UsageError(f"the key {key!r} is not UTF-8: no event has such a key") from None
 
 
 def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-    import httpx  # a tenth of a second, which nobody waits for where no stack runs
+    import httpx  # takes 0.1 s, needed only if a stack runs
 
     try:
         answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S, **straight(url))
     except httpx.InvalidURL:
-        raise UsageError("the key is too long for a URL, and for an event: POST /v1/keys answers for it") from None
+        raise UsageError("the key is too long for a URL, and for an event: use POST /v1/keys") from None
     except httpx.HTTPError as error:
         raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
     if answer.is_success:
         found: dict[str, Any] = answer.json()
         return found
     if answer.status_code == 401:
-        raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN as it was for 'cutwater up'")
+        raise UsageError(f"{url} requires its token: set CUTWATER_API_TOKEN as for 'cutwater up'")
     kind = UsageError if answer.status_code in (400, 404, 410, 421, 422) else UnavailableError
     raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")
 

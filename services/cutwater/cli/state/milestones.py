@@ -1,4 +1,4 @@
-"""`milestones`: the commit stream."""
+"""`milestones`: lists and checks the commit stream."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from cutwater.local import running_file
 
 @handled
 def milestones(
-    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many of the newest.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of newest milestones to list.")] = 20,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the whole stream and its barriers; exit 1 when it is broken.")
+        bool, typer.Option("--check", help="Check the whole stream and its barriers; exit 1 if it is broken.")
     ] = False,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """List the newest milestones, or check that all are chained, plausible, and as their barriers say.
+    """List the newest milestones, or check all: hash chain, plausibility, agreement with their barriers.
 
-    Checked: sequences and hashes; epochs, attempts, cuts, watermarks and positions that never go back; rows and
-    events that fit their cuts; each barrier that is still kept; that source and changelog have lost nothing below
-    the cuts of the newest milestone. The newest milestones --limit names are listed.
+    --check covers sequences and hashes; that epochs, attempts, cuts, watermarks and positions never go back; that
+    rows and events fit their cuts; the barriers that are still kept; and that source and changelog have lost
+    nothing below the cuts of the newest milestone. --limit sets how many milestones are listed.
 
-    Exit 1: something is broken, or lost; it is named, and so is the newest milestone that can still be proved.
-    2: no stack runs. 4: no broker answers.
+    Exit 1: something is broken or lost, which is printed with the newest milestone that can still be proved. 2: no
+    stack runs. 4: no broker answers.
 
     Examples:  cutwater milestones --limit 5  ·  cutwater milestones --check  ·  cutwater milestones --json
     """
     stack = running_file.require(settings_for(data_dir).data_dir)
     with err.status("reading the commit stream"):
         found = commit_stream.milestones(stack.cluster, stack.job, None if check else limit)
-        # Barriers last: every milestone that was read is of a barrier that is there by now, or pruned.
+        # Barriers last: the barrier of each milestone that was read is then written, or already pruned.
         broken = (
             check_stream(found, commit_stream.barriers(stack.cluster, stack.job)) if check else list(breaks(found))
         )
@@ -76,7 +76,7 @@ def milestones(
     if proved and lost:
         say(proved.advice)
     if check and not broken and not lost and not as_json:
-        out.print(f"{len(found)} milestones: contiguous and chained, as their barriers say, and nothing is lost")
+        out.print(f"{len(found)} milestones: contiguous, chained, equal to their barriers, and nothing is lost")
     return 1 if broken or lost else 0
 
 

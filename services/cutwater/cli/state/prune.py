@@ -1,4 +1,4 @@
-"""`prune`: the oldest records of commit stream and barriers."""
+"""`prune`: deletes the oldest records of commit stream and barriers."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from cutwater.operations.stream_retention import Cut, Pruning
 @handled
 def prune(
     job_file: JobOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Delete the oldest milestones and barriers, as far as nobody needs them any more.
+    """Delete the oldest milestones and barriers that nothing needs any more.
 
-    How long each stays says CUTWATER_KEEP_STREAMS_HOURS. Longer stay: the newest 100 milestones, and all from the
-    oldest on that something needs: the output, a snapshot, a generation whose changelog is there, a candidate, a
-    rollback that is still on the stream, and the region that CUTWATER_ORIGIN_REGION names, which must answer. Of a
-    job that rests, or was released, nothing is deleted.
+    CUTWATER_KEEP_STREAMS_HOURS sets how long records are kept. Kept longer are the newest 100 milestones, and all
+    from the oldest one that is needed: by the output, a snapshot, a generation whose changelog exists, a
+    candidate, a rollback that is still on the stream, or the region of CUTWATER_ORIGIN_REGION, which must answer.
+    Nothing is deleted of a job that is idle or was released.
 
-    Views, publishers and clients that are further behind begin anew with a later milestone; a mirror that is
-    further behind stops, and asks for 'cutwater mirror resync'. Older dead letters and late events are not listed
-    any more. Nobody can go back to a milestone that was deleted.
+    Views, publishers and clients that are further behind start again from a later milestone. A mirror that is
+    further behind stops and requires 'cutwater mirror resync'. Older dead letters and late events are not listed
+    any more. A deleted milestone cannot be a rollback target.
 
-    Exit 2: there is no milestone. 4: the brokers, or those of the other region, do not answer. 6: somebody claims
-    or prunes meanwhile: run it again.
+    Exit 2: there is no milestone. 4: the brokers, or those of the other region, do not answer. 6: another process
+    claims or prunes meanwhile: run it again.
 
     Examples:  cutwater prune --dry-run  ·  cutwater prune
     ·  cutwater prune job.yaml --bootstrap-servers kafka-1:9092 --json

@@ -1,4 +1,4 @@
-"""`verify --repair`: a view that differs from its changelog is built anew."""
+"""`verify --repair`: rebuilds a view that differs from its changelog."""
 
 from __future__ import annotations
 
@@ -31,37 +31,35 @@ class Repair(NamedTuple):
 
     @classmethod
     def of(cls, place: Place) -> Repair:
-        """Of the promoted generation's view."""
         job, settings = working_for(place.job, place.settings)
         return cls(folder_of(settings.views_dir, job.name, settings.generation), place.stack)
 
     @property
     def plan(self) -> str:
-        """What would be done, for people."""
-        what = f"would build the view in {self.folder} anew from the changelog, without its snapshots: add --yes"
+        what = f"would rebuild the view in {self.folder} from the changelog, without its snapshots: add --yes"
         return what if self.stack else f"{what}, and start its rehydrator again yourself"
 
     def run(self) -> str:
-        """Order it, and have it done where the rehydrator is this stack's; says what was done.
+        """Order the rebuild, restart this stack's rehydrator to run it, and return what was done.
 
-        Raises MachineError where the order cannot be written, UnavailableError where the view does not follow
-        again in time; it goes on being built all the same.
+        Raises MachineError if the order cannot be written, UnavailableError if the view does not follow again in
+        time (the rebuild continues).
         """
         rebuild_order.give(self.folder)
         if self.stack is None:
-            return f"ordered: start the rehydrator of {self.folder} again, and it builds the view anew"
+            return f"rebuild ordered: start the rehydrator of {self.folder} again to run it"
         for process in _rehydrators(self.stack):
-            process.kill()  # the order stands, and a start obeys it: it is built to lose nothing by that
+            process.kill()  # the rehydrator is crash-safe, and its next start executes the order
         self._wait(self.stack.api_url)
-        return f"the view in {self.folder} was built anew; snapshots that were taken of it before may be as wrong"
+        return f"the view in {self.folder} was rebuilt; older snapshots of it may have the same errors"
 
     def _wait(self, api_url: str) -> None:
         deadline = time.monotonic() + READY_S_MAX
         while not (rebuild_order.emptied(self.folder) and _ready(api_url)):
             if time.monotonic() > deadline:
                 raise UnavailableError(
-                    f"the view in {self.folder} is still being built after {READY_S_MAX:.0f} s: 'cutwater status' "
-                    "says how far it is; then run 'cutwater verify' again"
+                    f"the view in {self.folder} is still being rebuilt after {READY_S_MAX:.0f} s: 'cutwater "
+                    "status' shows its progress; run 'cutwater verify' again afterwards"
                 )
             time.sleep(LOOK_S)
 

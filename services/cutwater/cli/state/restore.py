@@ -1,4 +1,4 @@
-"""`restore`: a view's folder at one milestone, made from a snapshot and the changelog."""
+"""`restore`: builds a view's folder at one milestone, from a snapshot and the changelog."""
 
 from __future__ import annotations
 
@@ -35,42 +35,48 @@ from cutwater.views.store.store import folder_of
 def restore(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     to: Annotated[
-        str, typer.Option(help="latest, a token, or a moment: the newest milestone committed by then.")
+        str, typer.Option(help="latest, a token, or a time (the newest milestone committed by then).")
     ] = "latest",
     partitions: Annotated[
         str | None,
-        typer.Option(help="Only these partitions of the changelog, as 0,2; else CUTWATER_PEER's."),
+        typer.Option(help="Only these changelog partitions, such as 0,2. Default: CUTWATER_PEER's."),
     ] = None,
     keys: Annotated[
-        str, typer.Option(help='Only these keys, as a,b; with commas in keys a JSON list: ["a,b", "c"].')
+        str, typer.Option(help='Only these keys, such as a,b. If keys contain commas, a JSON list: ["a,b", "c"].')
     ] = "",
-    prefix: Annotated[str, typer.Option(help="Only keys that begin with one of these, written alike.")] = "",
+    prefix: Annotated[str, typer.Option(help="Only keys with one of these prefixes, in the form of --keys.")] = "",
     since: Annotated[
-        str, typer.Option(help="Only windows that end after this moment: ISO 8601 or ms since 1970.")
+        str, typer.Option(help="Only windows that end after this time: ISO 8601 or ms since 1970.")
     ] = "",
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="Processes; else CUTWATER_RESTORE_WORKERS."),
+        typer.Option(min=1, max=64, help="Number of processes. Default: CUTWATER_RESTORE_WORKERS."),
     ] = None,
     from_snapshots: Annotated[
-        bool, typer.Option("--snapshots/--no-snapshots", help="Begin from one, where CUTWATER_SNAPSHOTS has any.")
+        bool,
+        typer.Option(
+            "--snapshots/--no-snapshots", help="Start from a snapshot of CUTWATER_SNAPSHOTS, if there is one."
+        ),
     ] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read, and read nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be read, and read nothing.")
+    ] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
-    """Make a view at one milestone in a folder, from a snapshot and the changelog.
+    """Build a view at one milestone in a folder, from a snapshot and the changelog.
 
-    For a rehydrator that shall start warm, and for a look at an older milestone; while none serves from there. The
-    folder is DATA_DIR/views/JOB/GENERATION. Broken off at any moment, the same command goes on where it was.
-    Without --bootstrap-servers the brokers of the stack that runs the job are asked, wherever the folder is.
-    What compaction has overtaken and no snapshot holds is refused with the list of those that can be had.
+    Use it to start a rehydrator with a warm view, or to inspect an older milestone. No rehydrator may serve from
+    the folder meanwhile. The folder is DATA_DIR/views/JOB/GENERATION. If the command is interrupted, run it again
+    and it continues. Without --bootstrap-servers the brokers of a stack that runs the job are read, even if the
+    folder is elsewhere. A milestone that compaction has overtaken and no snapshot holds is refused, with a list of
+    the available ones.
 
-    With --keys, --prefix or --since the folder holds just that part, for a rehydrator with the same selection
-    (CUTWATER_SELECT_KEYS and so on). All rows of the partitions are read and proved; it needs no snapshot, and
-    takes none. Of --keys alone only their partitions are read.
+    With --keys, --prefix or --since the folder holds only that part, for a rehydrator with the same selection
+    (CUTWATER_SELECT_KEYS and so on). All rows of the partitions are read and proved, and no snapshot is used. With
+    --keys alone only the partitions of these keys are read.
 
     Examples:  cutwater restore job.yaml --dry-run  ·  cutwater restore job.yaml --data-dir /var/lib/cutwater
     ·  cutwater restore job.yaml --to g1-local-00000000:42 --data-dir look
@@ -89,7 +95,7 @@ def restore(
     crew = workers or settings.restore_workers or workers_by_default()
     folder = folder_of(settings.data_dir, job.name, settings.generation)
     tiers = _tiers(settings, job, wanted, folder) if from_snapshots and selection is None else ()
-    with err.status("looking at the commit stream"):
+    with err.status("reading the commit stream"):
         there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _Said())
     if dry_run and not folder.exists():
         made = plan(target, there)
@@ -121,7 +127,7 @@ def restore(
 
 
 def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
-    """Where there may be snapshots: beside the folder, and where the settings say."""
+    """Return the places that may hold snapshots: beside the folder, and the store of the settings."""
     near = Checkpoints(folder)
     return (near, shelf_of(settings, job, partitions)) if settings.snapshots else (near,)
 
@@ -133,7 +139,7 @@ def _restorer(settings: Settings, job: Job, partitions: Partitions | None, tiers
 
 
 class _Said:
-    """Counts nothing, and says on standard error what a service would log."""
+    """A logger that prints to standard error, and metrics that count nothing."""
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
@@ -148,8 +154,6 @@ class _Said:
 
 
 class _Watching:
-    """A bar with rate and time left, on standard error."""
-
     def __init__(self) -> None:
         self._progress = err.progress(
             TextColumn("restoring"),
@@ -177,7 +181,7 @@ def _tell(
     lower_ms: int | None,
     as_json: bool,
 ) -> None:
-    """`lower_ms`: windows that end at or below it are evicted from what there is, or would be made."""
+    """Print the plan or the result. `lower_ms`: windows that end at or below it are evicted from the view."""
     milestone = made.to.milestone
     told: dict[str, Any] = {
         "token": str(milestone.token),
@@ -200,21 +204,21 @@ def _tell(
     rows = ((one.partition, one.first, one.end, one.records_max) for one in made.slices)
     out.table(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
     if holding.selection:
-        say(f"of these rows are kept: {holding.selection}")
+        say(f"only these rows are kept: {holding.selection}")
     if made.snapshot:
         one = made.snapshot
         say(f"snapshot {one.milestone.token}: {one.files} files, {one.bytes / 1e6:,.1f} MB")
     if made.passed_over:
         one = made.passed_over
-        say(f"not the snapshot {one.milestone.token}: windows that end by {_lower(one)} were evicted from it")
+        say(f"snapshot {one.milestone.token} is not used: windows that end by {_lower(one)} were evicted from it")
     if lower_ms is not None:
-        say(f"windows that end by {iso(lower_ms)} are not in it: they were evicted from the view, by max_bytes")
+        say(f"windows that end by {iso(lower_ms)} are missing: they were evicted from the view (max_bytes)")
     if done:
         say(f"restored: {done.records:,} records, {done.bytes / 1e6:,.0f} MB in {done.seconds:.1f} s")
     elif made.since and made.since == milestone:
-        say("the folder is there already")
+        say("the folder already holds this milestone")
     else:
-        say(f"to be read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
+        say(f"to read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
 
 
 def _restored(done: Applied) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`snapshots`: those of a job's views in their object store: list, verify, prune, create."""
+"""`snapshots`: lists, verifies, prunes and creates snapshots of a job's views in their object store."""
 
 from __future__ import annotations
 
@@ -35,16 +35,18 @@ LOOK_S = 0.5
 _PROBLEM = Column("problem", below=True)
 
 app = typer.Typer(
-    help="Snapshots of a job's views: list them, read them whole, delete old ones, take one now.\n\n"
+    help="Snapshots of a job's views: list, verify, prune or create them.\n\n"
     "Examples:  cutwater snapshots list  ·  cutwater snapshots verify  ·  cutwater snapshots prune --dry-run",
     no_args_is_help=True,
 )
 
 JobOption = Annotated[
-    Path | None, typer.Argument(help="The job file, with --store or CUTWATER_SNAPSHOTS; else the running stack's.")
+    Path | None,
+    typer.Argument(help="The job file, with --store or CUTWATER_SNAPSHOTS. Default: the running stack's."),
 ]
 StoreOption = Annotated[
-    str | None, typer.Option(help="Folder or URL of the snapshots; default CUTWATER_SNAPSHOTS, or the stack's.")
+    str | None,
+    typer.Option(help="Folder or URL of the snapshots. Default: CUTWATER_SNAPSHOTS, or the stack's."),
 ]
 
 
@@ -55,13 +57,13 @@ class _Place:
     settings: Settings
     api_url: str
     cluster: Cluster | None
-    """None where no brokers are named."""
+    """None if no brokers are named."""
 
     def needed(self, shelf: Shelf) -> frozenset[int]:
-        """The milestones that open claims start from, as far as there are brokers to ask."""
+        """Return the parent milestones of open claims; none without brokers."""
         try:
             generation = Generation.parse(shelf.names.generation)
-        except UsageError:  # a folder of somebody else's
+        except UsageError:  # not a folder of Cutwater
             return frozenset()
         return parents_needed(self.cluster, self.job, generation) if self.cluster else frozenset()
 
@@ -71,7 +73,7 @@ class _Place:
 
 @dataclass
 class _Found:
-    """A snapshot, or why it cannot be used."""
+    """A snapshot, or the reason why it cannot be used."""
 
     shelf: Shelf
     sequence: int
@@ -101,9 +103,9 @@ def list_snapshots(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """List the snapshots that are kept, newest first, and what they take.
+    """List the snapshots, newest first, and their sizes.
 
-    Exit 1: a manifest cannot be read, and is named. 2: no store is named. 4: the store does not answer.
+    Exit 1: a manifest cannot be read; it is listed. 2: no store is named. 4: the store does not answer.
 
     Examples:  cutwater snapshots list  ·  cutwater snapshots list job.yaml --store s3://backups/cutwater --json
     """
@@ -133,18 +135,18 @@ def list_snapshots(
 def verify_snapshots(
     job_file: JobOption = None,
     token: Annotated[
-        str | None, typer.Option("--at", help="Only the snapshot of this token; else all of them.")
+        str | None, typer.Option("--at", help="Only the snapshot of this token. Default: all.")
     ] = None,
     store: StoreOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Read every file of the snapshots, and compare size and SHA-256 with what the manifests say.
+    """Read every file of the snapshots, and compare size and SHA-256 with the manifests.
 
     A file that several snapshots share is read once. Nothing is written.
 
-    Exit 0: all is as it should be. 1: something is damaged or missing, and is named. 2: there is no such snapshot.
-    4: the store does not answer.
+    Exit 0: all files are right. 1: a file is damaged or missing; it is printed. 2: there is no such snapshot. 4:
+    the store does not answer.
 
     Examples:  cutwater snapshots verify  ·  cutwater snapshots verify --at g1-local-00000000:42
     ·  cutwater snapshots verify job.yaml --store s3://backups/cutwater --json
@@ -161,7 +163,7 @@ def verify_snapshots(
     else:
         for one in damaged:
             say(f"damaged: {one.token} ({one.shelf.names.share}): {one.problem}")
-        out.print(f"{len(found) - len(damaged)} of {len(found)} snapshots are whole")
+        out.print(f"{len(found) - len(damaged)} of {len(found)} snapshots are undamaged")
     return 1 if damaged else 0
 
 
@@ -169,24 +171,25 @@ def verify_snapshots(
 @handled
 def prune_snapshots(
     job_file: JobOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
     drop_unreadable: Annotated[
-        bool, typer.Option("--drop-unreadable", help="Delete manifests that cannot be read; they stop all else.")
+        bool,
+        typer.Option("--drop-unreadable", help="Delete unreadable manifests, which else prevent all deletions."),
     ] = False,
     store: StoreOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """Do what a rehydrator does after each snapshot: apply the retention, and delete files nobody needs.
+    """Apply the snapshot retention and delete unused files, as a rehydrator does after each snapshot.
 
-    What is kept says CUTWATER_SNAPSHOT_KEEP_LAST, …_HOURS and …_DAYS. Files go once no manifest has named them for
-    CUTWATER_SNAPSHOT_GRACE_MS, which must be the same for all that write there. The newest snapshot always stays,
-    and where brokers are named (CUTWATER_BOOTSTRAP_SERVERS, or a stack) what a claimed generation starts from.
-    With CUTWATER_SNAPSHOT_KEY a manifest that is not signed by it counts as one that cannot be read; it is
-    dropped only where one beside it is signed.
+    CUTWATER_SNAPSHOT_KEEP_LAST, …_HOURS and …_DAYS set what is kept. A file is deleted when no manifest has named
+    it for CUTWATER_SNAPSHOT_GRACE_MS, which must be the same for all writers to the store. The newest snapshot is
+    always kept. If brokers are named (CUTWATER_BOOTSTRAP_SERVERS, or a stack), the parents of claimed generations
+    are kept too. With CUTWATER_SNAPSHOT_KEY, a manifest without its signature counts as unreadable; it is dropped
+    only if another one in the same place is signed.
 
-    Exit 1: a manifest cannot be read; then no file is deleted. 2: no store is named. 4: the store does not answer.
+    Exit 1: a manifest cannot be read, and no file is deleted. 2: no store is named. 4: the store does not answer.
 
     Examples:  cutwater snapshots prune --dry-run  ·  cutwater snapshots prune
     ·  cutwater snapshots prune job.yaml --store s3://backups/cutwater
@@ -221,16 +224,17 @@ def prune_snapshots(
 def create_snapshot(
     job_file: JobOption = None,
     wait: Annotated[float, typer.Option(min=0, max=86_400, help="Seconds to wait for its manifest.")] = 600.0,
-    api_url: Annotated[str | None, typer.Option(help="The rehydrator, with a job file.")] = None,
+    api_url: Annotated[str | None, typer.Option(help="URL of the rehydrator, with a job file.")] = None,
     store: StoreOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have the running rehydrator take a snapshot now, and wait until it is in the store, whole.
+    """Let the running rehydrator take a snapshot now, and wait until it is complete in the store.
 
-    Of several rehydrators that share the partitions each has its own: name one with --api-url. One of a standby
-    region (CUTWATER_REPLICA_OF) takes it of the newest arrival: a failover may begin from it (docs/FAILOVER.md).
-    One that stands already stays as it is, damaged or not: 'cutwater snapshots verify' reads it.
+    If several rehydrators share the partitions, each takes its own snapshots: name one with --api-url. A
+    rehydrator of a standby region (CUTWATER_REPLICA_OF) takes a snapshot of the newest arrival, from which a
+    failover can start (docs/FAILOVER.md). An existing snapshot is not replaced, even if it is damaged: check it
+    with 'cutwater snapshots verify'.
 
     Exit 2: the rehydrator takes no snapshots, or no store is named. 4: it or the store does not answer in time.
 
@@ -242,7 +246,7 @@ def create_snapshot(
     token, share = Token.parse(str(answer["token"])), answer.get("share")
     if share is None:
         raise UsageError(
-            f"the rehydrator at {place.api_url} took a snapshot of {token}, and does not say where it lies: it is "
+            f"the rehydrator at {place.api_url} took a snapshot of {token}, but does not report its place: it is "
             "of an earlier version than this command. Upgrade the rehydrator, or see 'cutwater snapshots list'"
         )
     shelf = place.store.shelf(Names(place.job, str(token.generation), str(share)))
@@ -251,8 +255,8 @@ def create_snapshot(
     found = _found(shelf, token.sequence)
     if found.problem:
         raise UsageError(
-            f"the snapshot of {token} is in {place.store.place}, and cannot be used: {found.problem}. Has the "
-            "rehydrator the CUTWATER_SNAPSHOT_KEY of this command?"
+            f"the snapshot of {token} is in {place.store.place}, but cannot be used: {found.problem}. Check that "
+            "the rehydrator has the same CUTWATER_SNAPSHOT_KEY as this command"
         )
     if as_json:
         print_json(found.as_object())
@@ -265,8 +269,8 @@ def _wait(shelf: Shelf, token: Token, wait_s: float) -> None:
     while token.sequence not in shelf.sequences():
         if time.monotonic() >= until:
             raise UnavailableError(
-                f"the snapshot of {token} was taken, and is not in {shelf.name} within {wait_s:g} s: look at the "
-                "rehydrator's log, and whether it is told of the same store"
+                f"the snapshot of {token} was taken, but is not in {shelf.name} after {wait_s:g} s. Read the "
+                "rehydrator's log, and check that it uses the same store"
             )
         time.sleep(LOOK_S)
 
@@ -300,7 +304,7 @@ def _found(shelf: Shelf, sequence: int) -> _Found:
 
 
 def _read_all(found: Iterable[_Found], quiet: bool) -> None:
-    """Each file once; what is wrong with it counts for every snapshot that names it."""
+    """Read each file once. A problem of a file counts for every snapshot that names it."""
     known: dict[tuple[str, str, int], str] = {}
     columns = (
         TextColumn("reading {task.description}", markup=False),
@@ -348,7 +352,7 @@ def _ask(method: str, url: str, settings: Settings) -> dict[str, Any]:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
     if answer.status_code == 401:
-        raise UsageError(f"{url} asks for its token: set CUTWATER_API_TOKEN as it was for 'cutwater up'")
+        raise UsageError(f"{url} requires its token: set CUTWATER_API_TOKEN as for 'cutwater up'")
     if not answer.is_success:
         kind = UnavailableError if answer.status_code >= 500 else UsageError
         raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")

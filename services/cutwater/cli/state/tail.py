@@ -1,4 +1,4 @@
-"""`tail`: whole milestones, as the publisher or the changelog tells them."""
+"""`tail`: prints complete milestones from the output or the changelog."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from cutwater.views.query.presenter import plain
 def tail(
     job_file: JobOption = None,
     after: Annotated[
-        str | None, typer.Option(help="Go on behind this token; else the oldest that is kept.")
+        str | None, typer.Option(help="Start after this token. Default: at the oldest milestone kept.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after so many milestones.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of milestones.")] = None,
     idle: Annotated[
-        float | None, typer.Option(min=0.1, help="End after so many seconds without a new milestone.")
+        float | None, typer.Option(min=0.1, help="Stop after this many seconds without a new milestone.")
     ] = None,
     changelog: Annotated[
-        bool, typer.Option("--changelog", help="Read changelog and commit stream: needs no publisher.")
+        bool, typer.Option("--changelog", help="Read changelog and commit stream, which needs no publisher.")
     ] = False,
-    rows: Annotated[int, typer.Option(min=0, max=1_000_000, help="Rows of a milestone in its table.")] = 20,
+    rows: Annotated[int, typer.Option(min=0, max=1_000_000, help="Rows to show per milestone.")] = 20,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON a milestone, with all rows.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON per milestone, with all rows.")
+    ] = False,
     wide: WideOption = False,
 ) -> None:
-    """Show milestones as they become whole, each with the rows that it changed, until Ctrl-C.
+    """Show each milestone when it is complete, with the rows that it changed, until Ctrl-C.
 
-    A milestone is shown once every partition has ended it, and only then. The token of the last one is where to
-    go on with --after.
+    A milestone is complete when every partition holds its end. To continue later, give the last token to --after.
 
     Exit 2: no stack runs, or the token is not kept. 4: no broker answers. 7: records of the output are missing.
 
@@ -56,12 +57,11 @@ def tail(
                     print_json_line(as_object(milestone), ascii_only=False)
                 else:
                     _show(milestone, rows)
-        except BrokenPipeError:  # `| head` has what it wanted; nothing is left to flush at the end
+        except BrokenPipeError:  # `| head` has closed the pipe: discard what Python flushes at its exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def as_object(milestone: CommittedMilestone) -> dict[str, Any]:
-    """A milestone as JSON tells it: values as the JSON output has them."""
     return {
         "token": str(milestone.token),
         "first_sequence": milestone.first_sequence,
@@ -102,7 +102,7 @@ def _show(milestone: CommittedMilestone, most: int) -> None:
     )
     out.table(table(title, columns, shown))
     if len(changes) > most:
-        out.print(f"… and {len(changes) - most:,} more: --rows shows more of them, --json all")
+        out.print(f"… and {len(changes) - most:,} more rows (--rows N shows more, --json all)")
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""`verify`: do changelog, view, Spark's state and output hold the same at one milestone?"""
+"""`verify`: compares changelog, view, Spark's state and output at one milestone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from cutwater.verify.run import Request, Result
 from cutwater.verify.run import verify as run_verification
 
 DEFAULT_PLACES = tuple(one for one in PLACES if one != STATE)
-"""Spark's state takes a Spark process: whoever wants it says so."""
+"""Without Spark's state, which needs a Spark process."""
 _COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
 
 
@@ -48,55 +48,55 @@ _COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "
 def verify(
     job_file: JobOption = None,
     at: Annotated[
-        str | None, typer.Option(help="Token of the milestone; else the newest that the places hold.")
+        str | None, typer.Option(help="Token of the milestone. Default: the newest that the places hold.")
     ] = None,
     place: Annotated[
         list[str] | None, typer.Option(help=f"Only this place; may be repeated: {', '.join(PLACES)}.")
     ] = None,
     limit: Annotated[int, typer.Option(min=0, max=100_000, help="Differing rows to show.")] = 20,
     rows_max: Annotated[
-        int, typer.Option(min=1, max=10**9, help="Most rows of one place; they lie on disk meanwhile.")
+        int, typer.Option(min=1, max=10**9, help="Limit of rows per place, which are stored on disk meanwhile.")
     ] = 5_000_000,
     state: Annotated[
-        bool, typer.Option("--state", help="Spark's own state too: takes a Spark process, 20 s and more.")
+        bool, typer.Option("--state", help="Compare Spark's state too, with a Spark process (at least 20 s).")
     ] = False,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Where the view differs: say how it is built anew; with --yes do it."),
+        typer.Option("--repair", help="If the view differs, print how it is rebuilt; with --yes rebuild it."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --repair: do it.")] = False,
-    api_url: Annotated[str | None, typer.Option(help="The rehydrator, with --bootstrap-servers.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="With --repair: rebuild the view.")] = False,
+    api_url: Annotated[str | None, typer.Option(help="URL of the rehydrator, with --bootstrap-servers.")] = None,
     region: Annotated[
         str | None,
         typer.Option(
-            help="Compare that region's changelog with its copy here; CUTWATER_ORIGIN_* name its brokers."
+            help="Compare this region's changelog with its copy here. CUTWATER_ORIGIN_* name its brokers."
         ),
     ] = None,
     bytes_per_s: Annotated[
         int,
-        typer.Option(min=0, help="With --region: bytes read a second, of both sides together; 0: no bound."),
+        typer.Option(min=0, help="With --region: limit of bytes read per second, both sides together; 0: none."),
     ] = 0,
     every: Annotated[
-        str | None, typer.Option(help="With --region: look again after this time (60s, 5m), until Ctrl-C.")
+        str | None, typer.Option(help="With --region: compare again at this interval (60s, 5m), until Ctrl-C.")
     ] = None,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """Compare, at one milestone, what the changelog, the view and the output hold, row by row.
+    """Compare the changelog, the view and the output at one milestone, row by row.
 
-    Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows; of
-    a row that differs, the places that most others contradict are named, and the next step. With --state (or
-    --place state) Spark's state is compared too, which has open windows only. It is read by a Spark process of its
-    own, from the checkpoint that the settings name; that keeps 100 epochs.
+    Nothing is written and nothing is stopped. The changelog is the reference, since milestones prove its rows. For
+    a row that differs, the places that most others contradict are listed, with the next step. With --state (or
+    --place state) Spark's state is compared too, which has open windows only. A separate Spark process reads it
+    from the checkpoint of the settings, which keeps 100 epochs.
 
-    With --repair a view that differs from a proved changelog is built anew: its process ends as by a crash, starts
-    again, removes the folder and reads the changelog, no snapshot. Until then it answers 503. Without --yes it
-    only says so. Afterwards it is compared again, and the exit code is of that.
+    With --repair a view that differs from a proved changelog is rebuilt: its process is killed, starts again,
+    removes the folder and reads the changelog without a snapshot. Until then it answers 503. Without --yes the
+    command only prints this. After the rebuild it compares again, and the exit code is that of the new comparison.
 
-    With --region the copy here is compared with what it was copied from, at a milestone that has arrived: digests
-    by shard, and rows of the shards that differ.
+    With --region the copy here is compared with its origin, at a milestone that has arrived: digests by shard, and
+    the rows of shards that differ.
 
     Exit 0: all places are equal. 1: a place differs. 2: no stack runs, or the token is not on the stream. 4: a
     place does not answer or cannot be compared; trying again may work.
@@ -112,17 +112,17 @@ def verify(
         asked = verify_regions.request(job_file, region, bootstrap_servers, at, limit, rows_max)
         return verify_regions.run(asked, bytes_per_s, every, as_json)
     if bytes_per_s or every:
-        raise UsageError("--bytes-per-s and --every are of a comparison between regions: name one with --region")
+        raise UsageError("--bytes-per-s and --every need --region: they are for a comparison between regions")
     unknown = sorted(set(place or ()) - set(PLACES))
     if unknown:
-        raise UsageError(f"'{unknown[0]}' is no place; they are: {', '.join(PLACES)}")
+        raise UsageError(f"'{unknown[0]}' is not a place; the places are: {', '.join(PLACES)}")
     found = place_of(job_file, bootstrap_servers, data_dir)
     wanted = {*(place or DEFAULT_PLACES), *([STATE] if state else [])}
     request = _request(found, api_url, wanted, at, limit, rows_max)
     result, repaired = _verified(request), None
     if repair and view_can_be_rebuilt(result.answers):
         from cutwater.cli.state.repair import (
-            Repair,  # RocksDB and an HTTP client, which a comparison may do without
+            Repair,  # imports RocksDB and an HTTP client
         )
 
         view = Repair.of(found)
@@ -130,7 +130,7 @@ def verify(
         if yes:
             if not as_json:
                 _show(result)
-            with err.status("building the view anew"):
+            with err.status("rebuilding the view"):
                 repaired = view.run()
             result = _verified(replace(request, at=None))
     if as_json:
@@ -187,7 +187,7 @@ def _request(
 
 
 def as_object(result: Result, repaired: str | None = None) -> dict[str, Any]:
-    """A verification as JSON tells it. `repaired`: what was done about the view, or would be."""
+    """Return a verification as JSON prints it. `repaired`: what was done to the view, or would be."""
     return {
         "milestone": milestone_json(result.milestone),
         "places": [_answer_json(one) for one in result.answers],
@@ -212,7 +212,7 @@ def _show(result: Result) -> None:
     )
     out.table(table(f"verified at {result.milestone.token}", columns, map(_row, result.answers)))
     if STATE in {one.place for one in result.answers}:
-        out.print("Spark's state has open windows only; what the changelog has of those stands beside it.")
+        out.print("Spark's state has open windows only; it is compared with those of the changelog.")
     if not result.differing_rows:
         return
     shown = len(result.differences)

@@ -1,4 +1,4 @@
-"""`verify --region`: another region's changelog and its copy here, once or again and again."""
+"""`verify --region`: compares another region's changelog with its copy here, once or at an interval."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from cutwater.views.changelog.range_reader import Stopped
 
 EVERY_MS_MIN = 1_000
 DIFFERENT, NOT_COMPARED = 1, 4
-"""Exit codes, as of every `verify`."""
+"""Exit codes, as in `verify`."""
 
 
 def request(
     job_file: Path | None, region: str, bootstrap: str | None, at: str | None, limit: int, rows_max: int
 ) -> Request:
-    """Raises UsageError where the job file or the region's settings are missing."""
+    """Return the request. Raises UsageError if the job file or the region's settings are missing."""
     if job_file is None:
-        raise UsageError("with --region the job file is needed: cutwater verify JOB_FILE --region …")
+        raise UsageError("--region needs the job file: cutwater verify JOB_FILE --region …")
     settings = settings_for(None, bootstrap)
     if settings.origin != region:
         raise UsageError(
-            f"CUTWATER_ORIGIN_REGION says {settings.origin}, and --region {region}: name the region whose brokers "
-            "CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names"
+            f"CUTWATER_ORIGIN_REGION is {settings.origin}, but --region is {region}: name the region whose "
+            "brokers CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names"
         )
     return Request(
         job=load_job(job_file),
@@ -46,7 +46,7 @@ def request(
 
 
 def run(asked: Request, bytes_per_s: int, every: str | None, as_json: bool) -> int:
-    """The exit code; raises as `verify.regions` does."""
+    """Compare, and return the exit code. Raises as `verify.regions`."""
     if every is None:
         with err.status("comparing") as status:
             pace = Pace(bytes_per_s)
@@ -54,7 +54,7 @@ def run(asked: Request, bytes_per_s: int, every: str | None, as_json: bool) -> i
         _tell(asked, result, as_json)
         return 0 if result.equal else DIFFERENT
     if asked.at is not None:
-        raise UsageError("--at names one milestone, and --every compares each newer one: give one of them")
+        raise UsageError("--at names one milestone, but --every compares each newer one: give only one of them")
     return _again_and_again(asked, bytes_per_s, _every_ms(every), as_json)
 
 
@@ -64,15 +64,16 @@ def _every_ms(text: str) -> int:
     except ValueError as error:
         raise UsageError(f"--every: {error}") from None
     if found < EVERY_MS_MIN:
-        raise UsageError(f"--every {text}: a second is the least")
+        raise UsageError(f"--every {text}: the minimum is 1 s")
     return found
 
 
 def _again_and_again(asked: Request, bytes_per_s: int, every_ms: int, as_json: bool) -> int:
-    """Each newer milestone that has arrived, until a signal; a round that cannot be compared is told, and no end.
+    """Compare each newer arrival until a signal. A round that cannot be compared is reported, and the next
+    follows.
 
-    A milestone is compared once: below a cut nothing is written any more. Returns 1 where any differed, else what
-    the last round says.
+    A milestone is compared once, since nothing is written below a cut any more. Returns 1 if any round differed,
+    else the exit code of the last round.
     """
     done: Token | None = None
     differed, code = False, 0
@@ -119,7 +120,6 @@ def _tell_unknown(reason: str, as_json: bool) -> None:
 
 
 def as_object(asked: Request, result: Compared) -> dict[str, Any]:
-    """A comparison as JSON tells it."""
     regions = (asked.origin.region, asked.own.region)
     return {
         "milestone": milestone_json(result.milestone),

@@ -1,4 +1,4 @@
-"""A view at one milestone as Parquet: where its rows come from, and which files they make."""
+"""A view at one milestone as Parquet files."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from cutwater.views.query.view import View
 from cutwater.views.store.store import Store, folder_of, part_in
 
 TRIES = 5
-"""Times that peers are asked until all show the same milestone."""
+"""The number of tries until all peers show the same milestone."""
 AHEAD_BYTES_MAX = 64 << 30
-"""Of answers that are read ahead, all together; and never more than half of what the disk has left."""
+"""The bound on the answers that are read ahead, in total; also at most half of the free disk space."""
 _PAUSE_S = 0.2
 
 Report = Callable[[int], None]
-"""Told now and then how many rows there are so far."""
+"""Called now and then with the number of rows so far."""
 
 
 class Part(NamedTuple):
-    """The rows of one place, at the milestone that it holds."""
+    """The rows of one rehydrator or folder, at its milestone."""
 
     place: str
     token: Token
@@ -45,20 +45,18 @@ class Part(NamedTuple):
     """What it holds of these; None for all."""
     batches: Iterator[Batch]
     standby: bool = False
-    """Was it asked in the place of its owner?"""
+    """True if it answered in place of its owner."""
     replica: bool = False
     ahead: Callable[[Path, int], None] = lambda _folder, _bytes_max: None
-    """Have it read on into this folder, so many bytes, while others are read."""
+    """Read up to this many bytes ahead into this folder while other parts are read."""
 
     @property
     def by_itself(self) -> bool:
-        """Is it a part that belongs to no whole: of a replica that lacks the rest?"""
+        """True for a replica that holds only a part of the state."""
         return self.replica and not (self.partitions is None and self.selection is None)
 
 
 class Written(NamedTuple):
-    """One file."""
-
     path: Path
     token: Token
     partitions: Partitions | None
@@ -67,14 +65,14 @@ class Written(NamedTuple):
     selection: Selection | None
     by_itself: bool
     standbys: tuple[str, ...]
-    """Who answered in the place of an owner."""
+    """The standbys that answered in place of an owner."""
 
 
 def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _rows: None) -> list[Written]:
-    """All parts as one file; where `out` is a folder, each as a file of its own in it.
+    """Write all parts to one file; if `out` is a folder, each part to a file of its own in it.
 
-    Raises UsageError where parts of several milestones, or replicas of a part each, would make one file. A file is
-    there whole or not at all.
+    A file is complete or absent. Raise UsageError if one file would mix several milestones, or several replicas
+    with a selection.
     """
     if out.is_dir():
         written: list[Written] = []
@@ -84,9 +82,9 @@ def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _r
             written.append(_file(job, [part], path, report, before, later=parts[number + 1 :]))
         return written
     if len({part.token for part in parts}) > 1:
-        raise UsageError(f"{out}: one file holds one milestone, and these are several: {_shown(parts)}")
+        raise UsageError(f"{out}: one file holds one milestone, but the parts have several: {_shown(parts)}")
     if len(parts) > 1 and any(part.selection for part in parts):
-        raise UsageError(f"{out}: replicas hold a selection each: name one of them, or a folder")
+        raise UsageError(f"{out}: each replica holds a selection: name one of them, or a folder")
     return [_file(job, parts, out, report)]
 
 
@@ -100,7 +98,7 @@ def _file(
 ) -> Written:
     held = parts[0].partitions if len(parts) == 1 else None  # together they hold each partition once
     bounds = [lower for part in parts if (lower := part.milestone.get("lower_bound")) is not None]
-    # What is above the highest bound is there, of every partition.
+    # Rows above the highest bound are complete in every partition.
     milestone = {**parts[0].milestone, "lower_bound": max(bounds, key=from_iso, default=None)}
     schema = schema_of(job, about(job.name, milestone, held, parts[0].selection))
     with parquet_file(path, schema) as file:
@@ -115,7 +113,7 @@ def _file(
 
 
 def _read_ahead(parts: Sequence[Part], folder: Path) -> None:
-    """A rehydrator breaks off who reads for too long, and keeps a milestone's files till then. Raises OSError."""
+    # A rehydrator cancels an export that takes too long, and keeps the milestone's files until then.
     if parts:
         bytes_max = min(AHEAD_BYTES_MAX, shutil.disk_usage(folder).free // 2) // len(parts)
         for part in parts:
@@ -124,20 +122,18 @@ def _read_ahead(parts: Sequence[Part], folder: Path) -> None:
 
 @contextmanager
 def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part]:
-    """What `cutwater restore` has made, or a rehydrator that does not run now.
-
-    Raises UsageError where there is none or it is not whole; MachineError while somebody serves from it.
-    """
+    """Read a folder made by `cutwater restore`, or that of a stopped rehydrator. Raise UsageError if it is missing
+    or incomplete; MachineError while a process serves from it."""
     folder = folder_of(data_dir, job.name, generation)
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not there: make it with 'cutwater restore', or name another --data-dir")
+        raise UsageError(f"{folder} is not there: create it with 'cutwater restore', or name another --data-dir")
     held, selection = part_in(folder)
     store = Store(folder, job, generation, partitions=held, may_empty=False, selection=selection)
     with closing(View(store, job)) as view:
         if view.milestone is None:
-            raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which goes on")
+            raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which continues")
         milestone, rows = view.stored()
-        with closing(batches(job, schema_of(job, {}), rows)) as made:  # pinned rows would keep the folder locked
+        with closing(batches(job, schema_of(job, {}), rows)) as made:  # open rows would keep the folder locked
             told = described(milestone, view.lower_ms(milestone))
             yield Part(str(folder), milestone.token, told, held, selection, made)
 
@@ -150,18 +146,18 @@ def served(
     at_least: Token | None = None,
     several: bool = False,
 ) -> Iterator[list[Part]]:
-    """What rehydrators show, which together hold each partition once; all at the same milestone.
+    """Read rehydrators that together hold each partition once, all at the same milestone.
 
-    A replica of a part is one of them only where it is asked alone, or where each makes a file of its own.
+    A read-only replica of a part is accepted only alone, or with `several`.
 
-    `asked`: for each part who holds it; where the first is away or behind, another one of them answers.
-    `at_least`: not before they show this one. `several`: each makes a file of its own; where they do not come to
-    the same one, each at its own.
-    Raises UnavailableError where nobody answers for a part, or they do not come to the same; UsageError where they
-    are not those of one job.
+    `asked`: the holders of each part; if the first is down or behind, another of them answers.
+    `at_least`: wait until they show this milestone. `several`: each part makes a file of its own; if the parts do
+    not reach the same milestone, each is read at its own.
+    Raise UnavailableError if no holder of a part answers, or the milestones stay different; UsageError if the
+    rehydrators are not of one job.
     """
     if at_least and (who := late(asked, headers, at_least)):
-        raise UnavailableError(f"{who} did not come to {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
+        raise UnavailableError(f"{who} did not reach {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
     stands = False
     for left in reversed(range(TRIES)):
         with ExitStack() as stack:
@@ -177,7 +173,7 @@ def served(
         stands = late(asked, headers, newest) is not None
     raise UnavailableError(
         f"the peers were at different milestones in {TRIES - left} tries: {_shown(parts)}. Try again, or name a "
-        "folder with --out: then each makes a file at its own"
+        "folder with --out: then each makes a file at its own milestone"
     )
 
 
@@ -189,7 +185,7 @@ def _require_whole_once(job: Job, parts: Sequence[Part], several: bool) -> None:
 
 
 def _opened(stack: ExitStack, job: Job, holders: Holders, headers: Mapping[str, str]) -> Part:
-    """Of the first that answers; another one may have as many exports as it takes."""
+    # If a rehydrator already runs as many exports as it allows, another one answers.
     problems: list[str] = []
     for url in in_order(holders, headers):
         try:
@@ -213,7 +209,7 @@ def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
 def _newest(parts: Iterable[Part]) -> Token:
     tokens = [part.token for part in parts]
     if len({token.generation for token in tokens}) > 1:
-        raise UsageError(f"these show generations of one job, or two jobs: {_shown(parts)}")
+        raise UsageError(f"these rehydrators show several generations, or several jobs: {_shown(parts)}")
     return max(tokens, key=lambda token: token.sequence)
 
 

@@ -1,4 +1,4 @@
-"""Who is asked for a part of the state: its owner, and where that one is away or behind, a standby."""
+"""Selects the rehydrator to query for a part of the state: its owner, or a standby if that is down or behind."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.generation import Token
 
 WAIT_MS = 30_000
-"""How long a rehydrator may take to come to the milestone that another one shows."""
+"""The time that a rehydrator may take to reach the milestone of another one."""
 PATIENCE_S = 5.0
-"""How long one is waited for where another one holds the same part."""
+"""The wait for one rehydrator if another one holds the same part."""
 _STEP_MS = 500
 _NOT_REACHED = 412
 
 Holders = tuple[str, ...]
-"""The URLs of those that hold one part: its owner, then the standbys."""
+"""The URLs of one part's holders: its owner, then the standbys."""
 
 
 def in_order(holders: Holders, headers: Mapping[str, str]) -> Holders:
-    """Who shows the newest milestone comes first; of those at the same one, the owner.
-
-    Who does not say is left out, unless nobody does. Raises UsageError where one wants a token.
-    """
+    """Return the holders sorted by milestone, newest first; with the same milestone the owner is first. Holders
+    that do not answer are left out, unless none answers. Raise UsageError if one requires a token."""
     if len(holders) == 1:
         return holders
     found: list[tuple[int, str]] = []
@@ -41,10 +39,8 @@ def in_order(holders: Holders, headers: Mapping[str, str]) -> Holders:
 
 
 def late(parts: Iterable[Holders], headers: Mapping[str, str], token: Token) -> str | None:
-    """Of which part nobody comes to this milestone within the wait; None when somebody does of each.
-
-    Raises UnavailableError where nobody who holds a part answers; UsageError for a token that was lost.
-    """
+    """Return the holders of a part that does not reach this milestone within the wait; None if all parts do. Raise
+    UnavailableError if no holder of a part answers; UsageError for a token that was lost."""
     deadline = time.monotonic() + WAIT_MS / 1000
     late = (holders for holders in parts if not _reached(holders, headers, token, deadline))
     return next(map(" or ".join, late), None)
@@ -69,7 +65,7 @@ def _reached(holders: Holders, headers: Mapping[str, str], token: Token, deadlin
 
 
 def _answer(url: str, headers: Mapping[str, str], timeout_s: float, but: int | None = None) -> httpx.Response:
-    """Any success, or an answer of the status `but`. Raises UnavailableError and UsageError."""
+    """Return the answer if it is a success or has status `but`. Raise UnavailableError or UsageError."""
     with answering(url):
         answer = httpx.get(url, headers=dict(headers), timeout=timeout_s, **straight(url))
         if answer.status_code != but:

@@ -1,4 +1,4 @@
-"""An answer that is read ahead into a file: who sends it does not wait until those before it are read."""
+"""Reads an answer ahead into a file, so that its sender does not wait while earlier answers are read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import IO
 from cutwater.core.errors import UnavailableError
 
 WAIT_S_MAX = 1_000.0
-"""For an answer's end: longer than a rehydrator lets an export take."""
+"""The wait for an answer's end: longer than a rehydrator allows an export to take."""
 _CLOSE_S = 1.0
 _PIECE_BYTES = 1 << 20
 
 
 class Ahead:
-    """The bytes of one answer, in order. Some of them a thread may read, once it is told to begin."""
+    """The bytes of one answer, in order. After `begin` a thread reads some of them ahead."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -27,10 +27,8 @@ class Ahead:
         self._size = 0
 
     def begin(self, folder: Path, bytes_max: int) -> None:
-        """Read on from now, so many bytes at most and a chunk more, into a file without a name in this folder.
-
-        Where it has begun already, nothing. Raises OSError.
-        """
+        """Read ahead into an unnamed file in this folder: at most `bytes_max` plus one chunk. A second call does
+        nothing. Raises OSError."""
         if self._thread is None:
             self._file: IO[bytes] = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - open until `close`
             self._thread = threading.Thread(target=self._read, args=(bytes_max,), name="ahead", daemon=True)
@@ -41,13 +39,13 @@ class Ahead:
             while self._size < bytes_max and not self._stop and (chunk := next(self._chunks, None)) is not None:
                 at = 0
                 while at < len(chunk):
-                    at += self._file.write(memoryview(chunk)[at:])  # one on a full disk may be short
+                    at += self._file.write(memoryview(chunk)[at:])  # a write to a full disk may be short
                 self._size += len(chunk)
-        except Exception as error:  # whoever reads the bytes gets it in its place behind them
+        except Exception as error:  # raised to the reader after the bytes before it
             self._error = error
 
     def __iter__(self) -> Iterator[bytes]:
-        """Raises what reading raises, OSError of the disk, and UnavailableError where there is no end."""
+        """Yield all bytes. Raise errors of the reading thread, and UnavailableError after `WAIT_S_MAX`."""
         ahead = True
         while True:
             if ahead and self._thread is not None:
@@ -70,7 +68,7 @@ class Ahead:
             raise self._error
 
     def close(self) -> None:
-        """The file goes. A thread that waits for its answer ends with it."""
+        """Remove the file, and wait briefly for the thread."""
         self._stop = True
         if self._thread is not None:
             self._thread.join(_CLOSE_S)

@@ -1,4 +1,4 @@
-"""What a rehydrator holds, read from its export: every row at one milestone, or an error; never a part."""
+"""A rehydrator's rows at one milestone, read from its export: all of them, or an error."""
 
 from __future__ import annotations
 
@@ -18,31 +18,27 @@ from cutwater.views.store.key_layout import Window
 
 API_TIMEOUT_S = 60.0
 _MISTAKES = (400, 410, 422)
-"""Statuses that say that the question is wrong."""
+"""Status codes for a wrong request."""
 
 
 class Exported(NamedTuple):
-    """One rehydrator's answer."""
-
     milestone: dict[str, Any]
     partitions: list[int] | None
-    """Those that it holds; None for all."""
+    """The partitions that the rehydrator holds; None for all."""
     selection: dict[str, Any] | None
-    """What it holds of them, as `Selection.of_object` reads it; None for all."""
+    """The rehydrator's selection, as `Selection.of_object` reads it; None for all."""
     replica: bool
-    """Does it hold these for itself, and not as one of those that share all?"""
+    """True for a read-only replica, which is not an owner of a share."""
     rows: Iterator[tuple[Window, bytes]]
-    """With their values as the changelog has them. Raises UnavailableError where the answer was cut short."""
+    """The rows, with values as in the changelog. Raises UnavailableError if the answer is cut short."""
     ahead: Callable[[Path, int], None]
-    """Read on without being asked, into a file in this folder, so many bytes. Raises OSError."""
+    """Read up to this many bytes ahead, into a file in this folder. Raises OSError."""
 
 
 @contextmanager
 def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
-    """Its milestone is pinned while the block runs.
-
-    Raises UnavailableError where it does not answer as it should; UsageError where it wants a token.
-    """
+    """Open a rehydrator's export. Its milestone is pinned during the block. Raise UnavailableError if it does not
+    answer properly; UsageError if it requires a token."""
     url = f"{api_url}/v1/export"
     with ExitStack() as stack:
         with answering(url):
@@ -59,7 +55,7 @@ def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
 
 
 def _objects(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Those of all lines. Raises ValueError for a line that is none."""
+    """Parse all lines. Raise ValueError for a line that is not an object."""
     rest = b""
     for chunk in chunks:
         whole, _, rest = (rest + chunk).rpartition(b"\n")
@@ -70,7 +66,7 @@ def _objects(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _parsed(lines: bytes) -> list[dict[str, Any]]:
-    """All at once: the parser takes longer to begin than for a line."""
+    # All lines in one call: the parser's start costs more than a line.
     found: list[dict[str, Any]] = json.loads(b"[%b]" % lines.replace(b"\n", b","))
     if len(found) != lines.count(b"\n") + 1:
         raise ValueError("a line is not one object")
@@ -92,9 +88,9 @@ def _rows(url: str, lines: Iterator[dict[str, Any]]) -> Iterator[tuple[Window, b
 
 
 def require_success(answer: httpx.Response) -> None:
-    """Raises UsageError for a question that is wrong, UnavailableError for one that may be asked again."""
+    """Raise UsageError for a wrong request, UnavailableError for one that may be repeated."""
     if answer.status_code == 401:
-        raise UsageError(f"{answer.url} asks for its token: set CUTWATER_API_TOKEN")
+        raise UsageError(f"{answer.url} requires a token: set CUTWATER_API_TOKEN")
     if not answer.is_success:
         answer.read()
         kind = UsageError if answer.status_code in _MISTAKES else UnavailableError
@@ -103,8 +99,8 @@ def require_success(answer: httpx.Response) -> None:
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Whatever an answer lacks, as one error. Around what reads it, not around what is done with it."""
+    """Convert the errors of reading an answer to UnavailableError. Not for code that processes the answer."""
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, StopIteration) as error:
-        raise UnavailableError(f"the rehydrator at {url} does not answer as it should ({error!r})") from None
+        raise UnavailableError(f"the rehydrator at {url} does not answer properly ({error!r})") from None

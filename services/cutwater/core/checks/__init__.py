@@ -1,1 +1,1 @@
-"""Doctor, plan, verify: findings from plain values."""
+"""Checks of `doctor`, `plan` and `verify`: findings from plain values."""

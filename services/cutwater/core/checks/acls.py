@@ -1,7 +1,7 @@
-"""The rights each service needs on a cluster with an authorizer, least privilege, as plain values.
+"""The ACLs that each service needs on a cluster with an authorizer: least privilege, as plain values.
 
-Kafka's rules that shorten the list: Read, Write and Delete include Describe; since 3.0 a right to write to any
-topic includes idempotent writing.
+Two rules of Kafka shorten the list: Read, Write and Delete include Describe, and since 3.0 Write on any topic
+includes idempotent writes.
 """
 
 from __future__ import annotations
@@ -15,34 +15,32 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import from_origin
 
 SETUP = "setup"
-"""Whoever runs `cutwater up`, `doctor` and `down --delete`: creates the topics, and removes them."""
+"""The user of `cutwater up`, `doctor` and `down --delete`, which create and delete the topics."""
 TOOLS = "tools"
-"""Whoever runs `cutwater status`, `milestones`, `produce`, `tail`, and the lists."""
+"""The user of `cutwater status`, `milestones`, `produce`, `tail`, and the lists."""
 MIRROR = "mirror"
 MIRROR_TOOLS = "mirror-tools"
-"""Whoever runs `cutwater mirror` and `cutwater regions`: pauses a mirror, begins a copy anew."""
+"""The user of `cutwater mirror` and `cutwater regions`, which pause a mirror and resync a copy."""
 CLIENT_GROUP = "cutwater"
 SPARK_GROUPS = "spark-kafka-source-"
 
 
 @dataclass(frozen=True)
 class Acl:
-    """`service` may do `operations` with a resource."""
-
     service: str
     resource: str
     """topic, group or transactional-id."""
     name: str
     operations: tuple[str, ...]
     prefixed: bool = False
-    """Is the name the beginning of many names?"""
+    """Whether `name` is a prefix."""
 
     def plain(self) -> dict[str, Any]:
         pattern = "prefixed" if self.prefixed else "literal"
         return {**asdict(self), "operations": list(self.operations), "pattern": pattern}
 
     def command(self, bootstrap: str, principal: str) -> str:
-        """As a call of Kafka's own tool."""
+        """Return the `kafka-acls.sh` command that grants these operations."""
         operations = " ".join(f"--operation {one}" for one in self.operations)
         pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
         return (
@@ -52,25 +50,25 @@ class Acl:
 
 
 def needed(job: str, source: str, generation: Generation) -> list[Acl]:
-    """Every right that a job needs, service by service; `source` is empty where the query is the user's own."""
+    """Return every ACL of a job, by service. `source`: the source topic; empty for a user's own query."""
     every = (*_setup(job, source, generation), *_driver(job, source), *_others(job, source))
     return [one for one in every if one.name]
 
 
 def mirror_here(job: str, source: str, origin: str) -> list[Acl]:
-    """What the mirror of a region `origin` needs in its own; `source` is empty where the job has none."""
+    """Return the ACLs of the mirror of region `origin` in its own region. `source`: the topic, empty for none."""
     every = (*_mirror(job, source, origin), *_mirror_tools(job, source, origin))
     return [one for one in every if one.name]
 
 
 def mirror_there(job: str, source: str) -> list[Acl]:
-    """What users of this region need in the one that is copied: nothing is written there."""
+    """Return the ACLs that users of this region need in the mirrored one, where they write nothing."""
     every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source), *_asked(job))
     return [one for one in every if one.name]
 
 
 def _asked(job: str) -> Iterator[Acl]:
-    # Before they go on: has that region gone on with the job?
+    # Before they continue the job, they check whether that region has taken it over.
     for service in ("driver", "commit-signal"):
         yield Acl(service, "topic", topics.milestones(job), ("Read",))
         yield Acl(service, "topic", topics.candidates(job), ("Read",))
@@ -78,7 +76,7 @@ def _asked(job: str) -> Iterator[Acl]:
 
 
 def _copied(service: str, job: str, source: str) -> Iterator[Acl]:
-    # The settings of a topic say how its copy is made.
+    # A copy takes its settings from the original topic.
     asks = ("Read", "DescribeConfigs")
     yield Acl(service, "topic", source, asks)
     yield Acl(service, "topic", topics.milestones(job), asks)
@@ -87,20 +85,19 @@ def _copied(service: str, job: str, source: str) -> Iterator[Acl]:
 
 
 def _copies(job: str, source: str, origin: str) -> list[tuple[str, bool]]:
-    """The topics here that hold what was copied, and whether the name is the beginning of many."""
     events = from_origin(source, origin) if source else ""
     return [(events, False), (_changelogs(job), True), (mirror_records.milestones_from(job, origin), False)]
 
 
 def _mirror(job: str, source: str, origin: str) -> Iterator[Acl]:
-    # It makes what it writes, and reads it again: no record may be there that it did not write.
+    # The mirror creates its topics, and reads them to make sure that every record is its own.
     makes = ("Create", "DescribeConfigs", "Read", "Write")
     for name, prefixed in _copies(job, source, origin):
         # Their settings follow the origin's.
         yield Acl(MIRROR, "topic", name, (*makes, "AlterConfigs"), prefixed)
     for name in (mirror_records.arrivals(job, origin), mirror_records.positions(job)):
         yield Acl(MIRROR, "topic", name, makes)
-    # Does what it copies contradict what this region went on from?
+    # To detect a fork: copied milestones that contradict the parent milestone of this region.
     yield Acl(MIRROR, "topic", topics.candidates(job), ("Read",))
     yield Acl(MIRROR, "topic", topics.milestones(job), ("Read",))
     yield Acl(MIRROR, "topic", topics.history(job), ("Write",))
@@ -111,11 +108,11 @@ def _mirror(job: str, source: str, origin: str) -> Iterator[Acl]:
 
 def _mirror_tools(job: str, source: str, origin: str) -> Iterator[Acl]:
     for name, prefixed in _copies(job, source, origin):
-        # A copy of a changelog may begin with the rows of a snapshot.
+        # A copy of a changelog may start with the rows of a snapshot.
         more = ("Create", "DescribeConfigs", "Write") if prefixed else ()
         yield Acl(MIRROR_TOOLS, "topic", name, ("Read", "Delete", *more), prefixed)
     yield Acl(MIRROR_TOOLS, "topic", mirror_records.arrivals(job, origin), ("Read", "Delete"))
-    # What is at work here is no copy, and no copy is given up that it reads: nor may it be claimed meanwhile.
+    # A resync must not delete the promoted generation or a copy that it reads. The claims id excludes new claims.
     yield Acl(MIRROR_TOOLS, "topic", topics.milestones(job), ("Read",))
     yield Acl(MIRROR_TOOLS, "topic", topics.candidates(job), ("Read",))
     yield Acl(MIRROR_TOOLS, "topic", mirror_records.positions(job), ("Read", "Write"))
@@ -126,7 +123,7 @@ def _mirror_tools(job: str, source: str, origin: str) -> Iterator[Acl]:
 
 def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     yield Acl(SETUP, "topic", source, ("Describe", "DescribeConfigs"))
-    # Read, to see that the driver has begun, and to measure.
+    # Read: to see that the driver has started, and to measure.
     every = ("Create", "DescribeConfigs", "Read", "Delete")
     for one in topics.owned(job, generation, 1):
         if not one.name.startswith(_changelogs(job)):
@@ -138,9 +135,9 @@ def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
 
 def _driver(job: str, source: str) -> Iterator[Acl]:
     yield Acl("driver", "topic", source, ("Read",))
-    # After a failover: the copies of other regions' sources.
+    # After a failover: copies of other regions' sources.
     yield Acl("driver", "topic", from_origin(source, ""), ("Read",), prefixed=True)
-    # It reads what it wrote: the proof of rows, and the barriers of earlier attempts.
+    # The driver reads its own rows to prove them, and the barriers of earlier attempts.
     yield Acl("driver", "topic", _changelogs(job), ("Read", "Write"), prefixed=True)
     yield Acl("driver", "topic", topics.barriers(job), ("Read", "Write"))
     yield Acl("driver", "topic", topics.milestones(job), ("Read",))
@@ -155,7 +152,7 @@ def _driver(job: str, source: str) -> Iterator[Acl]:
 
 
 def _others(job: str, source: str) -> Iterator[Acl]:
-    # What ends a service by the protocol, it tells before it leaves.
+    # A service that the protocol stops writes an alert before it exits.
     for service in ("driver", "commit-signal", "rehydrator", "publisher"):
         yield Acl(service, "topic", topics.alerts(job), ("Read", "Write"))
     yield Acl("watch", "topic", source, ("Describe",))
@@ -172,25 +169,24 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield _mirrored("commit-signal", job)
     yield Acl("commit-signal", "topic", topics.history(job), ("Write",))
     yield Acl("commit-signal", "transactional-id", topics.signal_id(job), ("Write",))
-    # As a candidate it has an id of its own; promoted, it ends the drivers of the generations before.
+    # A candidate's commit-signal has its own id. Once promoted, it fences the drivers of earlier generations.
     yield Acl("commit-signal", "transactional-id", topics.generation_ids(job), ("Write",), prefixed=True)
     yield _group("commit-signal")
     yield Acl("rehydrator", "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl("rehydrator", "topic", topics.milestones(job), ("Read",))
-    # Of candidates: their rows are loaded before they are promoted.
+    # The rows of candidates are loaded before their promotion.
     yield Acl("rehydrator", "topic", topics.candidates(job), ("Read",))
     yield Acl("rehydrator", "topic", topics.history(job), ("Write",))
     yield _group("rehydrator")
     yield Acl("publisher", "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl("publisher", "topic", topics.milestones(job), ("Read",))
-    yield Acl("publisher", "topic", topics.candidates(job), ("Read",))  # their rows, as well
+    yield Acl("publisher", "topic", topics.candidates(job), ("Read",))
     yield Acl("publisher", "topic", topics.output(job), ("Write",))
     yield Acl("publisher", "topic", topics.published(job), ("Read", "Write"))
     yield Acl("publisher", "topic", topics.history(job), ("Write",))
     yield Acl("publisher", "transactional-id", topics.publisher_id(job), ("Write",))
     yield _group("publisher")
-    # A release ends the stream, under the signaller's own id.
-    # Delete: of records, by 'cutwater prune'.
+    # Write: a release ends the stream, under commit-signal's transactional id. Delete: 'cutwater prune'.
     yield Acl(TOOLS, "topic", topics.milestones(job), ("Read", "Write", "Delete"))
     yield Acl(TOOLS, "topic", topics.barriers(job), ("Read", "Delete"))
     yield Acl(TOOLS, "topic", topics.candidates(job), ("Read", "Write"))
@@ -205,28 +201,27 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl(TOOLS, "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl(TOOLS, "transactional-id", topics.replay_id(job), ("Write",))
     yield Acl(TOOLS, "transactional-id", topics.claims_id(job), ("Write",))
-    # Whoever gives a candidate up ends its driver, and looks alone whether it was promoted.
+    # Withdrawing a candidate fences its driver and commit-signal before it checks for a promotion.
     yield Acl(TOOLS, "transactional-id", topics.generation_ids(job), ("Write",), prefixed=True)
     yield Acl(TOOLS, "transactional-id", topics.signal_id(job), ("Write",))
     yield _group(TOOLS)
 
 
 def _group(service: str) -> Acl:
-    # No offsets are committed: the client library only looks for the group's coordinator.
+    # No offsets are committed; the client library only looks up the group's coordinator.
     return Acl(service, "group", CLIENT_GROUP, ("Read",))
 
 
 def _mirrored(service: str, job: str) -> Acl:
-    # No first generation begins where another region's job is copied; the topic need not exist.
+    # A first generation does not start if another region's job is mirrored here. The topic need not exist.
     return Acl(service, "topic", mirror_records.positions(job), ("Read",))
 
 
 def _changelogs(job: str) -> str:
-    """One topic per generation."""
     return topics.changelog_prefix(job)
 
 
 def missing(wanted: Acl, allowed: frozenset[str]) -> list[str]:
-    """The operations on an existing resource that are wanted and not among those allowed (in Kafka's words)."""
+    """Return the operations on an existing resource that are not in `allowed` (Kafka's names)."""
     held = {one.replace("_", "").lower() for one in allowed}
     return [one for one in wanted.operations if one != "Create" and one.lower() not in held]

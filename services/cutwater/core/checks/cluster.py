@@ -1,4 +1,4 @@
-"""Does a cluster fit a job? Values in, findings out; `cutwater.operations.cluster_facts` asks the cluster."""
+"""Checks of a cluster: values in, findings out. `cutwater.operations.cluster_facts` queries the cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ APIS: Mapping[int, str] = {
     32: "DescribeConfigs",
     60: "DescribeCluster",
 }
-"""What Cutwater asks of a broker; the last of them came with Kafka 2.8."""
+"""The APIs that Cutwater needs; the newest of them exists since Kafka 2.8."""
 VERSIONS: Sequence[tuple[int, str]] = (
     (7, "3.3"),
     (8, "3.4"),
@@ -41,22 +41,20 @@ VERSIONS: Sequence[tuple[int, str]] = (
     (30, "4.3"),
     (31, "4.4 or newer"),
 )
-"""The first metadata.version of each release, by Kafka's own table (StorageTool version-mapping)."""
+"""The first metadata.version of each release, from Kafka's `StorageTool version-mapping`."""
 TESTED = "4.3"
 
 
 @dataclass(frozen=True)
 class BrokerVersion:
-    """What a broker says that it can do."""
-
     apis: frozenset[int]
     level: int | None
-    """Its finalised metadata.version; None where it has none (ZooKeeper, or older than 3.3)."""
+    """The finalised metadata.version; None if there is none (ZooKeeper, or older than 3.3)."""
 
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a cluster answered. A problem is the text of an error, empty where there was none."""
+    """The answers of a cluster. A problem is the text of an error, empty if there is none."""
 
     bootstrap: str
     problem: str = ""
@@ -64,14 +62,13 @@ class ClusterFacts:
     version: BrokerVersion | None = None
     found: Mapping[str, FoundTopic] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Topics that may not be described or, where they are missing, created: name to problem."""
+    """Topics that this user may not describe, or create if they are missing: name to problem."""
     clock_ms: int | None = None
-    """The broker's clock less ours; None where it was not measured."""
+    """The broker's clock minus ours; None if it was not measured."""
     clock_problem: str = ""
 
 
 def check_cluster(facts: ClusterFacts, factor: int = 0, min_insync: int = 0) -> Iterator[Finding]:
-    """Brokers, version, copies and clock."""
     if facts.problem:
         yield error("brokers", facts.problem, "start them, or give --bootstrap-servers and CUTWATER_KAFKA_*")
         return
@@ -83,21 +80,21 @@ def check_cluster(facts: ClusterFacts, factor: int = 0, min_insync: int = 0) -> 
 
 def _version(found: BrokerVersion | None) -> Finding:
     if found is None:
-        return skipped("Kafka version", "the broker did not say", "see docs/VERSIONS.md for what is tested")
+        return skipped("Kafka version", "not reported by the broker", "docs/VERSIONS.md lists the tested versions")
     lacks = [name for api, name in APIS.items() if api not in found.apis]
     if lacks:
         return error("Kafka version", f"the broker lacks {', '.join(lacks)}", "use Kafka 3.3 or newer")
     name = release_of(found.level)
     if name is None:
         said = "runs on ZooKeeper, or is older than 3.3"
-        return warning("Kafka version", said, f"it may work; tested is Kafka {TESTED}")
+        return warning("Kafka version", said, f"it may work; the tested version is Kafka {TESTED}")
     if name.startswith(TESTED):
         return ok("Kafka version", f"{name} (metadata.version {found.level})")
-    return warning("Kafka version", f"{name} (metadata.version {found.level})", f"tested is Kafka {TESTED}")
+    return warning("Kafka version", f"{name} (metadata.version {found.level})", f"Kafka {TESTED} is tested")
 
 
 def release_of(level: int | None) -> str | None:
-    """The release that a metadata.version belongs to; brokers may be newer than what is finalised."""
+    """Return the release of a metadata.version. Brokers may be newer than the finalised version."""
     if level is None:
         return None
     older = [name for first, name in VERSIONS if first <= level]
@@ -109,35 +106,39 @@ def _copies(brokers: int, factor: int, min_insync: int) -> Finding:
     said = f"replication factor {chosen.factor}, min.insync.replicas {chosen.min_insync}"
     doubts = replication.doubts(chosen, brokers)
     if doubts:
-        return warning("copies", f"{said}: {'; '.join(doubts)}", "fine to try it out; use three brokers for more")
+        return warning(
+            "copies", f"{said}: {'; '.join(doubts)}", "fine for a trial; use three brokers in production"
+        )
     return ok("copies", said)
 
 
 def _clock(facts: ClusterFacts) -> Finding:
     if facts.clock_problem:
-        return warning("clock", facts.clock_problem, "the rest is not affected")
+        return warning("clock", facts.clock_problem, "the other checks are not affected")
     if facts.clock_ms is None:
-        return skipped("clock", "not compared: it takes a topic", "--probe creates one, and deletes it again")
+        return skipped("clock", "not compared: it needs a topic", "--probe creates one, and deletes it afterwards")
     said = f"the broker's is {abs(facts.clock_ms):,} ms {'ahead' if facts.clock_ms > 0 else 'behind'}"
     if abs(facts.clock_ms) > CLOCK_MS_MAX:
-        return error("clock", said, "set both by NTP: ages, compaction and max_ahead go by these clocks")
+        return error(
+            "clock", said, "synchronise both by NTP: ages, compaction and max_ahead depend on these clocks"
+        )
     return ok("clock", said)
 
 
 def check_topics(facts: ClusterFacts, specs: Sequence[TopicSpec], wanted: Replication | None) -> Iterator[Finding]:
-    """Cutwater's own topics: as the protocol needs them, or creatable."""
+    """Check that Cutwater's own topics have the required settings, or can be created."""
     for spec in specs:
         check = f"topic {spec.name}"
         if spec.name in facts.refused:
             yield error(check, facts.refused[spec.name], "'cutwater plan' lists the rights that are needed")
         elif spec.name not in facts.found:
-            yield ok(check, "does not exist yet; 'cutwater up' may create it")
+            yield ok(check, "does not exist yet; 'cutwater up' can create it")
         else:
             yield from _existing(check, spec, facts.found[spec.name], wanted)
 
 
 def unclean_elections(check: str, found: FoundTopic) -> Iterator[Finding]:
-    """May a broker that lacks acknowledged records become the leader?"""
+    """Warn if a broker that lacks acknowledged records may become leader."""
     if found.config.get(UNCLEAN) == "true":
         yield warning(
             check,

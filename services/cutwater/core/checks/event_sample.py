@@ -1,7 +1,7 @@
-"""What a sample of a job's events says of its state: rows, keys, and bytes per row, by counting as the job would.
+"""Estimates from a sample of a job's events: rows, keys and bytes per row, counted as the job would count.
 
-The sample is the newest events of each partition of the source. A window counts where the sample surely holds all
-of its events: where it begins behind the oldest ones of every partition and ends before the newest ones.
+The sample is the newest events of each partition of the source. A window counts if the sample surely holds all of
+its events: it starts after the oldest and ends before the newest sampled events of every partition.
 """
 
 from __future__ import annotations
@@ -14,19 +14,16 @@ from cutwater.core.job.job import Job
 from cutwater.core.job.measures import Measure
 
 EDGE_SHARE = 0.01
-"""Events come out of order: so many of a partition's events may be older than where its sample begins."""
+"""The share of a partition's events that may be older than the start of its sample, since events are unordered."""
 SKETCH_LIST_MAX, SKETCH_SET_MAX = 7, 384
-"""Up to so many values a sketch of 4,096 registers is a list, then a set of hashes, then all registers."""
+"""The most values for which a sketch of 4,096 registers is a list, and a set of hashes."""
 SKETCH_LIST_BYTES, SKETCH_FULL_BYTES = 40, 4_136
 _SET_HEAD_BYTES, _SET_SLOTS_MIN, _SET_FILL = 12, 32, 0.75
 
 
 class SampledEvent(NamedTuple):
-    """One event that could be read."""
-
     partition: int
     time_ms: int
-    """Its event time."""
     key: str
     size: int
     """Bytes of key, value and headers."""
@@ -35,46 +32,44 @@ class SampledEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class RowSizes:
-    """What the types of a job's measures leave open, in bytes."""
+    """Sizes in bytes that the types of a job's measures leave open."""
 
     key: float = 16.0
     texts: Mapping[str, float] = field(default_factory=dict)
-    """By field of the events: a text's mean length."""
+    """The mean length of a text, by field of the events."""
     sketches: Mapping[str, float] = field(default_factory=dict)
-    """By measure: the mean sketch of `distinct`."""
+    """The mean size of the sketch, by `distinct` measure."""
 
 
 @dataclass(frozen=True)
 class SampleFigures:
-    """What was counted."""
-
     events: int
     span_ms: int
-    """Event time from the oldest to the newest, without those far from all others."""
+    """Event time from the oldest to the newest event, without outliers."""
     event_bytes: float
     events_per_s: float
-    """In event time: what a job reads that keeps up."""
+    """In event time: the rate of a job that keeps up."""
     keys: int
     whole_windows: int
     rows_per_window: float | None
-    """Keys of one window, over the whole ones; None where the sample holds no whole window."""
+    """Mean keys of the whole windows; None if the sample holds no whole window."""
     rows_per_epoch: float | None
-    """Rows that one epoch writes; None where the sample is smaller than one epoch."""
+    """Rows that one epoch writes; None if the sample is smaller than one epoch."""
     state: RowSizes
-    """Of a row as it stays: with all events of its window."""
+    """Of a row with all events of its window."""
     written: RowSizes
-    """Of a row as it is written, epoch by epoch: sketches are younger there."""
+    """Of a row as an epoch writes it, with smaller sketches."""
 
 
 class _Row:
-    """One (key, window) while events are folded into it: the different values of each `distinct`."""
+    """One (key, window): the different values of each `distinct`."""
 
     def __init__(self, counted: int) -> None:
         self.values: list[set[Any]] = [set() for _ in range(counted)]
 
 
 def sketch_bytes(distinct: int) -> int:
-    """A sketch of so many different values, as Spark writes it."""
+    """Return the bytes of a sketch of `distinct` different values, as Spark writes it."""
     if distinct <= SKETCH_LIST_MAX:
         return SKETCH_LIST_BYTES
     if distinct > SKETCH_SET_MAX:
@@ -88,10 +83,9 @@ def sketch_bytes(distinct: int) -> int:
 def count(
     job: Job, events: Sequence[SampledEvent], epoch_s: float, per_second: float | None
 ) -> SampleFigures | None:
-    """Fold the sample as the job would, in epochs of `epoch_s`.
+    """Return the figures of a sample, folded in epochs of `epoch_s`; None if there is no event.
 
-    `per_second`: how many events will come, where somebody says so; else as many as the sample shows.
-    None where there is no event.
+    `per_second`: the rate that the user expects; None for the sample's own.
     """
     if not events:
         return None
@@ -122,8 +116,6 @@ def count(
 
 
 class _Written:
-    """The rows of all epochs, and the bytes of their sketches."""
-
     def __init__(self, counted: int) -> None:
         self.rows = 0
         self.bytes = [0] * counted
@@ -140,9 +132,9 @@ class _Written:
 def _fold(
     job: Job, events: Sequence[SampledEvent], measures: Sequence[Measure], per_epoch: int
 ) -> tuple[dict[tuple[str, int], _Row], _Written, int]:
-    """Every row of the sample; what epochs of so many events write of them, and how many whole epochs there are.
+    """Return (rows of the sample, rows that epochs of `per_epoch` events write, number of whole epochs).
 
-    An epoch takes its events from all partitions alike, so they are gone through side by side.
+    An epoch reads all partitions at the same relative speed.
     """
     rows: dict[tuple[str, int], _Row] = {}
     written, epochs = _Written(len(measures)), 0
@@ -164,7 +156,7 @@ def _fold(
 
 
 def _side_by_side(events: Sequence[SampledEvent]) -> list[SampledEvent]:
-    """The partitions' events in one order, each partition in its own, all ending together."""
+    """Return the partitions' events interleaved: each in its own order, all ending together."""
     parts: dict[int, list[SampledEvent]] = {}
     for one in events:
         parts.setdefault(one.partition, []).append(one)
@@ -173,7 +165,7 @@ def _side_by_side(events: Sequence[SampledEvent]) -> list[SampledEvent]:
 
 
 def _edges(events: Sequence[SampledEvent]) -> tuple[int, int]:
-    """The event times between which the sample holds all events, of every partition."""
+    """Return the event times between which the sample holds all events of every partition."""
     times: dict[int, list[int]] = {}
     for one in events:
         times.setdefault(one.partition, []).append(one.time_ms)
@@ -184,7 +176,6 @@ def _edges(events: Sequence[SampledEvent]) -> tuple[int, int]:
 
 
 def _texts(job: Job, events: Sequence[SampledEvent]) -> dict[str, float]:
-    """The mean length of each field that a measure keeps as a text."""
     found = {}
     for name in {one.field for one in job.measures if one.field}:
         lengths = list(_lengths(one.fields.get(name) for one in events))

@@ -1,4 +1,4 @@
-"""What `cutwater doctor` says: one finding per check, and how bad it is."""
+"""The findings of `cutwater doctor`, one per check."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from enum import StrEnum
 class Level(StrEnum):
     OK = "ok"
     SKIPPED = "skipped"
-    """Not looked at: something it needs is missing or was not asked for."""
+    """Not checked: a prerequisite is missing, or the check was not requested."""
     WARNING = "warning"
-    """It works, but somebody should know."""
+    """It works, with a risk."""
     ERROR = "error"
-    """It does not work, or loses something."""
+    """It does not work, or loses data."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: what was looked at, what was found, and what to do about it."""
-
     check: str
     level: Level
     found: str
@@ -44,6 +42,5 @@ def error(check: str, found: str, remedy: str) -> Finding:
 
 
 def worst(findings: Iterable[Finding]) -> Level:
-    """The worst level of all; ok without any."""
     order = list(Level)
     return max((one.level for one in findings), key=order.index, default=Level.OK)

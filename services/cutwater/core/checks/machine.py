@@ -1,5 +1,4 @@
-"""Is this machine fit to run Cutwater? Values in, findings out; `cutwater.local.machine_probes` looks at the
-machine."""
+"""Checks of this machine: values in, findings out. `cutwater.local.machine_probes` reads the values."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ MB = 1024 * 1024
 PYTHON_FIRST, PYTHON_LAST = (3, 11), (3, 13)
 JAVA_MIN = 17
 JAVA_SPARK_MAX = 21
-"""The newest Java that Spark 4.1 is made for."""
+"""The newest Java that Spark 4.1 supports."""
 SERVICE_BYTES = 300 * MB
-"""What commit-signal, rehydrator and the driver's Python each stay below, by test."""
+"""The bound of commit-signal, rehydrator and the driver's Python each, which a test checks."""
 BROKER_BYTES = 1_100 * MB
 """The embedded broker: 768 MB of heap, and the JVM around it."""
 JVM_OVERHEAD_BYTES = 700 * MB
@@ -24,34 +23,29 @@ FREE_BYTES_MIN = 256 * MB
 
 @dataclass(frozen=True)
 class Machine:
-    """What was found on this machine."""
-
     python: tuple[int, int]
     java: str | None
-    """Its path, and where it was found; None if there is none."""
+    """The path, and how it was found; None if there is none."""
     java_version: int | None
     java_advice: str
-    """What to install, where `java` is None."""
     vector_module: bool
-    """Does that Java have jdk.incubator.vector, which Spark asks for?"""
+    """Whether that Java has jdk.incubator.vector, which Spark requests."""
     memory_free_bytes: int
     data_dir: str
     data_dir_problem: str
-    """Why the data folder cannot be written; empty when it can."""
+    """Why the data folder cannot be written; empty if it can."""
     disk_free_bytes: int
     jars_present: bool
 
 
 @dataclass(frozen=True)
 class Need:
-    """What the job takes of this machine."""
-
     driver_heap_bytes: int
     embedded_broker: bool
 
     @property
     def disk_bytes(self) -> int:
-        """To begin with: logs, checkpoint, view and the broker's segments. What comes in decides the rest."""
+        """Disk space at the start, for logs, checkpoint, view and broker segments. It grows with the input."""
         return 2_000 * MB if self.embedded_broker else 1_000 * MB
 
     @property
@@ -61,7 +55,6 @@ class Need:
 
 
 def check_machine(machine: Machine, need: Need) -> Iterator[Finding]:
-    """Python, Java, memory, disk, jars."""
     yield _python(machine)
     yield from _java(machine)
     yield _memory(machine, need)
@@ -72,12 +65,12 @@ def check_machine(machine: Machine, need: Need) -> Iterator[Finding]:
         yield warning(
             "jars",
             "not in the cache yet",
-            "'cutwater up' downloads them; offline, see docs/INSTALLING.md",
+            "'cutwater up' downloads them; docs/INSTALLING.md explains offline use",
         )
 
 
 def check_spark(master: str, authenticates: bool, lacks_secret: bool) -> Iterator[Finding]:
-    """Does a cluster of Spark's let in only whom it knows? Nothing to say of a local driver."""
+    """Check that a Spark cluster requires authentication. A local driver has no findings."""
     if master.startswith("local"):
         return
     if lacks_secret:
@@ -86,10 +79,10 @@ def check_spark(master: str, authenticates: bool, lacks_secret: bool) -> Iterato
         yield warning(
             "Spark",
             f"CUTWATER_SPARK_AUTHENTICATE is false for {master}",
-            "whoever reaches driver or executors can run programs there, unless spark-defaults.conf sees to it",
+            "anyone with access to driver or executors can run code there, unless spark-defaults.conf prevents it",
         )
     else:
-        yield ok("Spark", f"{master} is asked with authentication and encryption")
+        yield ok("Spark", f"{master} is used with authentication and encryption")
 
 
 def _python(machine: Machine) -> Finding:
@@ -107,7 +100,7 @@ def _java(machine: Machine) -> Iterator[Finding]:
     if machine.java_version > JAVA_SPARK_MAX:
         yield warning(
             "Java",
-            f"{said}: newer than any that Spark 4.1 is made for",
+            f"{said}: newer than Spark 4.1 supports",
             f"set JAVA_HOME to Java {JAVA_MIN} or {JAVA_SPARK_MAX}",
         )
     else:
@@ -115,7 +108,7 @@ def _java(machine: Machine) -> Iterator[Finding]:
     if machine.vector_module:
         yield ok("Java for Spark", "has jdk.incubator.vector")
     else:
-        yield ok("Java for Spark", "has no jdk.incubator.vector: Spark is started without asking for it")
+        yield ok("Java for Spark", "has no jdk.incubator.vector: Spark starts without asking for it")
 
 
 def _memory(machine: Machine, need: Need) -> Finding:
@@ -124,7 +117,7 @@ def _memory(machine: Machine, need: Need) -> Finding:
     if free >= wanted:
         return ok("memory", said)
     remedy = "close other programs, or lower CUTWATER_SPARK_DRIVER_MEMORY"
-    # Half of it is room to grow into: a stack starts with less, and is killed later.
+    # Half of it is room for growth: a stack starts with less, and is killed later.
     return error("memory", said, remedy) if free < wanted // 2 else warning("memory", said, remedy)
 
 
@@ -132,9 +125,9 @@ def _disk(machine: Machine, need: Need) -> Finding:
     if machine.data_dir_problem:
         return error("data folder", machine.data_dir_problem, "make it writable, or set CUTWATER_DATA_DIR")
     free, wanted = machine.disk_free_bytes, need.disk_bytes
-    said = f"{free // MB:,} MB free at {machine.data_dir}, {wanted // MB:,} MB needed to begin with"
+    said = f"{free // MB:,} MB free at {machine.data_dir}, {wanted // MB:,} MB needed at the start"
     if free < FREE_BYTES_MIN:
-        return error("disk", said, "free some room, or set CUTWATER_DATA_DIR")
+        return error("disk", said, "free some space, or set CUTWATER_DATA_DIR")
     if free < wanted:
-        return warning("disk", said, "'cutwater plan' says how it grows; choose another CUTWATER_DATA_DIR")
+        return warning("disk", said, "'cutwater plan' shows the growth; choose another CUTWATER_DATA_DIR")
     return ok("disk", said)

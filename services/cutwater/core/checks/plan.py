@@ -1,4 +1,4 @@
-"""What a job adds to a cluster, before anything is added: topics, rights, bytes."""
+"""The plan of a job, before anything is created: topics, ACLs, bytes."""
 
 from __future__ import annotations
 
@@ -15,33 +15,27 @@ from cutwater.core.protocol.topics import TopicSpec
 
 @dataclass(frozen=True)
 class Measured:
-    """What a stack of this job wrote already."""
+    """Measurements of a job that has run already."""
 
     row_bytes: float
-    """One changelog record: key, value, headers and Kafka's own share."""
     sampled: int
-    """Records that this was taken from."""
     rows_per_event: float | None
-    """Over the newest milestones; None where they hold no events."""
+    """Over the newest milestones; None if they hold no events."""
 
 
 class Mirroring(NamedTuple):
-    """The rights that users of this region need in another one; those here are among the others."""
-
     region: str
     bootstrap: str | None
-    """None where the region's brokers are not named."""
+    """None if the brokers of the region are not configured."""
     acls: Sequence[Acl]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything `cutwater plan` prints."""
-
     job: str
     source: str
     bootstrap: str | None
-    """None where no cluster was asked."""
+    """None if no cluster was queried."""
     topics: Sequence[TopicSpec]
     existing: frozenset[str]
     replication: Replication
@@ -51,14 +45,13 @@ class Plan:
     estimate: Estimate
     measured: Measured | None
     sampled: SampleFigures | None = None
-    """None where no event of the source could be read."""
+    """None if no event of the source could be read."""
     unknown: Sequence[str] = ()
-    """Why figures are upper bounds only; empty where they are good to a factor of two."""
+    """Why figures are only upper bounds; empty if they are good to a factor of two."""
     mirrors: Sequence[Mirroring] = field(default=())
-    """At most one: of the region that is copied here."""
+    """At most one: the region that is mirrored here."""
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {
             "job": self.job,
             "source": self.source,
@@ -88,7 +81,7 @@ class Plan:
         }
 
     def commands(self, principal: str) -> list[str]:
-        """The calls of kafka-acls that grant everything, each once for all services; in other regions too."""
+        """Return the `kafka-acls.sh` commands for all services and regions, without repeats."""
         places = [(self.bootstrap or "HOST:PORT", self.acls)]
         places += [(one.bootstrap or f"{one.region.upper()}-HOST:PORT", one.acls) for one in self.mirrors]
         calls = (one.command(place, principal) for place, acls in places for one in merged(acls))
@@ -96,7 +89,6 @@ class Plan:
 
 
 def merged(acls: Sequence[Acl]) -> list[Acl]:
-    """One entry per resource, for services that run as one user."""
     held: dict[tuple[str, str, bool], dict[str, None]] = {}
     for one in acls:
         held.setdefault((one.resource, one.name, one.prefixed), {}).update(dict.fromkeys(one.operations))
@@ -104,7 +96,6 @@ def merged(acls: Sequence[Acl]) -> list[Acl]:
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
     units = ["B", "KB", "MB", "GB", "TB"]
     while count >= 1_000 and len(units) > 1:
         count, units = count / 1_000, units[1:]

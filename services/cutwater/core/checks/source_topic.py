@@ -1,4 +1,4 @@
-"""Does a source topic fit a job: there, kept long enough, not compacted, readable, not ahead of the checkpoint?"""
+"""Checks of a source topic: existence, retention, compaction, rights, timestamps and the job's position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.core.protocol.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
 
 EVENT_BYTES_MAX = 1_048_588
-"""Kafka's default for a record batch, and what producers and Cutwater's own topics take."""
+"""Kafka's default for a record batch."""
 HOUR_MS = 3_600_000
 _AHEAD_OR_BEHIND = "message.timestamp.difference.max.ms"
 _ENDLESS_MS = 2**63 - 1
@@ -22,19 +22,15 @@ _ENDLESS_MS = 2**63 - 1
 
 @dataclass(frozen=True)
 class Position:
-    """Where the job stands in its source, from its newest milestone."""
-
     source_cut: Cut
     first_kept: Cut
-    """The oldest record that the source still has, partition by partition."""
     age_ms: int
-    """Since that milestone was written."""
 
 
 def check_source(
     job: Job, facts: ClusterFacts, position: Position | None, undatable: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Everything about the source topic. `undatable`: the records on it whose timestamps Spark cannot hold."""
+    """Check the source topic. `undatable`: the records whose timestamps Spark cannot represent."""
     check = f"source {job.topic}"
     if job.topic in facts.refused:
         yield error(check, facts.refused[job.topic], "'cutwater plan' lists the rights that are needed")
@@ -52,22 +48,21 @@ def check_source(
     for one in undatable:
         yield error(
             "timestamps",
-            f"{one} is dated further ahead than Spark can hold: the driver ends there",
-            "a job of another name, behind it: docs/OPERATING.md, 'A record that Spark cannot date'",
+            f"{one} has a timestamp that Spark cannot represent: the driver stops there",
+            "start a job of another name behind it: docs/OPERATING.md, 'A record that Spark cannot date'",
         )
     if position is not None:
         yield _position(position)
 
 
 def _copies_of(found: FoundTopic) -> Finding:
-    """Is an event that was acknowledged still there once one broker is lost?"""
     least = int(found.config.get("min.insync.replicas", "1"))
     said = f"min.insync.replicas is {least} of {found.replication}"
     if found.replication > 1 and least < 2:
         return warning(
             "source copies",
-            f"{said}: one broker alone may acknowledge an event, and if its disk is lost, or its power before it "
-            "has flushed, so is the event",
+            f"{said}: one broker alone may acknowledge an event, which is lost with the broker's disk, or with "
+            "its power before it has flushed",
             f"kafka-configs.sh --alter --entity-type topics --entity-name {found.name} "
             "--add-config min.insync.replicas=2",
         )
@@ -87,7 +82,7 @@ def _kept(job: Job, found: FoundTopic, position: Position | None) -> Iterator[Fi
         yield warning(
             check,
             f"retention.bytes is {by_size}: a burst may delete events before they are read",
-            "set retention.bytes=-1, or see that it holds a day of bursts",
+            "set retention.bytes=-1, or make sure that it holds a day of bursts",
         )
     if "delete" in policy:
         yield _time(job, int(found.config.get("retention.ms", "-1")), position)
@@ -96,26 +91,26 @@ def _kept(job: Job, found: FoundTopic, position: Position | None) -> Iterator[Fi
 def _time(job: Job, kept_ms: int, position: Position | None) -> Finding:
     check = "source retention"
     if kept_ms < 0:
-        return ok(check, "by time: without end")
+        return ok(check, "by time: unlimited")
     open_ms = job.lateness_ms + job.window.size_ms
     said = f"by time: {span(kept_ms)}"
     if position is not None and position.age_ms > kept_ms // 2:
         return error(
             check,
             f"{said}, and the newest milestone is {span(position.age_ms)} old",
-            "start the job before events that it has not read are deleted, or raise retention.ms",
+            "start the job before unread events are deleted, or raise retention.ms",
         )
     if kept_ms < job.lateness_ms:
         return error(
             check,
             f"{said}, and the lateness is {span(job.lateness_ms)}",
-            "an event may be deleted while its window still waits: raise retention.ms",
+            "an event may be deleted while its window is still open: raise retention.ms",
         )
     if kept_ms < open_ms:
         return warning(
             check,
             f"{said}, and windows stay open for {span(open_ms)}",
-            "a job that starts anew cannot fill its open windows: raise retention.ms",
+            "a job that starts again cannot fill its open windows: raise retention.ms",
         )
     return ok(check, said)
 
@@ -126,13 +121,13 @@ def _size(found: FoundTopic) -> Finding:
         return warning(
             check,
             f"max.message.bytes of the source is {most:,}",
-            f"epochs are bounded by events: lower max_events_per_epoch if many exceed {EVENT_BYTES_MAX:,}",
+            f"an epoch is bounded by its events: lower max_events_per_epoch if many exceed {EVENT_BYTES_MAX:,}",
         )
     return ok(check, f"at most {most:,} bytes")
 
 
 def _timestamps(job: Job, found: FoundTopic) -> Finding:
-    """May a producer say a wrong time? `max_ahead` is measured from a record's timestamp."""
+    """Warn if producers may set a wrong timestamp, from which `max_ahead` is measured."""
     check = "timestamps"
     if found.config.get("message.timestamp.type") == "LogAppendTime":
         return ok(check, "the broker's own")
@@ -144,32 +139,31 @@ def _timestamps(job: Job, found: FoundTopic) -> Finding:
     far = "any time" if most_ms >= _ENDLESS_MS else span(most_ms)
     return warning(
         check,
-        f"{setting} lets producers date their records {far} ahead",
-        "a record dated in ns or us by mistake ends the query, or lets any event time pass max_ahead: "
+        f"{setting} allows record timestamps {far} ahead of the broker's clock",
+        "a timestamp in ns or us by mistake stops the query, or lets any event time pass max_ahead: "
         f"set {setting}={TIMESTAMP_AHEAD_MS_MAX}",
     )
 
 
 def _position(position: Position) -> Finding:
-    """Is what the checkpoint needs next still there?"""
     lost = {
         place: (low, position.source_cut.offset(place))
         for place, low in position.first_kept
         if low > position.source_cut.offset(place)
     }
     if not lost:
-        return ok("checkpoint", f"newest milestone {span(position.age_ms)} old; all that follows it is kept")
+        return ok("checkpoint", f"newest milestone {span(position.age_ms)} old; all events after it are kept")
     place, (low, cut) = next(iter(lost.items()))
     return error(
         "checkpoint",
-        f"{place.topic}/{place.partition} begins at {low}, and the job has read up to {cut}: {low - cut} events "
-        "are deleted that it has not read",
-        "the driver refuses to go on over the gap: start a job of another name",
+        f"{place.topic}/{place.partition} starts at {low}, and the job has read up to {cut}: {low - cut} unread "
+        "events are deleted",
+        "the driver does not continue over the gap: start a job of another name",
     )
 
 
 def check_rights(facts: ClusterFacts, wanted: Sequence[Acl]) -> Iterator[Finding]:
-    """What this user lacks on topics that exist; those that are missing were tried by creating them, dry."""
+    """Check this user's rights on existing topics. A dry-run creation has checked those that do not exist."""
     check, lacks, silent = "rights", [], False
     for name, topic in facts.found.items():
         of_topic = [one for one in wanted if one.resource == "topic" and covers(one, name)]
@@ -181,18 +175,17 @@ def check_rights(facts: ClusterFacts, wanted: Sequence[Acl]) -> Iterator[Finding
     if lacks:
         yield error(check, f"this user lacks {', '.join(lacks)}", "'cutwater plan' prints the kafka-acls commands")
     elif silent:
-        yield skipped(check, "the cluster does not say", "'cutwater plan' lists what is needed")
+        yield skipped(check, "the cluster does not report them", "'cutwater plan' lists what is needed")
     else:
-        yield ok(check, "on every topic; those on transactional ids and groups show only in use")
+        yield ok(check, "on every topic; rights on transactional ids and groups cannot be checked in advance")
 
 
 def covers(acl: Acl, name: str) -> bool:
-    """Does it speak of this resource?"""
     return name.startswith(acl.name) if acl.prefixed else name == acl.name
 
 
 def span(ms: int) -> str:
-    """A duration for people, in its largest whole units."""
+    """Return a duration as text, in a unit in which it is at least 2 or whole."""
     for unit, size in (("d", 24 * HOUR_MS), ("h", HOUR_MS), ("min", 60_000), ("s", 1_000)):
         if ms >= 2 * size or (ms >= size and ms % size == 0):
             return f"{ms / size:.3g} {unit}"

@@ -1,8 +1,8 @@
-"""Do the places that hold a milestone's state agree? A comparison of plain rows: by shard first, then by key.
+"""A comparison of the places that hold a milestone's state, by shard first and then by row.
 
-The changelog is the reference: milestones prove its rows by count and digest. Every other place must hold what the
-changelog holds within the place's own *scope* (Spark's state, for one, has open windows only). Places whose shards
-have other digests are looked at row by row, side by side, and of a row that differs the odd ones out are named.
+The changelog is the reference: milestones prove its rows by count and digest. Every other place must hold the
+changelog's rows within its *scope* (for example, Spark's state has open windows only). If the digests of a shard
+differ, its rows are compared side by side, and each difference names the places outside the majority.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLACES = (CHANGELOG, VIEW, STATE, OUTPUT)
 
 
 class RowName(NamedTuple):
-    """A row's name: the group's key and its window, in ms."""
+    """The key of a row: the group key and the window, in ms."""
 
     key: str
     start_ms: int
@@ -32,23 +32,21 @@ class RowName(NamedTuple):
 
 
 class Held(NamedTuple):
-    """One row that a place holds."""
-
     shard: int
     name: RowName
     value: bytes
-    """As the changelog has it; of the output what users see, as `shown_text` writes it."""
+    """The changelog's bytes; for the output, the text that `shown_text` returns."""
 
 
 class Scope(NamedTuple):
-    """Which rows a place must hold: by the end of their window those in (above, up to], and by their shard."""
+    """The rows that a place must hold: windows that end in (above_ms, up_to_ms], of these shards."""
 
     above_ms: int
     up_to_ms: int | None = None
     shards: frozenset[int] | None = None
     """None for all."""
     selection: Selection | None = None
-    """What is held of these; None for all."""
+    """None for all."""
 
     def holds(self, shard: int, name: RowName) -> bool:
         in_time = name.end_ms > self.above_ms and (self.up_to_ms is None or name.end_ms <= self.up_to_ms)
@@ -56,13 +54,12 @@ class Scope(NamedTuple):
         return in_time and here and (self.selection is None or self.selection.keeps(name.key, name.end_ms))
 
     def narrowed(self, shards: frozenset[int] | None, lower_ms: int | None, selection: Selection | None) -> Scope:
-        """Of a place that holds these shards only, of them a selection, and nothing below a bound of its own."""
+        """Return the scope limited to some shards, a selection, and windows that end above `lower_ms`."""
         above = self.above_ms if lower_ms is None else max(self.above_ms, lower_ms)
         return self._replace(above_ms=above, shards=shards, selection=selection)
 
 
 def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> Scope:
-    """The scope of a place at a milestone."""
     horizon, watermark = milestone.horizon_ms, milestone.watermark_ms
     if place == STATE:  # Spark evicts a window when the watermark reaches its end
         return Scope(max(horizon, watermark))
@@ -72,8 +69,6 @@ def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> 
 
 
 class Sum(NamedTuple):
-    """What a place holds of one shard, or in all."""
-
     rows: int = 0
     digest: int = 0
 
@@ -85,7 +80,7 @@ NOTHING = Sum()
 
 
 def summed(rows: Iterable[Held], hash_of: Callable[[RowName, bytes], int]) -> dict[int, Sum]:
-    """Rows and digest by shard: the XOR of their hashes, so no order matters."""
+    """Return rows and digest by shard. The digest is an XOR of hashes, so the order does not matter."""
     found: dict[int, Sum] = {}
     for shard, name, value in rows:
         found[shard] = found.get(shard, NOTHING).plus(Sum(1, hash_of(name, value)))
@@ -93,7 +88,6 @@ def summed(rows: Iterable[Held], hash_of: Callable[[RowName, bytes], int]) -> di
 
 
 def total(shards: Mapping[int, Sum]) -> Sum:
-    """All shards together."""
     whole = NOTHING
     for one in shards.values():
         whole = whole.plus(one)
@@ -101,17 +95,16 @@ def total(shards: Mapping[int, Sum]) -> Sum:
 
 
 def differing(one: Mapping[int, Sum], other: Mapping[int, Sum]) -> set[int]:
-    """The shards of which two places hold something else."""
     return {shard for shard in one.keys() | other.keys() if one.get(shard) != other.get(shard)}
 
 
 def side_by_side(places: Mapping[str, Iterable[Held]]) -> Iterator[tuple[int, RowName, dict[str, bytes]]]:
-    """(shard, name, value by place) of every row; each place's rows come sorted by shard and name."""
+    """Yield (shard, name, value by place) of every row. Each place's rows must be sorted by shard and name."""
 
     def tagged(place: str, rows: Iterable[Held]) -> Iterator[tuple[int, RowName, str, bytes]]:
         return ((row.shard, row.name, place, row.value) for row in rows)
 
-    # Never by the value: the place tells equal names apart.
+    # Never compare values: the place orders equal names.
     merged = heapq.merge(*(tagged(*one) for one in places.items()), key=lambda one: one[:3])
     for (shard, name), group in groupby(merged, key=lambda one: one[:2]):
         yield shard, name, {place: value for _, _, place, value in group}
@@ -119,18 +112,18 @@ def side_by_side(places: Mapping[str, Iterable[Held]]) -> Iterator[tuple[int, Ro
 
 @dataclass(frozen=True)
 class Difference:
-    """A row of which the places do not hold the same."""
+    """A row that differs between places."""
 
     shard: int
     name: RowName
     values: dict[str, str | None]
-    """What users would see of it, as JSON text, by place; None where the place does not hold it."""
+    """The presented values as JSON text, by place; None if the place does not hold the row."""
     suspects: tuple[str, ...]
-    """The places that most others contradict."""
+    """The places outside the majority."""
 
 
 class Judge:
-    """Compares one row's values. `shown` makes what users see, as bytes, of a value as the changelog has it."""
+    """Compares the values of one row. `shown`: converts a changelog value to the bytes that users see."""
 
     def __init__(
         self,
@@ -139,14 +132,14 @@ class Judge:
         shown_places: Iterable[str] = (OUTPUT,),
         forgetful: Iterable[str] = (),
     ) -> None:
-        """`shown_places` hold what users see; `forgetful` ones may have lost old rows to their retention."""
+        """`shown_places`: places with presented values. `forgetful`: places whose retention may drop old rows."""
         self._scopes = scopes
         self._shown = shown
         self._shown_places = frozenset(shown_places)
         self._forgetful = frozenset(forgetful)
 
     def difference(self, shard: int, name: RowName, found: Mapping[str, bytes]) -> Difference | None:
-        """What is wrong with a row; None when all places that must hold it agree."""
+        """Return the difference in a row; None if all places that must hold it agree."""
         taking_part = [place for place in self._scopes if self._takes_part(place, shard, name, found)]
         values = {place: found.get(place) for place in taking_part}
         labels = self._labels(values)
@@ -159,7 +152,7 @@ class Judge:
         return self._scopes[place].holds(shard, name) and (place in found or place not in self._forgetful)
 
     def _labels(self, values: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
-        """Equal labels for equal values: what users see is compared with what users would see of the others."""
+        """Return equal labels for equal values. Presented values are compared with presented stored ones."""
         stored = {place: value for place, value in values.items() if place not in self._shown_places}
         labels: dict[str, bytes | None] = dict(stored)
         by_shown: dict[bytes | None, bytes | None] = {
@@ -177,22 +170,21 @@ class Judge:
         return (value if place in self._shown_places else self.seen(value)).decode()
 
     def seen(self, value: bytes) -> bytes:
-        """What users would see of a value as the changelog has it."""
         try:
             return self._shown(value)
-        except Exception as error:  # damaged bytes are a finding, not the end of the comparison
+        except Exception as error:  # damaged bytes are a finding; the comparison continues
             return f"{value.hex()} ({error})".encode()
 
 
 def odd_ones(labels: Mapping[str, bytes | None]) -> tuple[str, ...]:
-    """The places outside the majority; without one, those that contradict the first, which is the reference."""
+    """Return the places outside the majority; without one, those that differ from the first, the reference."""
     [(most, count)] = Counter(labels.values()).most_common(1)
     reference = most if 2 * count > len(labels) else next(iter(labels.values()))
     return tuple(place for place, label in labels.items() if label != reference)
 
 
 def shown_text(measures: Mapping[str, Any]) -> bytes:
-    """What users see of a row, in one way of writing: values as JSON holds them, in the measures' order."""
+    """Return presented values as compact JSON, in the measures' order."""
     return json.dumps(measures, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -200,51 +192,46 @@ class Verdict(StrEnum):
     EQUAL = "equal"
     DIFFERENT = "different"
     UNKNOWN = "not compared"
-    """It could not be asked, or does not hold the milestone: trying again may work."""
+    """It could not be queried, or does not hold the milestone. Trying again may work."""
     SKIPPED = "skipped"
-    """The job has no such place."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found of one place."""
-
     place: str
     verdict: Verdict
     found: Sum = NOTHING
     expected: Sum = NOTHING
-    """What the changelog holds within the place's scope."""
     differences: int = 0
-    """Rows of which this place is suspected."""
     reason: str = ""
 
 
 def view_can_be_rebuilt(answers: Sequence[Answer]) -> bool:
-    """Does the view differ from a changelog that proves its rows?"""
+    """Return whether the view differs from a changelog whose rows are proved."""
     verdicts = {one.place: one.verdict for one in answers}
     return verdicts.get(VIEW) is Verdict.DIFFERENT and verdicts.get(CHANGELOG) is Verdict.EQUAL
 
 
 def next_steps(answers: Sequence[Answer]) -> list[str]:
-    """What to do about places that differ or could not be compared; empty where all are equal."""
+    """Return what to do about places that differ or could not be compared; empty if all are equal."""
     verdicts = {one.place: one.verdict for one in answers}
     wrong = [place for place, verdict in verdicts.items() if verdict is Verdict.DIFFERENT]
     steps = []
     if CHANGELOG in wrong:
         steps.append(
             "changelog: 'cutwater milestones --check' names the newest milestone that can be proved, and "
-            "'cutwater rollback' goes on from it; nothing else is to be repaired from this changelog"
+            "'cutwater rollback' continues from it; do not repair other places from this changelog"
         )
     elif VIEW in wrong:
-        steps.append("view: 'cutwater verify --repair' says how it is built anew from the changelog")
+        steps.append("view: 'cutwater verify --repair' explains how to rebuild it from the changelog")
     if STATE in wrong:
         steps.append(
             "state: start a generation, which takes its state from the changelog: 'cutwater generation start'"
         )
     if OUTPUT in wrong:
         steps.append(
-            "output: a row is corrected by its next change; until then its readers have it from the view "
-            "(GET /v1/state) or from the changelog"
+            "output: the next change of a row corrects it; until then read the row from the view (GET /v1/state) "
+            "or from the changelog"
         )
     if Verdict.UNKNOWN in verdicts.values():
         steps.append("not compared: run it again, or name the other places with --place")
@@ -252,7 +239,7 @@ def next_steps(answers: Sequence[Answer]) -> list[str]:
 
 
 def exit_code(answers: Iterable[Answer]) -> int:
-    """0: every place that the job has is equal; 1: one differs; 4: one could not be compared."""
+    """Return 0 if every place of the job is equal, 1 if one differs, 4 if one could not be compared."""
     verdicts = {one.verdict for one in answers}
     if Verdict.DIFFERENT in verdicts:
         return 1

@@ -1,1 +1,1 @@
-"""The writing side: one attempt, one epoch, its proof, its lists."""
+"""The driver, which writes the changelog: attempts, epochs, row proofs, lists."""

@@ -1,4 +1,4 @@
-"""The start of an attempt: compare, fence, compare again, and say so."""
+"""The start of an attempt: compare, fence, compare again, write the start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutwater.core.protocol.recovery_log import Account, unrecorded
 
 
 class TakeOver:
-    """The start of an attempt; raises CutwaterError, with nothing written, where it may not be."""
+    """The start of an attempt; raises CutwaterError before anything is written if it is not allowed."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class TakeOver:
         self._account = account or unrecorded()
 
     def run(self, now_ms: Callable[[], int]) -> tuple[int, Past]:
-        """Fence older drivers and say so; returns the attempt's number and what it found."""
+        """Fence older drivers and write the start; return the attempt's number and the past."""
         # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
         start = self._account
         with start.step("comparing checkpoint and stream"):
@@ -59,7 +59,7 @@ class TakeOver:
         return number, past
 
     def _compare(self, past: Past, alone: bool) -> Standing:
-        """Where checkpoint and stream stand; raises DivergenceError when they contradict each other."""
+        """Return the epochs of checkpoint and stream; raise DivergenceError if they contradict each other."""
         newest, milestone = past.newest, self._newest_milestone()
         standing = Standing(
             planned=self._checkpoint.newest_planned(),

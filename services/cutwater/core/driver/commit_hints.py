@@ -1,4 +1,4 @@
-"""Hints and heartbeats of a driver, beside its epochs."""
+"""Commit hints and heartbeats of a driver."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ HEARTBEAT_MS_MAX = 60_000
 
 
 class Announcing:
-    """Says 'committed N' as soon as the commit log holds N, and 'nothing new' while the job is idle.
-
-    Correctness never depends on either.
-    """
+    """Writes 'committed N' once the commit log holds N, and heartbeats while idle; correctness needs neither."""
 
     def __init__(
         self,
@@ -48,7 +45,7 @@ class Announcing:
         self._pause_ms = heartbeat_ms
 
     def tick(self) -> None:
-        """Look once; raises FencedError or DivergenceError where the driver must stop."""
+        """Check once. Raises FencedError or DivergenceError if the driver must stop."""
         barrier = self._epochs.newest
         if barrier is None:
             return
@@ -62,10 +59,10 @@ class Announcing:
             self._announced = barrier.epoch
             self._beat_ms = self._now_ms()
             self._pause_ms = self._heartbeat_ms
-        # A clock that jumped back shall not silence the job until it has caught up.
+        # A clock that jumped back must not silence the job until it has caught up.
         elif not 0 <= self._now_ms() - self._beat_ms < self._pause_ms:
             self._beat(barrier)
-            # A job that idles for weeks shall not fill the topics with it.
+            # A job that idles for weeks must not fill the topics with heartbeats.
             self._pause_ms = min(2 * self._pause_ms, max(HEARTBEAT_MS_MAX, self._heartbeat_ms))
 
     def _beat(self, barrier: Barrier) -> None:
@@ -76,7 +73,7 @@ class Announcing:
             if self._epochs.newest is not barrier or not self._at_end(barrier):
                 return
             self._rows.check_idle(barrier)
-            # Of the time before it looked: what has come since is not known, and the looking may have taken long.
+            # Use the time before the check: later events are unknown, and the check may have taken long.
             self._barriers.write(self._say(Heartbeat, barrier, self._beat_ms))
         finally:
             self._lock.release()

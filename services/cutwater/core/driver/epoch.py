@@ -1,4 +1,4 @@
-"""One epoch, step by step: look, clear, write, prove, list, tell."""
+"""One epoch, step by step: check, clear, write, prove, list, write the barrier."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Epochs:
         self._barriers = barriers
         self._checkpoint = checkpoint
         self.lists: Lists | None = None
-        """Whoever starts a query with lists of unusable and late events sets them, read as that query reads."""
+        """Set by the starter of a query that lists unusable and late events; reads as that query does."""
         self._fingerprint = fingerprint
         self._now_ms = now_ms
         self._clearing = clearing
@@ -62,7 +62,7 @@ class Epochs:
         self._clock_looked_ms = 0
 
     def _require_clock(self, cut: Cut, written: Written, began_ms: int) -> None:
-        """Raise UnavailableError where our clock is not the brokers'. Looked for now and then."""
+        """Raise UnavailableError if this clock differs from the brokers'; checked every `LOOK_MS`."""
         now = self._now_ms()
         if 0 <= now - self._clock_looked_ms < LOOK_MS or not any(written.rows.values()):
             return
@@ -82,19 +82,16 @@ class Epochs:
         return newest if newest and newest.attempt == self._writer.attempt else None
 
     def begun(self) -> int | None:
-        """The epoch of which rows or a barrier were written, by whatever attempt, and which is not committed.
-
-        Asked while no query runs.
-        """
+        """Return the uncommitted epoch with rows or a barrier of any attempt. No query may run meanwhile."""
         epoch = self._checkpoint.newest_committed() + 1
         told = self.newest is not None and self.newest.epoch >= epoch
         return epoch if told or self._rows.grown(self._past.before(epoch)) else None
 
     def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], Seen]) -> None:
-        """One epoch, step by step: look, clear, write, prove, list, tell. `action` writes the rows, once."""
+        """Write one epoch. `action`: writes the rows, once. `look`: returns the observed input statistics."""
         started_ms = self._now_ms()
         me = self._writer._replace(epoch=epoch)
-        before = self._past.before(epoch)  # committed, or its successor would not be asked for
+        before = self._past.before(epoch)  # it is committed, otherwise Spark would not run its successor
         plan = self._checkpoint.plan(epoch)
         self._rows.begin(before, plan.source_cut)
         buried = self._clearing.collect(me, before) if self._clearing else {}
@@ -143,6 +140,6 @@ class Epochs:
     def _range(self, plan: Plan, epoch: int) -> Range:
         if epoch == 0:
             return self._origin.range(plan, None)
-        # Known from that epoch itself, but for the first of an attempt: its file is not read a second time.
+        # The plan of the epoch before is known, except for an attempt's first epoch: avoid reading its file again.
         known = self._planned if self._planned and self._planned[0] == epoch - 1 else None
         return self._origin.range(plan, known[1] if known else self._checkpoint.plan(epoch - 1))

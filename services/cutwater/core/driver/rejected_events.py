@@ -1,10 +1,9 @@
-"""The entries of the two lists, and which of them count: those that the milestones of the lineage account for.
+"""Entries of the lists of dead letters and late events, and which of them the milestones of the lineage cover.
 
-A list is not transactional. A killed attempt may have listed events of an epoch that a later attempt listed
-again, or, under another job file, did not reject at all. So an entry counts if the attempt that wrote it won its
-epoch's milestone. Where a zombie's equal entry has overwritten the winner's, that one stands for it: the milestone
-says how many there must be. Each generation lists for itself: `cutwater.core.driver.rejected_events_by_lineage`
-says whose epochs are asked.
+A list is not transactional. A killed attempt may have listed events of an epoch that a later attempt listed again
+or, under another job file, did not reject. So an entry counts if its attempt won the epoch's milestone. If a
+zombie's equal entry has overwritten the winner's, it counts instead: the milestone has the expected number. Each
+generation writes its own entries; `cutwater.core.driver.rejected_events_by_lineage` selects the epochs.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from cutwater.core.protocol.generation import Generation
 T = TypeVar("T")
 
 FIELD_HEADER, RULE_HEADER = "flaw-field", "flaw-rule"
-"""Headers of a dead letter's record: which field it is about, if any, and what is not as it must be."""
+"""Headers of a dead letter's record: the invalid field, if any, and the rule that it violates."""
 HEAD_BYTES = 200
-"""So much of a rejected event is shown."""
+"""Number of bytes shown of a rejected event."""
 
 
 class Place(NamedTuple):
-    """Where an event stands, or has been produced again."""
+    """The position of an event, or of its replay."""
 
     topic: str
     partition: int
@@ -36,7 +35,7 @@ class Place(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Who listed an entry."""
+    """The writer of an entry."""
 
     generation: Generation
     attempt: int
@@ -52,23 +51,23 @@ class Letter:
     reason: str
     key: bytes | None
     value_bytes: int | None
-    """The size of the event's value; None where it has none."""
+    """The size of the event's value; None if it has none."""
     written_ms: int
-    """The timestamp of the event's record: whatever its producer gave, in years far away too."""
+    """The timestamp of the event's record as its producer set it; may be in any year."""
     replayed: Place | None
     at: tuple[int, int]
     """(partition, offset) on the dead-letter topic."""
     field: str | None = None
-    """Whose value is not as it must be; None where that is the record's, or a version before has listed it."""
+    """The invalid field; None if the whole record is invalid, or an older version wrote the entry."""
     rule: str | None = None
-    """What is not as it must be, for people; None where a version before has listed it."""
+    """The violated rule in words; None if an older version wrote the entry."""
     head: bytes | None = None
-    """The first bytes of the event's value; None without one, and where payloads are not to be shown."""
+    """The first bytes of the event's value; None without a value, and if payloads must not be shown."""
 
 
 @dataclass(frozen=True)
 class LatePair:
-    """An event that came too late for one window."""
+    """An event that arrived too late for one window."""
 
     event: Place
     by: Listed
@@ -80,7 +79,7 @@ class LatePair:
 
 
 class Told(NamedTuple):
-    """What the milestone of an epoch says: the attempt that won, and how many entries the epoch listed."""
+    """The winning attempt of an epoch and its number of listed entries, from the milestone."""
 
     attempt: int
     entries: int
@@ -91,18 +90,18 @@ Epoch = tuple[Generation, int]
 
 @dataclass(frozen=True)
 class Choice(Generic[T]):
-    """The entries that count, in the order given, and what is wrong with the list."""
+    """The entries that count, in the given order, and the list's problems."""
 
     entries: list[T]
     problems: list[str]
     elsewhere: list[str] = field(default_factory=list)
-    """What stands on the lists of other regions: no fault of this one."""
+    """Entries that are not expected on this list: on lists of other regions, or deleted by retention."""
 
 
 def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told], forgetful: bool = False) -> Choice[T]:
-    """The entries of `told`'s epochs that count; entries of other epochs are not, or not yet, of the lineage.
+    """Return the entries of `told`'s epochs that count; other epochs are not, or not yet, part of the lineage.
 
-    `forgetful`: the list's retention has deleted some of its oldest entries, so fewer than were told are no fault.
+    `forgetful`: the list's retention has deleted old entries, so fewer than the milestones count are no problem.
     """
     by_epoch: dict[Epoch, list[tuple[int, int, T]]] = defaultdict(list)
     for place, (by, entry) in enumerate(entries):
@@ -128,8 +127,5 @@ def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told], forg
 
 
 def carried(letters: Iterable[Letter], marks: Mapping[Place, Place]) -> list[Letter]:
-    """The letters with where their events went, by whichever generation's letter that was.
-
-    A replay is of the event: the source holds it again for every generation.
-    """
+    """Return the letters with their replays: a replay marked on one generation's letter counts for all."""
     return [replace(one, replayed=one.replayed or marks.get(one.event)) for one in letters]

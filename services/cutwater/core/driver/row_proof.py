@@ -1,9 +1,8 @@
-"""The proof of rows: is what stands on the changelog exactly what this attempt wrote?
+"""Proof that the changelog holds exactly the rows that this attempt wrote.
 
-The changelog is not transactional, so a replayed epoch or a zombie executor can leave records there.
-A pure repeat is harmless: the same epoch, a key that this attempt wrote too, and either the same value
-or an older place in the log than this attempt's. Anything else would be served as state, and ends the
-generation.
+The changelog is not transactional, so a replayed epoch or a zombie executor can leave records there. A pure repeat
+is harmless: the same epoch, a key that this attempt wrote too, and either the same value or a lower offset than
+this attempt's. Any other record would be served as state, so it ends the generation.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.row_digest import fold, signed
 
 WRITER_HEADER = "writer"
-"""The header of every record of a changelog. One, not three: Spark makes objects of each for every row."""
+"""The header of every record of a changelog. One header, not three: Spark creates objects for each, per row."""
 
 
 class ChangelogRow(NamedTuple):
-    """One record of the changelog; the writer is None where its header is missing or unreadable."""
+    """One record of the changelog; `writer` is None if its header is missing or unreadable."""
 
     partition: int
     offset: int
@@ -29,11 +28,11 @@ class ChangelogRow(NamedTuple):
     value: bytes | None
     writer: Writer | None
     end_ms: int | None = None
-    """The end of its window; None where the key is none of a changelog."""
+    """The end of its window; None if the key is not a changelog key."""
 
 
 class Writer(NamedTuple):
-    """Who writes a row."""
+    """The writer of a row."""
 
     generation: Generation
     attempt: int
@@ -41,20 +40,20 @@ class Writer(NamedTuple):
 
     @property
     def header(self) -> bytes:
-        """The value of a row's header."""
+        """The value of the row's header `writer`."""
         return header_prefix(self.generation) + f"{self.attempt}/{self.epoch}".encode()
 
     @staticmethod
     def of_snapshot(generation: Generation, epoch: int) -> Writer:
-        """Whom the rows of a snapshot name: their generation, and no attempt that ever ran: these count from 1.
+        """Return the writer of rows from a snapshot: their generation and attempt 0 (real attempts count from 1).
 
-        A view does not keep who wrote a row. So they are rows of the state, and of no milestone's own.
+        A view does not keep the writer of a row. So these rows belong to the state, not to a milestone's own rows.
         """
         return Writer(generation, 0, epoch)
 
     @staticmethod
     def of_header(value: bytes | None) -> Writer | None:
-        """The writer that a header names; None where it names none."""
+        """Parse a header; None if it is invalid."""
         try:
             generation, attempt, epoch = (value or b"").decode().split("/")
             return Writer(Generation.parse(generation), int(attempt), int(epoch))
@@ -63,17 +62,15 @@ class Writer(NamedTuple):
 
 
 def header_prefix(generation: Generation) -> bytes:
-    """What the header of every row of a generation begins with."""
+    """Return the common start of the headers of a generation's rows."""
     return f"{generation}/".encode()
 
 
 def breach(header: bytes | None, last: Writer) -> str:
-    """Why a row with this header cannot stand below the cut of a milestone; empty where it may.
-
-    `last`: who wrote the milestone's own rows.
-    """
+    """Return why a row with this header may not be below the cut of a milestone; empty if it may. `last`: the
+    writer of the milestone's own rows."""
     if header is None:
-        return "was written by somebody without the header 'writer'"
+        return "was written without the header 'writer'"
     writer = Writer.of_header(header)
     if writer is None or writer.generation != last.generation:
         return f"was written by {header.decode(errors='replace')}, not by this generation"
@@ -81,10 +78,10 @@ def breach(header: bytes | None, last: Writer) -> str:
 
 
 def overgrown(header: bytes | None, last: Writer) -> str:
-    """Why a record, be it a tombstone, says that a log has lost its end below a milestone's cut; empty where not.
+    """Return why a record (row or tombstone) shows that the log lost its end below a milestone's cut; else empty.
 
-    Whoever is later than the milestone writes above its cut. A record of theirs below it can only stand there if
-    the log has lost its end and grown again: so records that the milestone had are missing.
+    A writer later than the milestone writes above its cut. Its record can only be below the cut if the log lost
+    its end and grew again, so records of the milestone are missing.
     """
     writer = Writer.of_header(header)
     if writer is None or writer.generation != last.generation:
@@ -92,14 +89,14 @@ def overgrown(header: bytes | None, last: Writer) -> str:
     if (writer.epoch, writer.attempt) <= (last.epoch, last.attempt):
         return ""
     return (
-        f"was written by epoch {writer.epoch}, attempt {writer.attempt}, and stands below the cut of epoch "
-        f"{last.epoch}, attempt {last.attempt}: the log has lost its end and was written on"
+        f"was written by epoch {writer.epoch}, attempt {writer.attempt}, but is below the cut of epoch "
+        f"{last.epoch}, attempt {last.attempt}: the log has lost its end and was then written again"
     )
 
 
 @dataclass(frozen=True)
 class Written:
-    """What one epoch's action wrote, as the executors counted it."""
+    """The rows written by one epoch, as counted by the executors."""
 
     rows: Mapping[int, int]
     """Rows by partition."""
@@ -108,13 +105,13 @@ class Written:
 
     @property
     def digest(self) -> int:
-        """Of all rows, signed."""
+        """The signed digest of all rows."""
         return signed(fold(self.digests.values()))
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A partition whose end offset does not equal the baseline plus what was added."""
+    """A partition whose end offset differs from the baseline plus the records added."""
 
     partition: int
     first: int
@@ -128,17 +125,16 @@ def suspects(
     added: Mapping[int, int],
     doubted: Collection[int] = (),
 ) -> list[Suspect]:
-    """The partitions that need a look, by partition number: those that did not grow by just what was added.
+    """Return the partitions to read, in order: those that did not grow by exactly the number of records added.
 
-    `doubted`: need one whatever they grew by, since what was added there may be lost, and something else be there.
-
-    Raises DivergenceError when a partition ends below its baseline: the topic was truncated or made anew.
+    `doubted`: partitions to read in any case, because other records may have replaced lost ones there. Raises
+    DivergenceError if a partition ends below its baseline: the topic was truncated or recreated.
     """
     for partition, end in sorted(ends.items()):
         if end < baseline.get(partition, 0):
             raise DivergenceError(
                 f"partition {partition} of the changelog ends at {end}, below the {baseline[partition]} that was "
-                "written: the topic was truncated or made anew. Start a new generation from the last milestone."
+                "written: the topic was truncated or recreated. Start a new generation from the last milestone."
             )
     return [
         Suspect(partition, baseline.get(partition, 0), end)
@@ -148,7 +144,7 @@ def suspects(
 
 
 def own_rows(records: Iterable[ChangelogRow], me: Writer) -> dict[bytes, ChangelogRow]:
-    """The last row of each key that this attempt wrote in this epoch: a task may have run twice."""
+    """Return the last row of each key that this attempt wrote in this epoch; a task may have run twice."""
     return {
         record.key: record
         for record in records
@@ -157,17 +153,15 @@ def own_rows(records: Iterable[ChangelogRow], me: Writer) -> dict[bytes, Changel
 
 
 def foreign_rows(range_: Iterable[ChangelogRow], me: Writer, rows: int) -> list[ChangelogRow]:
-    """The records of a suspect range that are no pure repeat.
-
-    Raises DivergenceError when this attempt's own rows are not all there: acknowledged rows were lost.
-    """
+    """Return the records of a suspect range that are not pure repeats. Raises DivergenceError if acknowledged rows
+    of this attempt are missing."""
     records = list(range_)
     own = own_rows(records, me)
     if len(own) != rows:
         partition = records[0].partition if records else "?"
         raise DivergenceError(
-            f"partition {partition} holds {len(own)} keys of epoch {me.epoch} attempt {me.attempt}, and {rows} "
-            "were acknowledged: the changelog lost or doubled records. Start a new generation from the last "
+            f"partition {partition} holds {len(own)} keys of epoch {me.epoch} attempt {me.attempt}, but {rows} "
+            "were acknowledged: the changelog lost or duplicated records. Start a new generation from the last "
             "milestone."
         )
     return [record for record in records if not _repeats(record, own, me)]
@@ -184,7 +178,7 @@ def _repeats(record: ChangelogRow, own: Mapping[bytes, ChangelogRow], me: Writer
 
 
 def describe(records: list[ChangelogRow], topic: str, limit: int = 5) -> str:
-    """The first few foreign records, for an error message."""
+    """Format the first foreign records for an error message."""
     shown = ", ".join(
         f"{topic}/{record.partition}@{record.offset} by {_writer(record.writer)}" for record in records[:limit]
     )
@@ -201,10 +195,8 @@ def _writer(writer: Writer | None) -> str:
 def strays(
     range_: Iterable[ChangelogRow], generation: Generation, next_epoch: int, attempt: int
 ) -> list[ChangelogRow]:
-    """At a start: records above the newest barrier that the epoch about to run cannot supersede.
-
-    What a killed attempt left of that very epoch is written again, and proved at its barrier.
-    """
+    """Return, at a start, the records above the newest barrier that the next epoch cannot supersede. Records that
+    a killed attempt left of that epoch are written again and proved at its barrier."""
     return [
         record
         for record in range_

@@ -1,9 +1,8 @@
-"""Events far ahead of all others: which of an epoch's event times follow from what was there, and which jump.
+"""Detection of event times that jump far ahead of all others.
 
-Time moves on in steps: an event time follows if one at most `max_jump` before it was there already, earlier or in
-the same epoch. What lies beyond a larger gap jumps, all of it; it is held back, so that it closes no window. So a
-backlog read in large epochs is never held, as long as its events are dense, and a job whose source was silent for
-longer than `max_jump` uses nothing until somebody sets it longer.
+An event time follows if another one at most `max_jump` before it was seen, earlier or in the same epoch. All later
+event times jump: they are held back so that they close no window. So a backlog of dense events is never held.
+After a silence of the source longer than `max_jump`, a job uses no event until an operator increases it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ NOTHING_HELD = None
 
 
 class Segment(NamedTuple):
-    """Some event times of an epoch that lie within one step of each other."""
+    """Event times of an epoch that are within one step of each other."""
 
     first_ms: int
     last_ms: int
@@ -23,10 +22,8 @@ class Segment(NamedTuple):
 
 
 def held_from(segments: Sequence[Segment], newest_ms: int | None, max_jump_ms: int) -> int | None:
-    """The oldest event time that jumps; None where none does.
-
-    `newest_ms`: the newest event time of all epochs before. Where there was none, time begins with the median one.
-    """
+    """Return the oldest event time that jumps; None if none does. `newest_ms`: the newest event time of all
+    earlier epochs; None: time starts at the median event time."""
     ordered = sorted(segments)
     newest = newest_ms if newest_ms is not None else _median(ordered)
     for one in ordered:
@@ -37,10 +34,8 @@ def held_from(segments: Sequence[Segment], newest_ms: int | None, max_jump_ms: i
 
 
 def judged_alike(segments: Sequence[Segment], wanted_ms: int | None, held_ms: int | None) -> bool:
-    """Does a bound that is in force hold the same of these events as the wanted one?
-
-    What is at or behind a bound is held; None holds nothing.
-    """
+    """Return whether the bound in force holds back the same events as the wanted one. Events at or after a bound
+    are held; None holds nothing."""
     for one in segments:
         want = wanted_ms is not None and one.first_ms >= wanted_ms
         ends = {held_ms is not None and at >= held_ms for at in (one.first_ms, one.last_ms)}
@@ -50,7 +45,7 @@ def judged_alike(segments: Sequence[Segment], wanted_ms: int | None, held_ms: in
 
 
 def _median(ordered: Sequence[Segment]) -> int:
-    """An event time of the segment that holds the one in the middle."""
+    """Return an event time of the segment with the median event."""
     left = sum(one.events for one in ordered) // 2
     for one in ordered:
         if left < one.events:

@@ -1,11 +1,10 @@
-"""Garbage collection of the changelog: which records get a tombstone, and when it is worth while to look.
+"""Garbage collection of the changelog: the records that get a tombstone, and when a scan is worth its cost.
 
-The horizon alone says what exists; a tombstone only lets compaction free the room. So a tombstone that is written
-twice, by a killed attempt or by a zombie, changes nothing, as long as its window is below the horizon.
+The horizon alone defines the state; a tombstone only lets compaction free space. So a tombstone written twice, by
+a killed attempt or a zombie, changes nothing if its window is below the horizon.
 
-Each partition is looked through once, from its beginning and in order. The first record whose window is above the
-horizon ends the look until the horizon has passed it: nothing is passed over, and nothing need be remembered but
-how far the look has come.
+Each partition is scanned once and in order. The first record whose window is above the horizon stops the scan
+until the horizon has passed it. So nothing is skipped, and only the position must be remembered.
 """
 
 from __future__ import annotations
@@ -18,38 +17,35 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
 
 SLICE_RECORDS = 5_000
-"""What is looked at in one epoch at least; of a larger epoch as many records as it wrote, so the look keeps up."""
+"""Records scanned per epoch at least; a larger epoch scans as many records as it wrote, so the scan keeps up."""
 SLICE_RECORDS_MAX = 100_000
 _NEVER_MS = -(1 << 62)
 
 
 class Place(NamedTuple):
-    """Where the look through one partition has come."""
+    """The position of the scan in one partition."""
 
     position: int
-    """Every record below it was looked at."""
+    """Every record below it has been scanned."""
     oldest_ms: int | None = None
-    """The end of the window that the record at the position is of; None where that is not known."""
+    """The window end of the record at the position; None if unknown."""
 
 
 class Slice(NamedTuple):
-    """What one look found."""
+    """The result of one scan."""
 
     keys: list[bytes]
-    """The keys that get a tombstone, each once."""
+    """The keys that get a tombstone, without duplicates."""
     place: Place
 
 
 def places(partitions: int, collected: Sequence[int]) -> list[Place]:
-    """Where an attempt goes on: where the barrier says that an earlier one was, or at the beginning."""
+    """Return the positions from which an attempt continues: those in the barrier, otherwise the start."""
     return [Place(collected[number] if number < len(collected) else 0) for number in range(partitions)]
 
 
 def due(place: Place, horizon_ms: int, watermark_ms: int, share: float) -> bool:
-    """Is more than a share of what the changelog covers, in event time, below the horizon?
-
-    Never, where the oldest window is not known.
-    """
+    """Return whether at least `share` of the changelog's event time is below the horizon; false if unknown."""
     if place.oldest_ms is None:
         return False
     below = horizon_ms - place.oldest_ms
@@ -57,14 +53,12 @@ def due(place: Place, horizon_ms: int, watermark_ms: int, share: float) -> bool:
 
 
 def sift(records: Iterable[ChangelogRow], end: int, horizon_ms: int, records_max: int) -> Slice:
-    """What gets a tombstone, of the records of one partition from a place up to `end`.
-
-    At most `records_max` of them are looked at, and none behind the first whose window is above the horizon.
-    """
+    """Return the keys that get a tombstone, of one partition's records from a position up to `end`. Scans at most
+    `records_max` records, and none after the first whose window is above the horizon."""
     keys: dict[bytes, None] = {}
     for number, record in enumerate(records):
         if record.key is None or record.value is None:
-            continue  # no row: a tombstone of earlier
+            continue  # an earlier tombstone
         if record.end_ms is None or record.end_ms > horizon_ms or number >= records_max:
             return Slice(list(keys), Place(record.offset, record.end_ms))
         keys[record.key] = None
@@ -72,28 +66,28 @@ def sift(records: Iterable[ChangelogRow], end: int, horizon_ms: int, records_max
 
 
 def is_garbage(record: ChangelogRow, generation: Generation, horizon_ms: int) -> bool:
-    """A tombstone by any attempt of this generation, for a window that does not exist any more."""
+    """Return whether a record is a tombstone by this generation for a window below the horizon."""
     if record.value is not None or record.key is None or record.end_ms is None or record.writer is None:
         return False
     return record.writer.generation == generation and record.end_ms <= horizon_ms
 
 
 class Log(Protocol):
-    """A changelog to look through."""
+    """A changelog to scan."""
 
     def records(self, partition: int, first: int, end: int) -> Iterable[ChangelogRow]:
-        """What one partition holds from `first` up to `end`, tombstones included."""
+        """Return a partition's records from `first` up to `end`, tombstones included."""
 
 
 Bury = Callable[[int, Sequence[bytes], Writer], None]
-"""Writes tombstones to a partition, each acknowledged or an error."""
+"""Writes acknowledged tombstones to a partition; raises an error otherwise."""
 
 
 class Collector:
-    """Clears the changelog in slices. Its place is in every barrier, so that the next attempt goes on there."""
+    """Clears the changelog in slices. Each barrier has its positions, so the next attempt continues there."""
 
     def __init__(self, log: Log, partitions: int, bury: Bury, share: float, last: Barrier | None) -> None:
-        """`share`: how much of the changelog must be below the horizon, in event time, before it is cleared."""
+        """`share`: the part of the changelog's event time that must be below the horizon before clearing."""
         self._log = log
         self._bury = bury
         self._share = share
@@ -101,15 +95,12 @@ class Collector:
 
     @property
     def collected(self) -> tuple[int, ...]:
-        """Per partition: below this offset there is nothing more to clear."""
+        """By partition, the offset below which nothing is left to clear."""
         return tuple(place.position for place in self._places)
 
     def collect(self, me: Writer, before: Barrier | None) -> dict[int, int]:
-        """Clear a slice of one partition, of what `before`, a committed barrier, says is below the horizon.
-
-        Returns how many tombstones were written, by partition. Where writing them fails, the epoch is told again
-        and they may come twice.
-        """
+        """Clear a slice of one partition below the horizon of `before`, a committed barrier. Returns the number of
+        tombstones by partition. If writing fails, the epoch runs again, and a tombstone may be written twice."""
         if before is None or before.horizon_ms <= 0 or self._share >= 1:
             return {}
         partition = me.epoch % len(self._places)
@@ -125,7 +116,7 @@ class Collector:
         return {partition: len(found.keys)} if found.keys else {}
 
     def _known(self, partition: int, end: int) -> Place:
-        """The place, with the age of the first row there."""
+        """Return the position with the window end of its first row."""
         place = self._places[partition]
         if place.oldest_ms is None and place.position < end:
             place = sift(self._log.records(partition, place.position, end), end, _NEVER_MS, 0).place

@@ -1,4 +1,4 @@
-"""An Avro schema in which each named type stands once: for all that compares, checks or rewrites schemas."""
+"""A normalised Avro schema, to compare, check and rewrite schemas."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from cutwater.core.errors import UsageError
 
 DEPTH_MAX = 100
-"""Types within types: far more than any event has, far less than Python's stack."""
+"""Nested types: far more than any event has, far less than Python's stack."""
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED = frozenset({"record", "error", "enum", "fixed"})
 
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema in which every named type stands once, under its full name."""
+    """A schema in which every named type is defined once, under its full name."""
 
     root: Any
-    """A primitive's or full name, a list (union), or a dict of array, map or annotated primitive."""
+    """A primitive or full name, a list (union), or a dict (array, map or annotated primitive)."""
     named: dict[str, dict[str, Any]]
 
     @staticmethod
@@ -30,7 +30,6 @@ class Schema:
             raise UsageError(f"not an Avro schema: {error!r}") from None
 
     def type_of(self, node: Any) -> dict[str, Any]:
-        """The definition behind a node that is no union."""
         if isinstance(node, dict):
             return node
         return {"type": node} if node in PRIMITIVES else self.named[node]
@@ -38,13 +37,13 @@ class Schema:
 
 def _qualified(node: Any, namespace: str, named: dict[str, dict[str, Any]], depth: int) -> Any:
     if depth > DEPTH_MAX:
-        raise UsageError(f"the schema has more than {DEPTH_MAX} types within each other")
+        raise UsageError(f"the schema nests more than {DEPTH_MAX} types")
     if isinstance(node, list):
         return [_qualified(one, namespace, named, depth + 1) for one in node]
     if isinstance(node, str):
         name = node if node in PRIMITIVES else _full(node, namespace)
         if name not in PRIMITIVES and name not in named:
-            raise UsageError(f"not an Avro schema: the type '{node}' is not known")
+            raise UsageError(f"not an Avro schema: the type '{node}' is not defined")
         return name
     kind = node["type"]
     if not isinstance(kind, str):
@@ -61,7 +60,7 @@ def _name(node: dict[str, Any], namespace: str, named: dict[str, dict[str, Any]]
     name = _full(node["name"], node.get("namespace", namespace))
     inside = name.rpartition(".")[0]
     made = {**node, "name": name, "aliases": [_full(one, inside) for one in node.get("aliases", [])]}
-    named[name] = made  # before its fields: a record may hold itself
+    named[name] = made  # before its fields, because a record may contain itself
     if node["type"] in ("record", "error"):
         made["type"] = "record"
         made["fields"] = [

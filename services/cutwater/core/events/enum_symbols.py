@@ -1,7 +1,7 @@
-"""Symbols of enums that a writer's schema has and its reader's has not: Avro reads the reader's default instead.
+"""Enum symbols that a writer's schema has and the reader's has not.
 
-Nobody would see it in what was read. So such fields are read with all symbols, and given their default afterwards.
-Only fields of the event itself: no measure is over what is inside of one.
+Avro would silently read the reader's default. So such fields are read with all symbols, and set to their default
+afterwards. This applies to fields of the event itself, because no measure uses nested fields.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from cutwater.core.events.schema_alignment import aligned
 
 
 class Unknown(NamedTuple):
-    """Of a field of the reader's."""
-
     symbols: tuple[str, ...]
-    """Those of the writer's that it does not have."""
+    """Symbols of the writer that the reader does not have."""
     default: str
 
 
 def unknown_symbols(writer: Any, reader: Any) -> dict[str, Unknown]:
-    """By field what is read as the default of the field's enum. Without a default such an event is rejected."""
+    """Return the symbols that are read as the enum's default, by field. Without a default events are rejected."""
     theirs, mine = Schema.of(aligned(writer, reader)), Schema.of(reader)
     written = {one["name"]: one["type"] for one in theirs.named[theirs.root]["fields"]}
     found = {}
@@ -36,7 +34,6 @@ def unknown_symbols(writer: Any, reader: Any) -> dict[str, Unknown]:
 
 
 def all_unknown(writers: Iterable[Any], reader: Any) -> dict[str, Unknown]:
-    """The same of several writers together."""
     found: dict[str, Unknown] = {}
     for writer in writers:
         for name, one in unknown_symbols(writer, reader).items():
@@ -46,7 +43,7 @@ def all_unknown(writers: Iterable[Any], reader: Any) -> dict[str, Unknown]:
 
 
 def widened(schema: dict[str, Any], fields: Mapping[str, Unknown]) -> dict[str, Any]:
-    """The schema with these symbols in the enums that its fields define."""
+    """Return the schema with these symbols added to the enums of its fields."""
     if not fields:
         return schema
     more = list(dict.fromkeys(symbol for one in fields.values() for symbol in one.symbols))
@@ -66,4 +63,4 @@ def _more(node: Any, symbols: list[str]) -> Any:
         return [_more(one, symbols) for one in node]
     if isinstance(node, dict) and node["type"] == "enum":
         return {**node, "symbols": list(dict.fromkeys([*node["symbols"], *symbols]))}
-    return node  # no enum, or one that another field defines, and with which it is widened
+    return node  # no enum, or one that another field defines and widens

@@ -1,7 +1,7 @@
-"""Events in JSON: what each field of the schema may look like there, and how we write it.
+"""Events in JSON: the allowed token of each field of the schema, and how Cutwater writes it.
 
-A field that is missing or null takes its default; without one it is null where the schema allows that. Anything
-else that does not fit makes the whole event undecodable. Fields that the schema does not name are ignored.
+A field that is missing or null takes its default; without one it is null if the schema allows null. Any other
+mismatch makes the whole event undecodable. Fields that the schema does not name are ignored.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from typing import Any
 from cutwater.core.errors import UsageError
 
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
-"""Kinds that are what they are in JSON."""
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 LAST, REJECT = "last", "reject"
 REPEATED_NAMES = (LAST, REJECT)
-"""What becomes of an object that has a name twice: the last value counts, or the event is rejected."""
+"""The rules for an object that repeats a name: the last value counts, or the event is rejected."""
 _NUMBER = "a number that the type holds, or the text NaN, Infinity or -Infinity"
 _TIME = "a whole number or its text, or ISO 8601 with seconds"
 RULES = {
@@ -39,11 +38,10 @@ RULES = {
     "timestamp-millis": f"{_TIME}, in milliseconds since 1970",
     "timestamp-micros": f"{_TIME}, in microseconds since 1970",
 }
-"""What a field's token must be, by kind."""
 EMPTY = "the record is empty"
 NOT_UTF8 = "the record is not UTF-8"
 NO_OBJECT = "the record is no JSON object"
-SOMETHING_BEHIND = "something stands behind the object"
+SOMETHING_BEHIND = "text follows the JSON object"
 HALF_PAIR = "an escape is half of a surrogate pair"
 MISSING = "is missing or null, and has no default"
 _KINDS = DIRECT | {"string", "bytes"}
@@ -53,15 +51,13 @@ _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
 
 @dataclass(frozen=True)
 class JsonField:
-    """A field of a flat event."""
-
     name: str
     kind: str
-    """An Avro primitive but null, or enum, fixed, decimal, timestamp-millis, timestamp-micros."""
+    """An Avro primitive except null, or enum, fixed, decimal, timestamp-millis, timestamp-micros."""
     nullable: bool
     has_default: bool = False
     default: Any = None
-    """As it stands in the schema."""
+    """As the schema has it."""
     symbols: tuple[str, ...] = ()
     size: int = 0
     precision: int = 0
@@ -69,18 +65,18 @@ class JsonField:
 
 
 def json_fields(schema: Mapping[str, Any]) -> tuple[JsonField, ...]:
-    """The fields of an event; raises UsageError for a type that JSON events cannot have here."""
+    """Return the fields of an event. Raises UsageError for a type that JSON events do not support."""
     named: dict[str, Mapping[str, Any]] = {}
     return tuple(_field(one, named, schema.get("namespace", "")) for one in schema["fields"])
 
 
 def _field(declared: Mapping[str, Any], named: dict[str, Mapping[str, Any]], namespace: str) -> JsonField:
-    """A type that is defined in one field may be used by name in later ones."""
+    # A type that one field defines may be used by name in later ones.
     avro, name = declared["type"], declared["name"]
     branches = avro if isinstance(avro, list) else [avro]
     others = [one for one in branches if one != "null"]
     if len(others) != 1:
-        raise UsageError(f"source.schema: field '{name}' is a union, which JSON events cannot tell apart")
+        raise UsageError(f"source.schema: field '{name}' is a union, whose types JSON events do not distinguish")
     plain = others[0]
     inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else named.get(plain, {"type": plain})
     if isinstance(plain, Mapping) and "name" in plain:
@@ -105,13 +101,13 @@ def _kind(name: str, inner: Mapping[str, Any]) -> str:
     if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"}:
         return kind
     raise UsageError(
-        f"source.schema: field '{name}' is {logical or kind}, which events in JSON cannot have: leave it out of "
+        f"source.schema: field '{name}' is {logical or kind}, which events in JSON cannot have: remove it from "
         "the schema (fields that the schema does not name are ignored), or write the events in Avro"
     )
 
 
 def encode(record: Mapping[str, Any], fields: tuple[JsonField, ...]) -> bytes:
-    """A record that fits the schema, as JSON in UTF-8. Fields that it leaves out are left out."""
+    """Return a record that fits the schema as JSON in UTF-8. Missing fields stay missing."""
     plain = {
         one.name: None if record[one.name] is None else _PLAIN.get(one.kind, _same)(record[one.name])
         for one in fields
@@ -125,7 +121,7 @@ def _same(value: Any) -> Any:
 
 
 def _time(value: Any) -> Any:
-    """ISO 8601 in UTC with microseconds; a number is the schema's own unit and stays one."""
+    """Return ISO 8601 in UTC with microseconds. A number is in the schema's unit and stays a number."""
     if not isinstance(value, datetime):
         return value
     moment = value if value.tzinfo else value.replace(tzinfo=UTC)
@@ -133,7 +129,7 @@ def _time(value: Any) -> Any:
 
 
 def float_plain(value: float) -> float | str:
-    """A number, or the text that JSON has in the place of what is none: of events, answers and output alike."""
+    """Return a finite number, or the text NaN, Infinity or -Infinity, which JSON has no number for."""
     if math.isnan(value):
         return "NaN"
     return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")

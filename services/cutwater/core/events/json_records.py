@@ -1,7 +1,6 @@
-"""A record as an event in JSON, by the rules of docs/EVENTS.md: its fields, or the first rule that it breaks.
+"""A decoder of JSON events by the rules of docs/EVENTS.md, for samples that are read without Spark.
 
-The driver does the same in SQL, and tests hold the two against each other. This is for whoever looks at a sample
-of events without Spark.
+The driver does the same in SQL, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _WORDS = ("NaN", "Infinity", "-Infinity")
 _BITS = {"int": 31, "long": 63}
 _END = {"float": 2.0**128 - 2.0**103, "double": float("inf")}
-"""From here on a number is rounded to what the type does not hold."""
+"""From here on a number overflows the type when it is rounded."""
 _TOKEN_DIGITS = 38
-"""A number of more digits is not kept as it was sent; a text is."""
+"""A number with more digits loses some; a text does not."""
 _EPOCH_DIGITS = {"timestamp-millis": 15, "timestamp-micros": 18}
 _UNIT = {"timestamp-millis": 1_000, "timestamp-micros": 1}
 """In microseconds."""
@@ -54,13 +53,11 @@ _EXACT = Context(prec=_TOKEN_DIGITS)
 
 
 class _Number(str):
-    """A number as it was sent."""
-
     __slots__ = ()
 
 
 def read(value: bytes | None, fields: tuple[JsonField, ...]) -> dict[str, Any] | Flaw:
-    """The values of the fields, times in microseconds since 1970."""
+    """Decode a record: the values of the fields (times in microseconds since 1970), or its flaw."""
     found = tokens(value)
     if isinstance(found, Flaw):
         return found
@@ -77,15 +74,14 @@ def read(value: bytes | None, fields: tuple[JsonField, ...]) -> dict[str, Any] |
 
 
 def _rule(token: Any, field: JsonField) -> str:
-    """What a token does not keep to that is none of the field's values."""
     if field.kind in _UNIT and isinstance(token, str) and _WHOLE.fullmatch(token):
-        # Python does not read a number of thousands of digits, and no unit makes it a date.
+        # Python does not parse numbers of thousands of digits, and no unit makes them a date.
         return YEARS_RULE + (unit_hint(int(token), field.kind) if len(token) < _TOKEN_DIGITS else "")
     return f"is not {RULES[field.kind]}"
 
 
 def tokens(value: bytes | None) -> dict[str, Any] | Flaw:
-    """What the object has under its names, numbers as they were sent; of equal names the last one."""
+    """Return the object's values by name, numbers as sent; for repeated names the last value."""
     if value is None:
         return Flaw(NO_VALUE, NO_VALUE_RULE)
     if broken := foreign(JSON, value) if value else EMPTY:
@@ -98,7 +94,7 @@ def tokens(value: bytes | None) -> dict[str, Any] | Flaw:
 
 
 def iso_micros(text: str) -> int | None:
-    """Microseconds since 1970, finer parts cut off, of a time as events may have it; None for anything else."""
+    """Return an ISO 8601 time of an event as microseconds since 1970, truncated; None for other texts."""
     found = _ISO.fullmatch(text)
     try:
         moment = datetime.fromisoformat(f"{found[1]}T{found[2]}+00:00") if found else None
@@ -114,7 +110,6 @@ def iso_micros(text: str) -> int | None:
 
 
 def _object(text: str) -> dict[str, Any] | str:
-    """What was parsed, else the rule that is broken."""
     try:
         found, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
     except (ValueError, RecursionError):
@@ -123,7 +118,7 @@ def _object(text: str) -> dict[str, Any] | str:
         return NO_OBJECT
     if text[end:].strip(_BLANKS):
         return SOMETHING_BEHIND
-    # Escaped backslashes go first: what stands behind one is no escape.
+    # Remove escaped backslashes first: what follows one is not an escape.
     escapes = text.replace(_ESCAPED_BACKSLASH, "") if "\\u" in text else ""
     return HALF_PAIR if _HALF.search(_PAIR.sub("", escapes)) else found
 
@@ -137,7 +132,7 @@ def _depth(text: str) -> int:
 
 
 def _number(text: str) -> _Number:
-    # As Spark's parser counts: a zero before the point is none.
+    # Spark's parser does not count a zero before the point.
     if len(text) > DIGITS_MAX and len(_NO_DIGIT.sub("", text)) - text.lstrip("-").startswith("0") > DIGITS_MAX:
         raise ValueError(text)
     return _Number(text)
@@ -151,7 +146,7 @@ _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_consta
 
 
 def _default(field: JsonField) -> Any:
-    """Avro writes bytes in a schema as text of code points up to 255, and times in their unit."""
+    # A schema has bytes as text of code points up to 255, and times in their unit.
     given = field.default
     if given is None or field.kind not in ("bytes", "fixed", "decimal", *_UNIT):
         return given
@@ -162,7 +157,7 @@ def _default(field: JsonField) -> Any:
 
 
 def unscaled(raw: bytes, scale: int) -> Decimal:
-    """A decimal as Avro writes it."""
+    """Decode a decimal as Avro writes it."""
     return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-scale, Context(prec=len(raw) * 3 + 1))
 
 

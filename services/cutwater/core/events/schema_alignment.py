@@ -1,8 +1,7 @@
-"""A writer's schema in the names of its reader's.
+"""A writer's schema with the names of its reader's.
 
-Names are no part of an event's bytes, so a schema may be given others. Avro's readers look for a field's alias
-only in records of the same full name: of a writer in another namespace a renamed field would be read as its
-default, without a word.
+Names are not part of an event's bytes, so a schema can be renamed. Avro's readers look up a field's alias only in
+records of the same full name. If the writer has another namespace, a renamed field would silently get its default.
 """
 
 from __future__ import annotations
@@ -14,23 +13,23 @@ from cutwater.core.events.schema_compatibility import same_name
 
 
 def aligned(writer: Any, reader: Any) -> Any:
-    """The writer's schema with the full names of the reader's types, and of fields that it knows by an alias.
+    """Return the writer's schema with the reader's full names of types, and the reader's names of aliased fields.
 
-    Types are paired by their names without namespace, or by an alias; the topmost two in any case. Both are
-    schemas of records. Raises UsageError for a schema that is none.
+    Types match by name without namespace, or by an alias; the two root records always match. Raises UsageError for
+    an invalid schema.
     """
     return _Alignment(Schema.of(writer), Schema.of(reader)).schema()
 
 
 _OF_BYTES = frozenset({"type", "symbols", "size", "fields", "logicalType", "precision", "scale"})
-"""A writer's default that is none, or its order, would be in the way of a parser."""
+"""The keys to keep: a parser would refuse an invalid default or order of the writer's."""
 
 
 class _Alignment:
     def __init__(self, writer: Schema, reader: Schema) -> None:
         self._writer, self._reader = writer, reader
         self._told: set[str] = set()
-        """Writer's types that stand in the schema already: a name is enough from then on."""
+        """Types of the writer that are already defined in the result; further uses are by name."""
         self._theirs: dict[str, str] = {writer.root: reader.root}
         for name, type_ in writer.named.items():
             paired = (one for one, its in reader.named.items() if same_name(type_, its))
@@ -64,7 +63,6 @@ class _Alignment:
         return made
 
     def _renamed(self, name: str) -> dict[str, str]:
-        """The reader's names of a record's fields, by the writer's, where an alias joins them."""
         theirs = self._reader.named.get(self._theirs[name])
         if theirs is None or theirs["type"] != "record":
             return {}

@@ -1,7 +1,7 @@
-"""Schemas by which an event of few bytes cannot keep a reader busy, or take its stack.
+"""Bounds on schemas, so that an event of few bytes cannot keep a reader busy or overflow its stack.
 
-Avro's readers go one call deeper for each type within a type, and pass over each item of a list, also one that
-takes no byte. A StackOverflowError ends a Spark job for good, and a list of 2^62 nulls takes five bytes.
+Avro's readers make one nested call per nested type, and visit every item of a list, even items of zero bytes. A
+StackOverflowError ends a Spark job permanently, and a list of 2^62 nulls takes five bytes.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from typing import Any, NamedTuple
 from cutwater.core.events.avro_types import Schema
 
 CALLS_MAX = 2_000
-"""Types within each other in an event: half of what the default stack of Java holds, not compiled."""
+"""Nested types in an event: half of what the default stack of Java holds in interpreted code."""
 TYPES_MAX = 1_000
-"""Types within each other in a schema, by name too; and steps of a value that takes no byte."""
+"""Nested types in a schema, including references by name; also the steps of a value of zero bytes."""
 _CHARACTERS_MAX = 200_000
-"""Of a schema that has been unrolled: it stands in the plan."""
+"""Of an unrolled schema, which is part of the query plan."""
 _TOO_DEEP = "CutwaterTooDeep"
 
 
 def endless(schema: Schema) -> list[str]:
-    """Why the bytes of an event do not bound what it takes to read it, by a schema; empty where they do."""
+    """Return why the size of an event does not bound the cost of reading it; empty if it does."""
     return list(_Bounds(schema).reasons())
 
 
 def holding_themselves(schema: Schema) -> list[str]:
-    """The named types that Spark has no type for, however deep they stand in themselves."""
+    """Return the recursive named types, which Spark cannot represent."""
     return _Bounds(schema).recursive
 
 
 class Bounded(NamedTuple):
-    """A record's schema of which no type holds itself, and that the same bytes fit, to some depth."""
+    """A record schema without recursive types that reads the same bytes, down to some depth."""
 
     types: tuple[dict[str, Any], ...]
-    """They stand before `schema`, which names them: within each other they would be too deep for a parser."""
+    """The types that `schema` names. They are listed before it, because nested they are too deep for a parser."""
     schema: Any
     levels: int | None
-    """Of types that held themselves: what is deeper is no event. None where none did."""
+    """The depth to which recursive types are unrolled; deeper events are undecodable. None if there are none."""
 
 
 def bounded(schema: Any) -> Bounded:
-    """The types that hold themselves replaced by as many as they may be deep. Raises UsageError for no schema."""
+    """Return the schema with recursive types unrolled. Raises UsageError if it is no Avro schema."""
     read = Schema.of(schema)
     bounds = _Bounds(read)
     if not bounds.recursive:
         return Bounded((), schema, None)
-    depths = {one: bounds.depth(one) for one in read.named}  # in their order, which is no deeper than their text
+    depths = {one: bounds.depth(one) for one in read.named}  # in this order, recursion is as deep as the text
     inner = max(depths[one] for one in bounds.recursive)
     size = len(json.dumps([read.named[one] for one in bounds.recursive]))
     levels = max(2, min(CALLS_MAX // inner, _CHARACTERS_MAX // size))
@@ -64,26 +64,26 @@ class _Bounds:
         within = {one: self._within(one) for one in schema.named}
         cycles = {one for one, inner in within.items() if one in inner}
         passed = {one for name in cycles for one in within[name]}
-        # And what leads from one to another: it has to be as deep.
+        # Types between two recursive types are unrolled as well.
         self.recursive = sorted(cycles | {one for one in passed if within[one] & cycles})
 
     def reasons(self) -> Iterator[str]:
         named = self._schema.named
         if any(self.depth(one) > TYPES_MAX for one in named):
-            yield f"it has more than {TYPES_MAX:,} types within each other"
+            yield f"it nests more than {TYPES_MAX:,} types"
             return
         for name, type_ in named.items():
             if self._empty_steps(name) > TYPES_MAX:
-                yield f"a value of {name} takes no byte and more than {TYPES_MAX:,} steps"
+                yield f"a value of {name} takes 0 bytes and more than {TYPES_MAX:,} steps"
             for field in type_.get("fields", ()):
                 if any(self._empty_steps(one) for one in _items(field["type"])):
-                    yield f"{field['name']}: an item takes no byte, and a few bytes may say that there are 2^62"
+                    yield f"{field['name']}: an item takes 0 bytes, so a few bytes can declare 2^62 items"
 
     def depth(self, node: Any) -> int:
-        """Calls within each other for a value; one that is recursive begins again."""
+        """Return the nested calls for a value; a recursive type counts from 0."""
         if isinstance(node, str) and node in self._schema.named:
             if node not in self._depths:
-                self._depths[node] = 0  # within itself
+                self._depths[node] = 0
                 inner = [self._level(one["type"]) for one in self._schema.named[node].get("fields", ())]
                 self._depths[node] = 1 + max(inner, default=0)
             return self._depths[node]
@@ -93,11 +93,11 @@ class _Bounds:
         return 0 if isinstance(node, str) and node in self.recursive else self.depth(node)
 
     def _empty_steps(self, node: Any) -> int:
-        """Steps of a value that takes no byte; 0 where it takes one at least."""
+        """Return the steps of a value of zero bytes; 0 if it takes at least one byte."""
         if not isinstance(node, str) or node not in self._schema.named:
             return int(node == "null" or (isinstance(node, dict) and node["type"] == "null"))
         if node not in self._steps:
-            self._steps[node] = 0  # within itself: it has no end, and with that too many bytes
+            self._steps[node] = 0  # for recursion: such a value is endless, so it has bytes
             type_ = self._schema.named[node]
             inner = [self._empty_steps(one["type"]) for one in type_.get("fields", ())]
             empty = all(inner) and (type_["type"] == "record" or type_.get("size") == 0)
@@ -105,7 +105,6 @@ class _Bounds:
         return self._steps[node]
 
     def _within(self, name: str) -> set[str]:
-        """The named types inside of one."""
         found: set[str] = set()
         todo: list[Any] = [one["type"] for one in self._schema.named[name].get("fields", ())]
         while todo:
@@ -119,14 +118,13 @@ class _Bounds:
 
 
 def _inside(node: Any) -> list[Any]:
-    """The types in a type that has no name."""
     if isinstance(node, list):
         return node
     return [node[one] for one in ("items", "values") if one in node] if isinstance(node, dict) else []
 
 
 def _items(node: Any) -> Iterator[Any]:
-    """What a list in a type is of; a map's items have a key, which takes a byte."""
+    """Yield the item types of lists. Items of a map have a key, which takes a byte."""
     if isinstance(node, dict) and "items" in node:
         yield node["items"]
     for one in _inside(node):
@@ -137,10 +135,10 @@ class _Unrolling:
     def __init__(self, schema: Schema, recursive: list[str], levels: int) -> None:
         self._schema, self._recursive, self._levels = schema, recursive, levels
         self._told: set[str] = set()
-        """Other named types that stand in the schema already."""
+        """Non-recursive named types that are defined already."""
 
     def types(self) -> Iterator[dict[str, Any]]:
-        # No bytes fit it: whatever comes so deep is damaged.
+        # No bytes fit an empty union, so a deeper event is undecodable.
         none = {"name": "none", "type": []}
         yield {"type": "record", "name": _TOO_DEEP, "namespace": "io.cutwater", "fields": [none]}
         for level in range(self._levels, 0, -1):
@@ -173,5 +171,5 @@ class _Unrolling:
         return made
 
     def _name(self, name: str, level: int) -> str:
-        """The first level has the name by which it is read."""
+        # The first level keeps the name that other types use.
         return name if level == 1 else f"{name}_at_level_{level}"

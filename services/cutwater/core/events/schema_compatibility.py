@@ -1,12 +1,12 @@
-"""Can a reader with one Avro schema read what another schema wrote? Avro's resolution rules, as pure values.
+"""Schema compatibility: whether a reader with one Avro schema can read records of another schema.
 
-Each obstacle is one line that begins with the path of the field: `legs[].airport: …`. Source: the Avro
+Each obstacle is one line that starts with the path of the field: `legs[].airport: …`. Source: the Avro
 specification, "Schema Resolution". One rule is stricter: a logical type, a decimal's precision or its scale must
-not change. Avro would read the old bytes as other values, and CRC-64-AVRO sees none of the three.
+not change. Avro would read the old bytes as other values, and CRC-64-AVRO covers none of the three.
 
-`incompatibilities` and `obstacles` judge a step of a schema's evolution. `reading` says what becomes of events
-that stand there, by whatever schema. More can be read than should be written: a decimal with other digits, a
-record by another name. Where only some values are in the way, events are rejected for their own values.
+`incompatibilities` and `obstacles` check a step of a schema's evolution. `reading` checks existing events, and
+accepts more: a decimal with other digits, a record with another name. If only some values cannot be read, only
+the events that hold them are rejected.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _LOGICAL = ("logicalType", "precision", "scale")
 
 
 def incompatibilities(old: Any, new: Any, rule: str = BACKWARD) -> list[str]:
-    """What keeps `new` from following `old` under a rule; empty when nothing does.
+    """Return why `new` cannot follow `old` under a rule; empty if it can.
 
     backward: readers of the new schema read old records; forward: readers of the old one read new records;
-    full: both. Raises UsageError for a rule or schema that is none.
+    full: both. Raises UsageError for an unknown rule or an invalid schema.
     """
     if rule not in RULES:
-        raise UsageError(f"'{rule}' is no rule of compatibility; allowed: {', '.join(RULES)}")
+        raise UsageError(f"'{rule}' is not a compatibility rule; allowed: {', '.join(RULES)}")
     found = []
     if rule in (BACKWARD, FULL):
         found += [f"{one} (new reader, old record)" for one in obstacles(old, new)]
@@ -49,20 +49,19 @@ def incompatibilities(old: Any, new: Any, rule: str = BACKWARD) -> list[str]:
 
 
 def obstacles(writer: Any, reader: Any) -> list[str]:
-    """What keeps a reader of schema `reader` from reading every record of schema `writer`."""
+    """Return why a reader with schema `reader` cannot read every record of schema `writer`."""
     resolution = _Resolution(Schema.of(writer), Schema.of(reader))
     return resolution.between(resolution.writer.root, resolution.reader.root, "")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What becomes of the events of one schema, read by another one."""
+    """The problems of reading events of one schema with another one."""
 
     refused: tuple[str, ...] = ()
-    """What Avro would read as other values, and nobody would know; or what has no end. No event of the schema is
-    taken."""
+    """Avro would silently read other values, or reading has no bound. Every event of the schema is rejected."""
     unfit: tuple[str, ...] = ()
-    """What Avro does not read: events that hold it are rejected, one by one; all of them where all do."""
+    """Avro cannot read some values. The events that hold them are rejected."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -70,7 +69,7 @@ class Reading:
 
 
 def reading(writer: Any, reader: Any) -> Reading:
-    """What becomes of events that `writer` wrote, read by `reader`. Raises UsageError for no schema."""
+    """Return the problems of reading events of `writer` with `reader`. Raises UsageError for an invalid schema."""
     resolution = _Resolution(Schema.of(writer), Schema.of(reader), evolves=False)
     found = resolution.between(resolution.writer.root, resolution.reader.root, "")
     otherwise = [one for one in found if one.endswith(OTHERWISE)]
@@ -78,7 +77,7 @@ def reading(writer: Any, reader: Any) -> Reading:
 
 
 def refusal(writer: WriterSchema, reader: Any) -> str:
-    """Why no event of a schema is taken; empty where they are read one by one."""
+    """Return why every event of a schema is rejected; empty if they are decoded one by one."""
     why = writer.problem or "; ".join(reading(writer.schema, reader).refused)
     return f"is of schema {writer.name}: {why}" if why else ""
 
@@ -91,23 +90,22 @@ class _Resolution:
     writer: Schema
     reader: Schema
     evolves: bool = True
-    """Is this a step of a schema's evolution? Else what stands there is to be read, as far as it goes."""
+    """Whether this is a step of a schema's evolution; else existing events are read as far as possible."""
     _begun: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of records under way: one that holds itself is looked at once."""
+    """Pairs of records that are already being compared, for recursive types."""
 
     def between(self, writer: Any, reader: Any, path: str) -> list[str]:
-        """Obstacles between two types, either of which may be a union."""
         if isinstance(writer, list):
             return [one for branch in writer for one in self.between(branch, reader, path)]
         if isinstance(reader, list):
             branch = self._branch(writer, reader)
             if branch is None:
-                return [_say(path, f"was {self._text(writer)}, which none of {self._union(reader)} can take")]
+                return [_say(path, f"was {self._text(writer)}, which none of {self._union(reader)} can read")]
             return self.between(writer, branch, path)
         return self._types(self.writer.type_of(writer), self.reader.type_of(reader), path)
 
     def _branch(self, writer: Any, reader: list[Any]) -> Any:
-        """The reader's branch that takes the writer's type: one of the same type before one of a wider type."""
+        """Return the reader's branch for the writer's type: the same type if there is one, else a wider type."""
         mine = self.writer.type_of(writer)
         kinds = [(branch, self.reader.type_of(branch)) for branch in reader]
         for branch, theirs in kinds:
@@ -117,7 +115,6 @@ class _Resolution:
         return next((branch for branch, theirs in kinds if theirs["type"] in wider), None)
 
     def _types(self, writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
-        """Obstacles between two types that are no unions."""
         obstacle = _obstacle(writer, reader, self.evolves)
         if obstacle is not None:
             return [_say(path, obstacle)]
@@ -153,14 +150,14 @@ class _Resolution:
 
 
 def _obstacle(writer: dict[str, Any], reader: dict[str, Any], evolves: bool) -> str | None:
-    """What two types are in the way of themselves, whatever they hold."""
+    """Return the obstacle between two types themselves, apart from the types that they contain."""
     was, now = writer["type"], reader["type"]
     if was != now and now not in _PROMOTIONS.get(was, frozenset()):
         return f"was {_kind(writer)} and is {_kind(reader)}: {was} cannot be read as {now}"
     same = [writer.get(one) for one in _LOGICAL] == [reader.get(one) for one in _LOGICAL]
     if not same and (evolves or not _only_digits(writer, reader)):
         return f"was {_kind(writer)} and is {_kind(reader)}: {OTHERWISE}"
-    # A record by another name has the same fields: Avro's readers do not ask for it, but in a union.
+    # Avro's readers compare the name of a record only within a union.
     if was in NAMED and not same_name(writer, reader) and (evolves or was != "record"):
         return f"{was} {writer['name']} is now {reader['name']}: keep the name, or make it an alias"
     if was == "fixed" and writer["size"] != reader["size"]:
@@ -169,7 +166,7 @@ def _obstacle(writer: dict[str, Any], reader: dict[str, Any], evolves: bool) -> 
 
 
 def _only_digits(writer: dict[str, Any], reader: dict[str, Any]) -> bool:
-    """Do two decimals differ in their digits alone? What the reader's type does not hold is found by value."""
+    """Return whether two decimals differ in precision alone; values that do not fit are found one by one."""
     decimals = writer.get("logicalType") == reader.get("logicalType") == "decimal"
     return decimals and writer.get("scale", 0) == reader.get("scale", 0)
 
@@ -182,13 +179,12 @@ def _lost_symbols(writer: dict[str, Any], reader: dict[str, Any]) -> str | None:
 
 
 def same_name(writer: dict[str, Any], reader: dict[str, Any]) -> bool:
-    """Are these one type by Avro's rule: the same name without namespace, or an alias?"""
+    """Return whether Avro matches two types: the same name without namespace, or an alias."""
     short = [one["name"].rpartition(".")[2] for one in (writer, reader)]
     return short[0] == short[1] or writer["name"] in reader["aliases"]
 
 
 def _kind(type_: dict[str, Any]) -> str:
-    """A type in words."""
     logical = type_.get("logicalType")
     if logical == "decimal":
         return f"decimal({type_.get('precision')}, {type_.get('scale', 0)})"

@@ -1,7 +1,7 @@
-"""An Avro schema for events in JSON, inferred from samples: flat fields, with what was left out and why.
+"""An Avro schema for events in JSON, inferred from samples: flat fields, and the reasons for those left out.
 
 A sample proves that a value occurs, never that another does not. So whole numbers become long, and every field
-but the key and the event time may be missing.
+except the key and the event time may be missing.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ FIELDS_MAX = 500
 
 @dataclass(frozen=True)
 class Inferred:
-    """Kinds by field, in the order in which they were first seen, and what is not among them."""
+    """Kinds by field, in the order of first appearance, and the fields that are left out."""
 
     kinds: Mapping[str, str]
     always: frozenset[str]
-    """Fields that every sample had, and not null."""
+    """Fields that are present and not null in every sample."""
     left_out: Sequence[tuple[str, str]]
-    """(field, why)."""
 
     def schema(self, name: str, required: Iterable[str]) -> dict[str, Any]:
-        """The record schema; of `required` fields those that every sample had are not nullable."""
+        """Return the record schema. `required`: fields that are not nullable if every sample has them."""
         firm = frozenset(required) & self.always
         return {
             "type": "record",
@@ -49,7 +48,7 @@ class Inferred:
 
 
 def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inferred:
-    """Types of the fields of some events. `times`: fields that the user says hold a time."""
+    """Infer the types of the fields of `events`. `times`: fields that the user declares as times."""
     told = frozenset(times)
     kinds: dict[str, str] = {}
     left_out: list[tuple[str, str]] = []
@@ -59,7 +58,7 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
         values = [event[name] for event in events if event.get(name) is not None]
         kind, why = _kind(name, values, name in told)
         if not why and first[name.lower()] != name:
-            why = f"it differs from '{first[name.lower()]}' in case alone, and Spark does not tell them apart"
+            why = f"it differs from '{first[name.lower()]}' in case alone, which Spark does not distinguish"
         if kind and not why:
             kinds[name] = kind
         else:
@@ -75,7 +74,6 @@ def _field(name: str, kind: str, firm: bool) -> dict[str, Any]:
 
 
 def _kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
-    """(kind, "") or ("", why it is left out)."""
     seen = {_json_type(one) for one in values}
     if why := _unfit(name, seen):
         return "", why + _nested(values)
@@ -85,9 +83,8 @@ def _kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
 
 
 def _unfit(name: str, seen: set[str]) -> str:
-    """Why no type suits what was seen; empty when one does."""
     if not _NAME.fullmatch(name) or name.startswith("__"):
-        return "its name is none that Avro allows, or begins with two underscores"
+        return "Avro does not allow its name, or the name starts with two underscores"
     if not seen:
         return "it was always null"
     if seen & {"an object", "a list"}:
@@ -98,7 +95,7 @@ def _unfit(name: str, seen: set[str]) -> str:
 
 
 def _nested(values: Sequence[Any]) -> str:
-    """The fields of objects among these values, which are left out with them."""
+    """Return a note with the fields of objects among the values, which are left out too."""
     names = list(dict.fromkeys(one for value in values if isinstance(value, dict) for one in value))
     if not names:
         return ""
@@ -107,7 +104,7 @@ def _nested(values: Sequence[Any]) -> str:
 
 
 def alike_but_for_case(names: Iterable[str]) -> list[str]:
-    """Those of some names that another one of them differs from in case alone, in their order."""
+    """Return the names that differ from another one in case alone, in their order."""
     every = list(names)
     count = Counter(one.lower() for one in every)
     return [one for one in every if count[one.lower()] > 1]
@@ -139,12 +136,11 @@ def _text(values: Sequence[str]) -> str:
 
 
 def sounds_like_time(name: str) -> bool:
-    """Does a field's name speak of a time?"""
     return bool(_TIME_WORDS.search(_CAMEL.sub("_", name).lower()))
 
 
 def time_ms(value: Any, kind: str) -> int | None:
-    """An event's time in ms since 1970: ISO 8601, or a number in the unit of `kind`; None for others."""
+    """Return an event time in ms since 1970, from ISO 8601 or a number in the unit of `kind`; None for others."""
     if isinstance(value, str):
         micros = iso_micros(value)
         return None if micros is None else micros // 1_000
@@ -154,6 +150,6 @@ def time_ms(value: Any, kind: str) -> int | None:
 
 
 def parse_event(value: bytes | None) -> dict[str, Any] | Flaw:
-    """What is in a JSON object, as Python has it, or why the driver takes it for none."""
+    """Return a JSON object as a dict, or the flaw for which the driver rejects it."""
     found = tokens(value)
     return found if isinstance(found, Flaw) or value is None else dict(json.loads(value))

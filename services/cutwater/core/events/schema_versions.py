@@ -1,6 +1,6 @@
-"""Versions of one schema side by side: `event.avsc` is the newest, `event.v1.avsc`, `event.v2.avsc` came before.
+"""Versions of one schema: `event.avsc` is the newest, `event.v1.avsc` and `event.v2.avsc` are earlier ones.
 
-Every version of a family may stand in one topic, told apart by fingerprint, so the newest must read each of them.
+A topic may hold every version of a family, distinguished by fingerprint. So the newest must read all of them.
 """
 
 from __future__ import annotations
@@ -19,26 +19,22 @@ _NAME = re.compile(r"(?P<family>.+?)(?:\.v(?P<version>[1-9][0-9]{0,5}))?\.avsc")
 
 @dataclass(frozen=True)
 class SchemaFile:
-    """One schema and where it stands."""
-
     name: str
-    """The file's name."""
     family: str
     version: int
-    """1, 2, …; NEWEST for the one that is in use."""
+    """1, 2, …; NEWEST for the one in use."""
     schema: dict[str, Any]
     fingerprint: str
     """CRC-64-AVRO, in hex."""
 
 
 def place(name: str) -> tuple[str, int] | None:
-    """(family, version) of a file name; None when it is no schema's."""
+    """Return (family, version) of a file name; None if it is not a schema."""
     found = _NAME.fullmatch(name)
     return (found["family"], int(found["version"] or NEWEST)) if found else None
 
 
 def families(files: Iterable[SchemaFile]) -> dict[str, list[SchemaFile]]:
-    """The files by family: the newest first, then from the latest to the oldest."""
     found: dict[str, list[SchemaFile]] = {}
     for one in sorted(files, key=lambda file: (file.family, file.version != NEWEST, -file.version)):
         found.setdefault(one.family, []).append(one)
@@ -46,12 +42,12 @@ def families(files: Iterable[SchemaFile]) -> dict[str, list[SchemaFile]]:
 
 
 def problems(files: Iterable[SchemaFile], rule: str = BACKWARD) -> list[str]:
-    """What is wrong within each family, one line each; empty when nothing is."""
+    """Return the problems within each family, one line each."""
     found = []
     for family, members in families(files).items():
         newest, *older = members
         if newest.version != NEWEST:
-            found.append(f"{newest.name}: there is no {family}.avsc, the newest version, beside it")
+            found.append(f"{newest.name}: {family}.avsc, the newest version, is missing in the same folder")
             continue
         for one in older:
             found += _between(one, newest, rule)
@@ -62,7 +58,7 @@ def problems(files: Iterable[SchemaFile], rule: str = BACKWARD) -> list[str]:
 def changes_problems(
     before: Iterable[SchemaFile], now: Iterable[SchemaFile], origin: str, rule: str = BACKWARD
 ) -> list[str]:
-    """What is wrong with the step from the files at `origin` to those of today, one line each."""
+    """Return the problems of the step from the files at `origin` to the current ones, one line each."""
     today = families(now)
     found = []
     for family, members in families(before).items():
@@ -71,7 +67,7 @@ def changes_problems(
         for one in members:
             if one.fingerprint not in kept:
                 found.append(
-                    f"{one.name} of {origin} is gone: its records ({one.fingerprint}) could not be read any more; "
+                    f"{one.name} of {origin} is gone: its records ({one.fingerprint}) could no longer be read; "
                     f"keep it as {family}.v{_next(today.get(family, []))}.avsc"
                 )
             if newest is not None:
@@ -89,7 +85,7 @@ def _twins(members: list[SchemaFile]) -> list[str]:
     for one in members:
         twin = first.setdefault(one.fingerprint, one)
         if twin is not one:
-            found.append(f"{one.name} has the fingerprint of {twin.name}: nothing can tell them apart; delete it")
+            found.append(f"{one.name} has the fingerprint of {twin.name}: delete it")
     return found
 
 

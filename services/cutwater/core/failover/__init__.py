@@ -1,1 +1,1 @@
-"""Failover, forks, exact loss, the return of a region."""
+"""Failover, forks, exact loss, and the return of a region."""

@@ -1,13 +1,12 @@
-"""The exact loss of a failover, once the region that was left answers again.
+"""Exact loss of a failover, once the region that was left answers again.
 
-What was not copied at the failover is told by the claim: the origin's next offset of each partition as the fenced
-mirror had written it. Everything behind it in the origin is counted by reading. What a mirror brings of it later
-lies in the copy here, each record with its offset there; the generation here reads it, and lists what comes too
-late. So each event that was missing then is in one of these: not copied, copied and not read yet, read in time,
-late for a window.
+The claim records what was copied at the failover: the origin's next offset of each partition. All later records in
+the origin are counted by reading them. Records copied afterwards have their offset in the origin; the generation
+here reads them and lists late events. So each event that was missing at the failover is in one of these groups:
+not copied, copied but not read yet, read in time, late for a window.
 
-What is still produced there afterwards is missing here like the rest, and counted with it. How much that is, is
-told beside it, by the records' dates: producers' clocks decide that, so it takes nothing from the count.
+Events produced there after the failover are missing here too and count. Their number is reported separately by the
+records' timestamps. As producers' clocks set these, it is not subtracted.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from cutwater.core.protocol.cuts import TopicPartition
 
 
 class Record(NamedTuple):
-    """A copied event: where it stands there, and here."""
+    """A copied event: its offset in the origin and here."""
 
     source: int
     local: int
@@ -29,26 +28,24 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Later:
-    """Of one partition: what was copied after the failover."""
+    """The records of one partition that were copied after the failover."""
 
     records: int = 0
     first: int = 0
     end: int = 0
-    """It lies here from the one offset up to the other; both 0 for none."""
+    """They are here from offset `first` up to `end`; both 0 for none."""
     read: int = 0
-    """Of these the generation here has read so many."""
+    """Records of these that the generation here has read."""
     gone: int = 0
-    """Of these the origin does not keep so many any more."""
+    """Records of these that the origin no longer holds."""
 
     def holds(self, offset: int) -> bool:
         return self.first <= offset < self.end
 
 
 def later(copy: Iterable[Record], since: int, end: int, read: int, kept: int = 0) -> Later:
-    """What of a copy, in its order, stands from `since` up to `end` in the origin.
-
-    `read`: the source cut here. `kept`: the first offset that the origin keeps.
-    """
+    """Return the records of a copy, in its order, that are from `since` up to `end` in the origin. `read`: the
+    source cut here. `kept`: the first offset that the origin holds."""
     found = Later()
     for record in copy:
         if since <= record.source < end:
@@ -64,14 +61,14 @@ def later(copy: Iterable[Record], since: int, end: int, read: int, kept: int = 0
 
 
 class Late(NamedTuple):
-    """What came too late: (event, window) pairs, and the events that they are of."""
+    """Late (event, window) pairs, and the number of their events."""
 
     pairs: int
     events: int
 
 
 def late_of(pairs: Iterable[LatePair], copied: Mapping[TopicPartition, Later]) -> Late:
-    """Of the late list those whose events were copied after the failover; `copied` by the place here."""
+    """Return the late pairs whose events were copied after the failover. `copied`: by the partition here."""
     nothing = Later()
     found = [
         one.event
@@ -87,22 +84,21 @@ class Missed:
 
     place: TopicPartition
     copied: int
-    """Up to this offset it was copied at the failover."""
+    """The offset up to which it was copied at the failover."""
     end: int
-    """Where its committed records end now."""
+    """The current end of its committed records."""
     records: int
-    """Between the two: neither markers nor what was aborted. As read there, and in the copy here where they were
-    brought since and are deleted there."""
+    """Records between the two, without markers and aborted ones. Read in the origin, or in the copy here if they
+    were copied since and deleted there."""
     deleted: int
-    """Offsets behind `copied` that the origin does not keep any more, and that were not brought: what they held,
-    nobody knows."""
+    """Offsets after `copied` that the origin no longer holds and that were never copied: unknown content."""
     cut: int
-    """Offsets below `copied` that it does not hold any more: its log has lost its end. What was there is here."""
+    """Offsets below `copied` that it no longer holds, as its log has lost its end. The copy here has them."""
     forgotten: int
-    """Offsets of the copy behind the parent's cut that are not kept here any more."""
+    """Offsets of the copy after the parent's cut that are no longer kept here."""
     later: Later
     afterwards: int = 0
-    """Of `records`: dated after the promotion here, by whoever produced them there."""
+    """Those of `records` whose producers dated them after the promotion here."""
 
     @property
     def exact(self) -> bool:
@@ -111,38 +107,38 @@ class Missed:
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """What a failover has lost."""
+    """The loss of a failover."""
 
     partitions: list[Missed]
     late: Late
     problems: tuple[str, ...] = ()
-    """What is wrong with the list of late events, so that more may be on it."""
+    """Problems of the list of late events; it may lack entries."""
     promoted_ms: int | None = None
-    """When the generation here was promoted; None where it is a candidate still."""
+    """The promotion time of the generation here; None for a candidate."""
 
     @property
     def events(self) -> int:
-        """In the origin and not here at the failover."""
+        """Events in the origin that were not here at the failover."""
         return sum(one.records for one in self.partitions)
 
     @property
     def afterwards(self) -> int | None:
-        """Of these: produced there once this region went on already; None where it has not."""
+        """Events of these produced there after the promotion here; None without a promotion."""
         return None if self.promoted_ms is None else sum(one.afterwards for one in self.partitions)
 
     @property
     def copied(self) -> int:
-        """Of these: brought since."""
+        """Events of these copied since."""
         return sum(one.later.records for one in self.partitions)
 
     @property
     def absent(self) -> int:
-        """Of these: still in the origin alone."""
+        """Events of these that are only in the origin."""
         return self.events - self.copied
 
     @property
     def read(self) -> int:
-        """Of these: read by the generation here, up to its newest milestone."""
+        """Events of these read by the generation here, up to its newest milestone."""
         return sum(one.later.read for one in self.partitions)
 
     @property

@@ -1,11 +1,11 @@
-"""Forks: what another region committed behind the milestone that this one went on from.
+"""Forks: milestones of another region after the one from which this region continued.
 
-Theory of operation. A generation that went on from another region's milestone M has M's hash for its parent. In
-that region's own commit stream, everything behind M contradicts it: the same sequences, other milestones. The fork
-ends where that region came back: at the first milestone of a generation that was started from none of its own
-milestones (its id ends with the first digits of its parent's hash), since that goes on from here again.
+Theory of operation. A generation that continued another region's milestone M has M's hash as its parent. In that
+region's own commit stream, all milestones after M contradict it: the same sequences, other milestones. The fork
+ends if that region returned: at the first milestone of a generation that was not started from any of its own
+milestones (its id ends with the first digits of its parent's hash), as it continues this region's line again.
 
-Nothing is deleted. A fork stays readable, and an operator says which line counts.
+Nothing is deleted. A fork stays readable, and an operator decides which line counts.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cutwater.core.protocol.records import Claim, Decision, Milestone
 
 
 class Told(NamedTuple):
-    """A milestone as a commit stream tells it."""
+    """A milestone as on a commit stream."""
 
     milestone: Milestone
     hash: bytes
-    """SHA-256 of its bytes there."""
+    """SHA-256 of its bytes."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Line:
     last: Token
     milestones: int
     events: int
-    """That they have read, as they count them themselves."""
+    """The events that they read, by their own count."""
     first_ms: int
-    """When the first of them was committed, by that region's clock."""
+    """The commit time of the first milestone, by that region's clock."""
     last_ms: int
     source_cut: Cut
-    """How far the last of them has read, in that region's offsets."""
+    """The source cut of the last milestone, in that region's offsets."""
 
     @staticmethod
     def of(one: Milestone) -> Line:
@@ -63,19 +63,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Fork:
-    """A generation that went on from another region's milestone, and what contradicts it there."""
+    """A generation that continued another region's milestone, and the milestones there that contradict it."""
 
     claim: Claim
     parent: Milestone
-    """As its own region wrote it."""
+    """The parent as written by its own region."""
     promoted: bool
-    """Is it more than a candidate?"""
+    """Whether it is promoted, not only a candidate."""
     lines: list[Line] | None
-    """None where the stream that was looked at does not hold the parent."""
+    """The contradicting lines; None if the stream that was read does not hold the parent."""
     asked: bool
-    """Was the other region itself asked? Else only what is copied here is known."""
+    """Whether the other region itself was queried; otherwise only the copy here is known."""
     behind: int | None
-    """Offsets of its source behind the parent's cut, markers among them; None where it was not asked."""
+    """Offsets of its source after the parent's cut, markers included; None if it was not queried."""
     decision: Decision | None
 
     @property
@@ -88,15 +88,13 @@ class Fork:
 
     @property
     def open(self) -> bool:
-        """Does it wait for somebody to decide?"""
+        """Whether an operator must decide about it."""
         return self.contradicts and self.decision is None
 
 
 def foreign(line: Iterable[Generation], hashes: Iterable[bytes]) -> frozenset[Generation]:
-    """Of the generations of a stream those that were started from none of its milestones.
-
-    `hashes`: of all its milestones. A job's first generation is its own.
-    """
+    """Return the generations of a stream that were not started from any of its milestones. `hashes`: those of all
+    its milestones. A job's first generation is not foreign."""
     unknown: dict[str, set[Generation]] = {}
     for one in line:
         if claimed(one):
@@ -107,10 +105,10 @@ def foreign(line: Iterable[Generation], hashes: Iterable[bytes]) -> frozenset[Ge
 
 
 class Growing:
-    """What contradicts generations that were started from milestones of a stream which goes on.
+    """The milestones that contradict generations started from a growing stream.
 
-    `parents`: the hashes of these milestones. `elsewhere`: was a generation of the stream started from none of its
-    milestones? Asked where one begins behind a parent: there the fork has ended.
+    `parents`: the hashes of the generations' parent milestones. `elsewhere`: returns whether a generation of the
+    stream was started from none of its milestones: if it follows a parent, the fork has ended there.
     """
 
     def __init__(self, parents: Iterable[bytes], elsewhere: Callable[[Generation], bool]) -> None:
@@ -118,11 +116,11 @@ class Growing:
         self._ended: set[bytes] = set()
         self._before: Generation | None = None
         self.lines: dict[bytes, list[Line]] = {}
-        """Of the parents that have come: what stands behind them, generation by generation."""
+        """By parent found in the stream: the milestones after it, one line per generation."""
 
     @property
     def counts(self) -> dict[bytes, int]:
-        """How many milestones contradict, by parent."""
+        """Number of contradicting milestones by parent."""
         return {parent: sum(line.milestones for line in lines) for parent, lines in self.lines.items()}
 
     @property
@@ -130,7 +128,7 @@ class Growing:
         return sum(self.counts.values())
 
     def take(self, one: Told) -> None:
-        """The next milestone of the stream."""
+        """Add the next milestone of the stream."""
         generation = one.milestone.generation
         going = self.lines.keys() - self._ended
         if going and generation != self._before and self._elsewhere(generation):
@@ -150,10 +148,8 @@ class Growing:
 
 
 def behind(stream: Iterable[Told], parent: bytes, elsewhere: Collection[Generation]) -> list[Line] | None:
-    """What contradicts a generation that was started from the milestone with this hash, generation by generation.
-
-    `elsewhere`: as `foreign` says. None where the stream does not hold the parent.
-    """
+    """Return the lines that contradict a generation started from the milestone with this hash. `elsewhere`: the
+    result of `foreign`. None if the stream does not hold the parent."""
     growing = Growing([parent], elsewhere.__contains__)
     for one in stream:
         growing.take(one)
@@ -161,10 +157,7 @@ def behind(stream: Iterable[Told], parent: bytes, elsewhere: Collection[Generati
 
 
 def undecided(standing: Iterable[Candidate], origin: str) -> dict[bytes, Generation]:
-    """The generations that went on from a milestone of that region, where nobody has said which line counts.
-
-    By their parents' hashes.
-    """
+    """Return, by parent hash, the generations that continued a milestone of that region and have no decision."""
     return {
         link(one.claim.parent): one.claim.generation
         for one in standing
@@ -173,7 +166,7 @@ def undecided(standing: Iterable[Candidate], origin: str) -> dict[bytes, Generat
 
 
 def decided(forks: Iterable[Fork], keeps: Generation) -> Fork:
-    """The fork that is decided by keeping this generation. Raises UsageError where it takes part in none."""
+    """Return the fork that is decided by keeping this generation. Raises UsageError if it is not part of any."""
     known = list(forks)
     for fork in known:
         theirs = {line.last.generation for line in fork.lines or ()}

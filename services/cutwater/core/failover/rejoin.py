@@ -1,14 +1,14 @@
-"""A region that comes back: may its job go on here, or has another region gone on with it?
+"""Rejoin of a region after an outage: whether its job may continue here, or another region has taken over.
 
 Theory of operation. Nothing fences two clusters from each other. While a region is away, another one may claim a
-generation from one of its milestones; what the region commits then is a fork. The claim stands on the candidates
-topic of the region that made it, so a driver and a commit-signal ask there before they go on.
+generation from one of its milestones; later commits of the region are then a fork. The claim is on the candidates
+topic of the region that made it, so a driver and commit-signal query that topic before they continue.
 
-Where nobody answers, the age of the newest word here decides. Below the age at which `failover` begins to do
-without force nobody should have gone on, and a link that is broken stops no region. (The other one judges by what
-was copied: where the link was cut before, it may have gone on sooner.) Above it they wait, until the other region
-answers or an operator says behind which milestone to go on all the same. Where there is no word at all they wait,
-too: a cluster that was lost whole and made again looks like one in which the job is new.
+If the other region does not answer, the age of the newest record here decides. Below the age from which `failover`
+needs no force, no region should have taken over, so a broken link stops no region. (The other region judges by
+what was copied: if the link was cut earlier, it may have taken over sooner.) Above that age the processes wait
+until the other region answers or an operator names the milestone after which to continue. Without any record they
+wait too: a cluster that was lost and recreated looks like one in which the job is new.
 """
 
 from __future__ import annotations
@@ -24,24 +24,22 @@ from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Claim, Milestone
 
 ParentOf = Callable[[Claim], Milestone]
-"""A claim's parent milestone, as its own region tells it."""
+"""Returns a claim's parent milestone as written in its own region."""
 
 
 class Stood(NamedTuple):
-    """Where the job stands in the region that comes back."""
+    """The job's position in the returning region."""
 
     behind: Token
-    """Its newest milestone; sequence 0 where it has none."""
+    """Its newest milestone; sequence 0 for none."""
     heard_ms: int
-    """When it last said anything on its commit stream; 0 for never."""
+    """The time of the newest record on its commit stream; 0 for none."""
     held: int
-    """The number of the other region's newest generation that the line here goes on from; 0 for none."""
+    """The number of the other region's newest generation that the line here continues; 0 for none."""
 
     def may_be_left(self, now_ms: int, least_ms: int) -> bool:
-        """Was it silent for so long that a failover needed no force? A clock put back does not say.
-
-        Where nothing was ever heard the job is new, or the cluster was lost whole: nothing here tells which.
-        """
+        """Return whether it was silent long enough for a failover without force; a clock set back does not hide
+        it. True without any record: the job is new or the cluster was lost, which cannot be distinguished here."""
         return not self.heard_ms or abs(now_ms - self.heard_ms) >= least_ms
 
 
@@ -53,10 +51,9 @@ def stood(
     other: str,
     parent_of: ParentOf,
 ) -> Stood | None:
-    """None where nobody needs to be asked: the generation goes on from the other region and has no milestone.
-
-    `last`: the newest milestone of the commit stream; `known`: what was claimed here; `other`: the other region.
-    """
+    """Return the position; None if the generation continues another region without a milestone: no query is
+    needed. `last`: the newest milestone of the commit stream. `known`: the claims here. `other`: the other
+    region."""
     candidate = known.by_id.get(generation) if claimed(generation) else None
     promoted = last is not None and last.generation == generation
     if candidate is not None and candidate.claim.origin and not promoted:
@@ -67,47 +64,45 @@ def stood(
 
 
 class Found(NamedTuple):
-    """What a process that would go on is to do now."""
+    """The decision for a process that wants to continue."""
 
     waits: bool
     why: str = ""
-    """Of one that waits; or why nobody answered, of one that goes on."""
+    """Why it waits; or, if it continues, why there was no answer."""
 
 
 def unanswered(here: Stood, other: str, error: CutwaterError, may_be_left: bool, go_on_behind: str) -> Found:
-    """What to do where the `other` region does not answer. `go_on_behind`: the operator's word, a token.
-
-    His word stands for an answer that does not come; it never counts against one that does.
-    """
+    """Decide if the `other` region does not answer. `go_on_behind`: a token set by the operator. The operator's
+    token replaces a missing answer; it never overrides an answer."""
     silent = f"region {other} does not answer"
     if not may_be_left:
         return Found(False, f"{silent}: {error}")
     if str(here.behind) == go_on_behind:
         return Found(False, f"{silent}, and CUTWATER_GO_ON_BEHIND={here.behind} says to go on: {error}")
-    left = "while this one was silent" if here.heard_ms else "before this one lost it, where it is not new here"
+    left = "while this one was silent" if here.heard_ms else "before this one lost it (if it is not new here)"
     return Found(
         True,
-        f"{silent}, and may have gone on with the job {left}: {error}. It is asked until it answers; if you know "
-        f"that it has not gone on: CUTWATER_GO_ON_BEHIND={here.behind}",
+        f"{silent}, and may have continued the job {left}: {error}. This process retries until it answers. If you "
+        f"know that it has not continued the job, set CUTWATER_GO_ON_BEHIND={here.behind}",
     )
 
 
 class Went(NamedTuple):
-    """Another region goes on with the job of this one."""
+    """The takeover of this region's job by another region."""
 
     claim: Claim
     behind: Token
-    """The milestone of this region that it went on from."""
+    """The milestone of this region from which it continued."""
     newest: Token | None
-    """Its own newest milestone; None where nothing is promoted there."""
+    """Its own newest milestone; None if nothing is promoted there."""
 
 
 def went_on(standing: Iterable[Candidate], region: str, held: int) -> Claim | None:
-    """The newest claim by which another region has gone on from `region`; None where none counts.
+    """Return the newest claim by which another region continued `region`'s line; None if none counts.
 
-    `standing`: its claims from other regions' milestones that did not come to nothing. In a region numbers rise,
-    and nothing is promoted behind a higher one: up to the generation that the line here goes on from (`held`) all
-    is over. A fork that was decided for a line of `region` keeps nobody from going on with that.
+    `standing`: its claims from other regions' milestones that were not given up. In a region numbers rise, and
+    nothing is promoted after a higher one, so generations up to the one that the line here continues (`held`) have
+    ended. A fork that was decided for a line of `region` does not count.
     """
     found = [
         one.claim
@@ -122,21 +117,21 @@ def _decided_for(region: str, one: Candidate) -> bool:
 
 
 def require_not_left(went: Went | None, job: str, region: str) -> None:
-    """Raise FencedError where another region has gone on with the job."""
+    """Raise FencedError if another region has taken over the job."""
     if went is None:
         return
     generation = went.claim.generation
     other = generation.region
-    head = f"region {other} has gone on with job {job}: {generation} was started there from {went.behind}"
-    fork = f"what {region} commits behind that milestone would be a fork; this process leaves."
+    head = f"region {other} has taken over job {job}: {generation} was started there from {went.behind}"
+    fork = f"commits of {region} after that milestone would be a fork, so this process stops."
     if went.newest is not None and went.newest.generation.number >= generation.number:
         raise FencedError(
             f"{head}, and the newest milestone there is {went.newest}: {fork} To follow {other}: 'cutwater "
-            f"release --to {other}' in {region}, and a mirror of {other}; to come back then: 'cutwater switchover "
-            f"--origin {other}'. Where the line of {region} is to count: 'cutwater forks decide' in {other} "
+            f"release --to {other}' in {region}, and a mirror of {other}; to come back: 'cutwater switchover "
+            f"--origin {other}'. To keep the line of {region} instead: 'cutwater forks decide' in {other} "
             "(docs/FAILOVER.md)"
         )
     raise FencedError(
         f"{head}, and is not promoted yet: {fork} Let it be promoted, or give it up in {other} ('cutwater "
-        f"generation abort {generation}'), and start this again"
+        f"generation abort {generation}') and start this process again"
     )

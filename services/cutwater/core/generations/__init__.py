@@ -1,1 +1,1 @@
-"""Life of a generation: claim, start state, catch-up, removal."""
+"""The life of a generation: claim, start state, catch-up, removal."""

@@ -1,8 +1,7 @@
-"""Candidates: generations that were claimed and are not promoted yet, as a fold over the candidates topic.
+"""Candidates, that is, generations claimed and not promoted yet, as a fold over the candidates topic.
 
-A claim reserves a number, which is never used twice in a region, and names the parent milestone. What is asked
-afterwards (promote, give up) stands on the same topic; whether a candidate was promoted does not: the commit
-stream alone says so.
+A claim reserves a number, which a region never uses twice, and names the parent milestone. Later requests
+(promote, abort) are on the same topic. Only the commit stream shows whether a candidate was promoted.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ PARENT_DIGITS = 8
 
 @dataclass(frozen=True)
 class Candidate:
-    """One claim, and what has become of it but for the promotion itself."""
+    """One claim with its later records, except the promotion itself."""
 
     claim: Claim
     newest: Milestone | None = None
-    """The newest milestone of its own, before it is promoted: numbered within the candidate."""
+    """Its own newest milestone before promotion, numbered within the candidate."""
     before: Milestone | None = None
     """Its milestone before the newest."""
     promoting: bool = False
-    """Somebody asked for its promotion."""
+    """Whether its promotion was requested."""
     withdrawn: str | None = None
-    """Why it was given up."""
+    """Why it was aborted."""
     withdrawn_ms: int = 0
-    """When that was."""
+    """The time when it was aborted."""
     decision: Decision | None = None
-    """Of one that went on from another region's milestone: which line counts, as an operator said last."""
+    """If it continues another region's milestone: the operator's last decision which line counts."""
 
     @property
     def open(self) -> bool:
@@ -42,15 +41,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All that the topic says of a job, in the order of the claims."""
+    """All candidates of a job, in the order of their claims."""
 
     by_id: Mapping[Generation, Candidate] = field(default_factory=dict)
 
     def after(self, record: Candidacy) -> Candidates:
-        """With the next record of the topic. What names no claim is passed over: nobody can have meant it."""
+        """Return the fold with the topic's next record; a record without a claim is ignored."""
         known = self.by_id.get(record.generation)
         if isinstance(record, Claim):
-            # A second claim of the same id repeats the first: a writer that did not hear that it was heard.
+            # A second claim of the same id is a retry of a writer that missed the acknowledgement.
             return self if known else self._with(Candidate(record))
         if known is None:
             return self
@@ -68,12 +67,12 @@ class Candidates:
 
     @property
     def promoting(self) -> Candidate | None:
-        """The newest one whose promotion was asked for and not taken back."""
+        """The newest open candidate whose promotion was requested."""
         asked = [one for one in self.by_id.values() if one.promoting and one.open]
         return asked[-1] if asked else None
 
     def promoting_behind(self, last: Milestone | None) -> Candidate | None:
-        """The one that is to follow `last`, the newest milestone of the commit stream."""
+        """Return the candidate to promote after `last`, the newest milestone of the commit stream."""
         asked = self.promoting
         if asked is None or last is None:
             return asked
@@ -86,10 +85,8 @@ class Candidates:
         kept: Generation | None = None,
         but: Collection[Generation] = (),
     ) -> Candidate | None:
-        """Which one will follow `last`, of those that may and have come to a milestone; none of `but`.
-
-        That which was asked for; else the one that is `kept`, while it may still follow; else the newest.
-        """
+        """Return the candidate that will probably follow `last`, among those with a milestone and not in `but`.
+        The requested one first; then `kept`, if it may still follow; then the newest."""
         may = [
             one
             for generation, one in self.by_id.items()
@@ -103,15 +100,15 @@ class Candidates:
         )
 
     def coming(self, last: Milestone | None) -> list[Claim]:
-        """The claims of those that may still be promoted behind `last`, the newest milestone."""
+        """Return the claims that may still be promoted after `last`, the newest milestone."""
         behind = last.generation.number if last else 0
         return [one.claim for generation, one in self.by_id.items() if one.open and generation.number > behind]
 
     def contests(self, generation: Generation) -> bool:
-        """May somebody have taken its place for a moment who leaves it again?
+        """Return whether another process may have taken over this generation's work for a moment.
 
-        Whoever promotes a later one, or gives one up; and of one that was promoted itself, the signaller of that
-        before, which had begun a moment too early to know.
+        This is possible for a process that promotes or aborts a later generation, and, if this one was promoted,
+        for commit-signal of the previous one, which started too early to know.
         """
         later = any(
             one.promoting and one.claim.generation.number > generation.number for one in self.by_id.values()
@@ -119,7 +116,7 @@ class Candidates:
         return later or generation in self.by_id
 
     def require(self, generation: Generation) -> Candidate:
-        """Raises UsageError for one that was never claimed."""
+        """Return the candidate. Raises UsageError if it was never claimed."""
         try:
             return self.by_id[generation]
         except KeyError:
@@ -130,18 +127,18 @@ class Candidates:
             ) from None
 
     def before(self, generation: Generation, most: int) -> list[Generation]:
-        """The newest generations of a lower number, promoted once or not."""
+        """Return at most `most` of the newest generations with a lower number, promoted or not."""
         known = {one for one in self.by_id if one.number < generation.number}
         return sorted(known, key=lambda one: one.number)[-most:]
 
     def next_id(self, region: str, parent_hash: bytes, *before: Generation) -> Generation:
-        """The id of the next claim in a region: above every number that was claimed, promoted or its parent's."""
+        """Return the id of a region's next claim: above every claimed number and those of `before`."""
         taken = [one.number for one in (*before, *self.by_id)]
         return Generation(max(taken) + 1, region, parent_hash.hex()[:PARENT_DIGITS])
 
 
 def folded(records: Iterable[Candidacy]) -> Candidates:
-    """From records in log order."""
+    """Fold records in log order."""
     found = Candidates()
     for record in records:
         found = found.after(record)
@@ -149,14 +146,12 @@ def folded(records: Iterable[Candidacy]) -> Candidates:
 
 
 def delayed(candidate: Milestone | None, claim: Claim, last: Milestone | None) -> str | None:
-    """Why a candidate cannot be promoted behind `last`, the newest milestone of the commit stream; None: it can.
-
-    Time mends what is named here. `forbidden` says what time does not mend.
-    """
+    """Return why a candidate cannot be promoted yet after `last`, the newest milestone; None if it can. These
+    reasons pass with time; those of `forbidden` do not."""
     if candidate is None:
         return "it has no milestone yet"
     if claim.rewinds_to or claim.origin or last is None:
-        return None  # each of its milestones is past its parent, and no other is to be reached
+        return None  # each of its milestones is past its parent: nothing to catch up with
     if not candidate.source_cut.covers(last.source_cut):
         return f"it is {events_behind(candidate, last):,} events behind milestone {last.token}"
     if candidate.watermark_ms < last.watermark_ms:
@@ -165,20 +160,17 @@ def delayed(candidate: Milestone | None, claim: Claim, last: Milestone | None) -
 
 
 def events_behind(candidate: Milestone, last: Milestone) -> int:
-    """How many events a candidate has to read up to what `last` has read."""
+    """Return the number of events that a candidate must read to reach `last`."""
     return sum(max(0, offset - candidate.source_cut.offset(place)) for place, offset in last.source_cut)
 
 
 def goes_back_to(claim: Claim, last: Milestone) -> int:
-    """What the first milestone behind `last` says in `rewinds_to`.
-
-    Where another region went on from the newest one here, nothing was gone back behind.
-    """
+    """Return `rewinds_to` of the first milestone after `last`; 0 if the other region's line continues `last`."""
     return 0 if claim.origin and claim.rewinds_to >= last.sequence else claim.rewinds_to
 
 
 def forbidden(candidate: Candidate, parent: Milestone, last: Milestone | None) -> str | None:
-    """Why a candidate must never be promoted behind `last`; None where it may be."""
+    """Return why a candidate must never be promoted after `last`; None if it may be."""
     claim = candidate.claim
     if candidate.withdrawn is not None:
         return f"{claim.generation} was given up: {candidate.withdrawn}"
@@ -188,12 +180,12 @@ def forbidden(candidate: Candidate, parent: Milestone, last: Milestone | None) -
         return f"{claim.generation} comes too late: {last.generation} was promoted meanwhile"
     if claim.origin and not claim.rewinds_to:
         return (
-            f"{claim.generation} was claimed while this region had no milestone, and {last.token} stands here "
-            "now: give it up, and fail over again"
+            f"{claim.generation} was claimed while this region had no milestone, but now it has {last.token}: "
+            "give it up, and fail over again"
         )
     if not claim.rewinds_to and parent.generation != last.generation:
         return (
-            f"{claim.generation} was started from {parent.token}, and {last.generation} was promoted meanwhile: "
+            f"{claim.generation} was started from {parent.token}, but {last.generation} was promoted meanwhile: "
             "give it up, and start one from a milestone of that"
         )
     return None

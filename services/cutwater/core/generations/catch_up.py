@@ -1,7 +1,7 @@
-"""How fast a candidate comes nearer to the newest milestone, and when it will be there: an estimate.
+"""Estimate of a candidate's catch-up with the newest milestone: lag, rates and remaining time.
 
-By two looks at each: the candidate's newest milestone and the one before it; the newest of the commit stream and
-the parent, since what it is to reach moves meanwhile.
+The candidate's rate is measured between its two newest milestones, the promoted generation's between the parent
+and the newest milestone of the commit stream, since the target moves meanwhile.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from cutwater.core.protocol.records import Milestone
 
 
 class Approach(NamedTuple):
-    """Of a candidate that has read less than the newest milestone has."""
+    """The progress of a candidate that has not reached the newest milestone."""
 
     events: int
-    """So many are left."""
+    """Events left to read."""
     reads_per_s: float
     comes_per_s: float
-    """Events that the promoted generation has read since, on average."""
+    """Average rate of events that the promoted generation has read since the parent."""
 
     @property
     def left_s(self) -> float | None:
-        """None where it comes no nearer."""
+        """Remaining time; None if the candidate does not catch up."""
         nearer = self.reads_per_s - self.comes_per_s
         return self.events / nearer if nearer > 0 else None
 
     def __str__(self) -> str:
-        left = f"about {self.left_s:,.0f} s left" if self.left_s is not None else "it comes no nearer"
-        return f"it reads {self.reads_per_s:,.0f} events/s and {self.comes_per_s:,.0f} come: {left}"
+        left = f"about {self.left_s:,.0f} s left" if self.left_s is not None else "it does not catch up"
+        return f"it reads {self.reads_per_s:,.0f} events/s and {self.comes_per_s:,.0f} arrive: {left}"
 
 
 def approach(candidate: Candidate, parent: Milestone, last: Milestone) -> Approach | None:
-    """None where nothing is left to read, where it need not get there, or has no two milestones yet."""
+    """Return the progress; None if nothing is left, no catch-up is needed, or two milestones are missing."""
     claim = candidate.claim
     if candidate.newest is None or candidate.before is None or claim.rewinds_to or claim.origin:
         return None

@@ -1,7 +1,7 @@
-"""A start or a rollback that is asked for again: which claim of an earlier try it goes on with.
+"""Retry of a start or rollback: the claim of an earlier try that it continues.
 
-Whoever asked may have died behind any step, and says the same words again. A claim does not hold the words, so
-what they mean decides: the parent, the partitions, and how far it goes back.
+The caller may have died after any step and repeats its command. A claim does not hold the command, so its meaning
+decides: the parent, the number of partitions, and how far it goes back.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ from cutwater.core.protocol.records import Claim, Milestone
 
 
 class Wish(NamedTuple):
-    """What is asked for."""
+    """The requested start or rollback."""
 
     parent: Milestone | None
-    """None: the newest milestone, which was another one when it was asked first."""
+    """None: the newest milestone, which was another one at the first try."""
     partitions: int | None
     """None: as many as the parent has."""
     rewinds: bool
-    """A rollback; its parent is named."""
+    """Whether it is a rollback; its parent is given."""
 
 
 def earlier(
     wish: Wish, known: Candidates, last: Milestone, parent_of: Callable[[Claim], Milestone]
 ) -> Again | None:
-    """What an earlier try has claimed; None where a new claim is to be made.
+    """Return the claim of an earlier try, the newest if there are several; None if a new claim is needed.
 
-    `last`: the newest milestone of the commit stream. Of several the newest claim is gone on with. A rollback that
-    is promoted, with nothing promoted behind it, is done. What was given up, or may not follow `last` any more, is
-    gone on with by nobody.
+    `last`: the newest milestone of the commit stream. A promoted rollback with nothing promoted after it is done.
+    Claims that were aborted or may no longer follow `last` are ignored.
     """
     for one in reversed(list(known.by_id.values())):
         parent = parent_of(one.claim)
@@ -46,7 +45,7 @@ def earlier(
 
 
 def may_be_gone_on_with(again: Again, asked: Candidate | None) -> bool:
-    """Not while the promotion of another one is asked for, `asked`: that is waited for, or given up, first."""
+    """Return whether a retry may continue: not while the promotion of another candidate, `asked`, is pending."""
     return asked is None or asked.claim.generation == again.claim.generation
 
 

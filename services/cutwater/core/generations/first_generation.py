@@ -1,8 +1,8 @@
-"""May a job's first generation begin in a region? Not where another region's job is only copied.
+"""Guard for a job's first generation: it may not start in a region that only copies another region's job.
 
-Nothing fences two clusters from each other: both would commit the job, and nobody would know. Where regions
-aggregate events of their own side by side, each has begun before it looked at the other: its commit stream holds
-a milestone, or a driver of its first generation has written. Or somebody said, by name, beside which it begins.
+Nothing fences two clusters from each other: both would commit the job without notice. If regions aggregate their
+own events side by side, each started before it copied from the other: its commit stream holds a milestone, or a
+driver of its first generation has written. Otherwise the operator names the regions beside which it starts.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from cutwater.core.protocol.mirror_records import Mirrored
 
 
 def copied_from(positions: Iterable[Mirrored]) -> set[str]:
-    """The regions of whose topics anything is copied here.
+    """Return the regions of which any topic is copied here.
 
-    Not of the commit stream alone: its copy may have been given up, or belong to a process of the mirror that does
-    not run, and where events come from there is a job, or will be.
+    The commit stream alone is not enough: its copy may have been given up, or belong to a mirror process that does
+    not run. A region whose events are copied has the job, or will have it.
     """
     return {one.origin for one in positions if one.records}
 
@@ -27,25 +27,25 @@ def copied_from(positions: Iterable[Mirrored]) -> set[str]:
 def require_not_copied(
     job: str, generation: Generation, origins: Collection[str], known: Candidates, beside: Collection[str] = ()
 ) -> None:
-    """Raise UsageError where a first generation would be a second job of one name.
+    """Raise UsageError if a first generation, not started yet, would be a second job of the same name.
 
-    Asked where the generation has not begun. `origins`: the regions of which topics are copied here; `known`: all
-    that was ever claimed here; `beside`: the regions that it is to begin beside, as somebody has said.
+    `origins`: the regions of which topics are copied here. `known`: all claims ever made here. `beside`: the
+    regions beside which the operator lets it start.
     """
-    refused = f"a first generation of {job} may not begin in region {generation.region}"
+    refused = f"a first generation of {job} may not start in region {generation.region}"
     for candidate in known.by_id.values():
         claim = candidate.claim
         if candidate.open and claim.origin:
             raise UsageError(
-                f"{refused}: {claim.generation} was claimed here, to go on with the job of region {claim.origin}. "
-                f"Start with CUTWATER_GENERATION={claim.generation}, or give it up: "
+                f"{refused}: {claim.generation} was claimed here to continue the job of region {claim.origin}. "
+                f"Start with CUTWATER_GENERATION={claim.generation}, or abort it: "
                 f"'cutwater generation abort {claim.generation}'"
             )
     if unnamed := set(origins) - set(beside):
         named = " and ".join(sorted(unnamed))
         raise UsageError(
-            f"{refused}: the job is copied here from {named}, and nothing of it has begun here, so both would "
-            f"commit it and nobody would know. To go on with the job here: 'cutwater failover' where {named} is "
-            f"dead, else 'cutwater switchover'. To aggregate events of this region's own beside {named}: start "
-            f"with CUTWATER_BEGIN_BESIDE={','.join(sorted(origins))} (docs/GLOBAL.md)"
+            f"{refused}: the job is copied here from {named}, but has not started here: both regions would "
+            f"commit it unnoticed. To continue the job here: 'cutwater failover' if {named} is dead, otherwise "
+            f"'cutwater switchover'. To aggregate this region's own events beside {named}: start with "
+            f"CUTWATER_BEGIN_BESIDE={','.join(sorted(origins))} (docs/GLOBAL.md)"
         )

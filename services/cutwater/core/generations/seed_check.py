@@ -1,9 +1,8 @@
-"""Is a seed the parent's state at its milestone, whole and nothing else? Decided by what was counted.
+"""Check by counts that a seed is exactly the parent's state at its milestone.
 
-It is read from the parent's changelog, which proves the milestone's own rows by count and digest. Where that can
-no longer be whole, a snapshot of exactly this milestone stands for it: the view that it was taken of had proved
-every milestone that it applied, and its bytes are those that were taken. `core.state.snapshot_set` says which one
-may.
+The seed is read from the parent's changelog, and the milestone proves its own rows by count and digest. If the
+changelog can no longer be complete, a snapshot of exactly this milestone replaces it: its view proved every
+milestone that it applied, and its files are verified. `core.state.snapshot_set` selects snapshots.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from cutwater.core.state.backlog import contained, fresh, mismatch
 
 @dataclass(frozen=True)
 class Read:
-    """What was counted while a parent's changelog was read up to the milestone's cut."""
+    """Counts from reading a parent's changelog up to the milestone's cut."""
 
     records: int
-    """All that stand there."""
+    """All records below the cut."""
     foreign: int
     """Rows that this generation did not write."""
     later: int
-    """Records of whoever came behind the milestone: they stand there only if the log has lost its end."""
+    """Records of writers after the milestone: below the cut only if the log has lost its end."""
     own_rows: int
     """Keys that the milestone's own epoch wrote."""
     own_digest: int
-    """Of the rows that it wrote."""
+    """Digest of the milestone's own rows."""
     unreadable: int
-    """Keys or values that are not in a form that this job has."""
+    """Keys or values that are not in this job's format."""
     other_windows: int
-    """Windows that the job does not make."""
+    """Windows that the job does not produce."""
     deleted: int
     """Windows above the horizon whose newest record is a tombstone."""
     seeds: int
@@ -43,11 +42,8 @@ class Read:
 
 
 def require_state(parent: Milestone, read: Read, written: int) -> None:
-    """Raise DivergenceError or UsageError where what was read is not the parent's state.
-
-    UnavailableError where other than that was `written`: an attempt that was fenced without knowing it may lose
-    its files to its successor.
-    """
+    """Raise DivergenceError or UsageError if the rows read are not the parent's state, UnavailableError if the
+    number `written` differs: an attempt that is fenced unnoticed may lose its files to its successor."""
     topic = parent.changelog_cut.entries[0][0].topic
     ended = "Start the generation from a milestone of another one"
     if read.foreign:
@@ -57,8 +53,8 @@ def require_state(parent: Milestone, read: Read, written: int) -> None:
         )
     if read.later:
         raise DivergenceError(
-            f"{topic}: {read.later} records below milestone {parent.token} were written behind it: the log has "
-            f"lost its end, with records of the milestone, and was written on. {ended}"
+            f"{topic}: {read.later} records below milestone {parent.token} were written after it: the log has "
+            f"lost its end, with records of the milestone, and was then written again. {ended}"
         )
     if read.unreadable:
         raise DivergenceError(
@@ -67,7 +63,7 @@ def require_state(parent: Milestone, read: Read, written: int) -> None:
     if read.other_windows:
         raise UsageError(
             f"{topic}: {read.other_windows} rows below milestone {parent.token} are of windows that the job file "
-            "does not make: a generation goes on with its parent's window. Put the job file back"
+            "does not produce: a generation keeps its parent's window. Put the job file back"
         )
     if read.deleted:
         raise DivergenceError(
@@ -79,31 +75,31 @@ def require_state(parent: Milestone, read: Read, written: int) -> None:
 
 
 class Given(NamedTuple):
-    """Rows of a snapshot, as they were written down for Spark."""
+    """Rows of a snapshot, as written to files for Spark."""
 
     rows: int
     digest: int
-    """Signed XOR of their lines' xxhash64."""
+    """Signed XOR of the lines' xxhash64."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What Spark has counted of them."""
+    """Spark's counts of these rows."""
 
     rows: int
     digest: int
     unreadable: int
-    """Values that are not in a form that this job has."""
+    """Values that are not in this job's format."""
     other_windows: int
-    """Windows that the job does not make."""
+    """Windows that the job does not produce."""
 
 
 def require_taken(parent: Milestone, given: Given, taken: Taken, written: int) -> None:
-    """Raise as `require_state` where what stands in the seed is not just what the snapshot held."""
+    """Raise as `require_state` does if the seed is not exactly the snapshot's rows."""
     if (given.rows, given.digest) != (taken.rows, taken.digest):
         raise UnavailableError(
-            f"{taken.rows} rows with digest {taken.digest} were read of a snapshot of {parent.token}, and "
-            f"{given.rows} with digest {given.digest} were written down: somebody changes the files"
+            f"{taken.rows} rows with digest {taken.digest} were read from a snapshot of {parent.token}, but "
+            f"{given.rows} with digest {given.digest} were written to its files: another process changes them"
         )
     if taken.unreadable:
         raise DivergenceError(
@@ -113,7 +109,7 @@ def require_taken(parent: Milestone, given: Given, taken: Taken, written: int) -
     if taken.other_windows:
         raise UsageError(
             f"{taken.other_windows} rows of a snapshot of {parent.token} are of windows that the job file does "
-            "not make: a generation goes on with its parent's window. Put the job file back"
+            "not produce: a generation keeps its parent's window. Put the job file back"
         )
     _require_written("a snapshot", taken.rows, written)
 
@@ -121,30 +117,26 @@ def require_taken(parent: Milestone, given: Given, taken: Taken, written: int) -
 def _require_written(where: str, read: int, written: int) -> None:
     if written != read:
         raise UnavailableError(
-            f"{written} seeds stand in the files, and {read} were read from {where}: somebody changes them"
+            f"the files hold {written} seeds, but {read} were read from {where}: another process changes them"
         )
 
 
 def may_be_overtaken(parent: Milestone, now_ms: int) -> bool:
-    """Must somebody look above the milestone's cut? Not while it is younger than compaction waits."""
+    """Return whether records above the milestone's cut must be checked; not while it is younger than the lag."""
     return not fresh(parent, now_ms)
 
 
 def overtaken(parent: Milestone, first_above_ms: Iterable[int | None], now_ms: int) -> str:
-    """Why compaction may have taken values below the milestone's cut; empty where it cannot have.
-
-    Asked when the cut was passed, and sooner to spare the reading; `first_above_ms` as `contained` has it.
-    """
+    """Return why compaction may have removed values below the milestone's cut; empty if it cannot have. Checked
+    when the reader passes the cut, and earlier to avoid useless reading. `first_above_ms`: as in `contained`."""
     if contained(first_above_ms, now_ms):
         return ""
-    return f"compaction may have taken rows below the cut of {parent.token}, for newer ones above it"
+    return f"compaction may have removed rows below the cut of {parent.token}, for newer ones above it"
 
 
 def lost(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> str:
-    """What of the changelog below the milestone's cut is gone; empty where nothing is.
-
-    `kept`: first offset and end of each of its partitions. Compaction moves neither.
-    """
+    """Return which part of the changelog below the milestone's cut is gone; empty if none is. `kept`: first offset
+    and end of each changelog partition. Compaction moves neither."""
     for place, offset in parent.changelog_cut:
         first, end = kept[place]
         if offset and first:
@@ -152,6 +144,6 @@ def lost(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> s
         if end < offset:
             return (
                 f"{place.topic}/{place.partition} ends at offset {end}, below the {offset} of {parent.token}: the "
-                "topic was cut, or made anew"
+                "topic was truncated or recreated"
             )
     return ""

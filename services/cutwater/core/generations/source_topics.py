@@ -1,8 +1,8 @@
-"""The topics that a generation reads: its region's own source, and copies of other regions' ones.
+"""Source topics of a generation: its region's own source, and copies of other regions' sources.
 
-A generation goes on with the topics of its parent's source cut; a job's first one has the job file's alone. In
-the order of `first` and `last`, an event of a copy stands where it stood in the region that it comes from, so that
-all regions agree; and how far a copy was read is told in the offsets of both.
+A generation reads the topics of its parent's source cut; a job's first one reads only the job file's. For `first`
+and `last`, an event of a copy is ordered by its place in its origin, so that all regions agree. How far a copy was
+read is recorded in the offsets of both regions.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from cutwater.core.protocol.records import Claim, Milestone
 
 @dataclass(frozen=True)
 class Sources:
-    """What one generation reads."""
+    """The sources of one generation."""
 
     topic: str
     """The job's own source."""
     region: str
-    """Where the generation runs: the origin of what stands in the own source."""
+    """The region where the generation runs: the origin of the events in its own source."""
     partitions: Mapping[str, int]
-    """How many each of the topics has."""
+    """Partition count by topic."""
 
     @property
     def copies(self) -> dict[str, str]:
-        """The topics that are copies, and the region of each."""
+        """Region by topic, for the topics that are copies."""
         found = {topic: copied_region(self.topic, topic) for topic in sorted(self.partitions)}
         return {topic: region for topic, region in found.items() if region is not None}
 
     @property
     def firsts(self) -> dict[str, int]:
-        """The number of each topic's partition 0, where all partitions are numbered one after another."""
+        """The number of each topic's partition 0, with all partitions numbered consecutively."""
         firsts, number = dict[str, int](), 0
-        # The own source last: its partitions may become more meanwhile, and their numbers are nobody else's.
+        # The own source comes last: it may get more partitions, whose numbers must be free.
         for topic in (*self.copies, self.topic):
             firsts[topic] = number
             number += self.partitions.get(topic, 0)
@@ -52,28 +52,28 @@ class Sources:
 
 
 def only(topic: str, region: str, partitions: int = 0) -> Sources:
-    """The own source alone."""
+    """Return the own source alone."""
     return Sources(topic, region, {topic: partitions})
 
 
 def topics_of(source: str, cut: Cut) -> list[str]:
-    """What a generation reads whose parent's source cut this is; with an empty one the job's own source."""
+    """Return the topics that a generation with this parent source cut reads; for an empty cut the own source."""
     return sorted({place.topic for place, _ in cut}) or [source]
 
 
 def copied_region(source: str, topic: str) -> str | None:
-    """The region of whose `source` a topic is the copy here; None where it is no such copy."""
+    """Return the region whose `source` is copied to this topic; None if the topic is not such a copy."""
     prefix = from_origin(source, "")
     region = topic.removeprefix(prefix)
     return region if topic.startswith(prefix) and re.fullmatch(REGION_PATTERN, region) else None
 
 
 def origin_cut_at(source: str, claim: Claim, parent: Milestone) -> Cut:
-    """Where a candidate begins, in the offsets of the regions that its copies come from: their next ones there.
+    """Return a candidate's start in the next offsets of the regions that its copies are from.
 
-    `parent` is the milestone as it stands in the claim. One of another region says in its source cut what it had
-    read of its own source, which is a copy here; of other copies it says the origin's offsets. Those of a third
-    region stay even where nothing is read on here: their events are in the state, and nobody may count them again.
+    `parent`: the milestone as in the claim. If it is another region's, its source cut has that region's offsets of
+    the source that is a copy here, and its `origin_cut` the origins' offsets of other copies. Entries of a third
+    region stay even if its copy is not read here: their events are in the state and must not count again.
     """
     if not claim.origin:
         return parent.origin_cut
@@ -85,6 +85,6 @@ def origin_cut_at(source: str, claim: Claim, parent: Milestone) -> Cut:
 
 
 def moved_on(origin_cut: Cut, read: Mapping[TopicPartition, int]) -> Cut:
-    """The same behind an epoch that has `read` so far, by place; where it has read nothing, nothing moves."""
+    """Return the cut after an epoch; `read`: the epoch's next offset by place. Other places do not move."""
     known = origin_cut.as_dict()
     return Cut.of({**known, **{place: max(known.get(place, 0), following) for place, following in read.items()}})

@@ -1,7 +1,7 @@
-"""How far a commit stream and its barriers may be cut off at the beginning: only what nobody begins with any more.
+"""Retention of a commit stream and its barriers: how far their start may be deleted.
 
-Every reader begins with the oldest milestone that is kept, or with one that it knows. So what must stay is a
-sequence: the least of all that somebody may still ask for.
+A reader starts from the oldest retained milestone, or from one that it knows. So the lower bound is one sequence:
+the lowest that any reader may still need.
 """
 
 from __future__ import annotations
@@ -13,44 +13,44 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone, Release
 
 LEAST = 100
-"""So many of the newest milestones always stay: as many epochs as Spark's checkpoint goes back."""
+"""Number of newest milestones that always stay: as many epochs as Spark's checkpoint keeps."""
 
 
 class Need(NamedTuple):
-    """The oldest milestone that somebody needs, and who that is."""
+    """The oldest milestone needed, and the reason."""
 
     sequence: int
     who: str
 
 
 class Begun(NamedTuple):
-    """A claim: what a generation was, or is to be, started from."""
+    """A claim, as the start of a generation."""
 
     generation: Generation
     back: int
-    """The sequence here that its line goes on from; 0 for none."""
+    """The sequence here from which its line continues; 0 for none."""
     abroad: bool
-    """Is its parent of another region?"""
+    """Whether its parent is of another region."""
     coming: bool
-    """May it be promoted yet?"""
+    """Whether it may still be promoted."""
 
 
 class Stream:
-    """What a commit stream says, made small as it is read."""
+    """A compact index of a commit stream."""
 
     def __init__(self, cutoff_ms: int) -> None:
-        """`cutoff_ms`: what was committed since then stays."""
+        """`cutoff_ms`: milestones committed since then stay."""
         self._cutoff_ms = cutoff_ms
         self.released = False
         self.newest: Milestone | None = None
         self.before = 0
-        """The newest milestone of before that time; 0 for none."""
+        """The newest milestone before that time; 0 for none."""
         self.firsts: dict[Generation, Milestone] = {}
-        """The oldest that is kept of each generation."""
+        """The oldest retained milestone of each generation."""
         self.lasts: dict[Generation, int] = {}
 
     def take(self, one: Milestone | Release) -> None:
-        """The next record of the stream."""
+        """Add the next record of the stream."""
         self.released = isinstance(one, Release)
         if isinstance(one, Release):
             return
@@ -62,35 +62,32 @@ class Stream:
 
     @property
     def rests(self) -> str:
-        """Why nothing at all goes; empty where something may."""
+        """Why nothing may be deleted; empty if something may."""
         if self.newest is None:
             return "there is no milestone"
         if self.released:
             return "the job was released to another region, which may be compared with this stream"
         if self.before == self.newest.sequence:
-            return "the newest milestone is older than CUTWATER_KEEP_STREAMS_HOURS: the job rests, or was left"
+            return "the newest milestone is older than CUTWATER_KEEP_STREAMS_HOURS: the job is idle or abandoned"
         return ""
 
     def needs(self, listed: Collection[Generation], begun: Collection[Begun]) -> Iterator[Need]:
-        """What stays whoever reads. `listed`: generations whose changelogs are still there."""
+        """Yield what stays for any reader. `listed`: generations whose changelogs still exist."""
         newest = self.newest.sequence if self.newest else 0
         yield Need(max(1, newest - LEAST + 1), f"the newest {LEAST} milestones stay")
-        # One of before the time as well: by it is known who was promoted then.
+        # The newest milestone before the time stays too: it shows which generation was promoted then.
         yield Need(max(1, self.before), "it was committed within CUTWATER_KEEP_STREAMS_HOURS")
         for generation in listed:
             if (last := self.lasts.get(generation)) is not None:
-                yield Need(last, f"the changelog of {generation} is still there ('cutwater generation prune')")
+                yield Need(last, f"the changelog of {generation} still exists ('cutwater generation prune')")
         for one in begun:
             if one.coming and one.back:
                 yield Need(one.back, f"{one.generation}, a candidate, starts from it")
 
 
 def floor(stream: Stream, needs: Iterable[Need], begun: Collection[Begun]) -> Need:
-    """The first milestone that stays.
-
-    Where a generation's first one stays, that which its line goes on from stays, too: else nobody could tell the
-    line from a stranger's.
-    """
+    """Return the first milestone that stays. If a generation's first milestone stays, the one from which its line
+    continues stays too: otherwise readers could not distinguish the line from a foreign one."""
     least = min(needs)
     while pinned := [
         Need(one.back, f"{one.generation} was started from it")
@@ -102,10 +99,10 @@ def floor(stream: Stream, needs: Iterable[Need], begun: Collection[Begun]) -> Ne
 
 
 def barriers_floor(removed: Milestone | None, stream: Stream, first: Need, begun: Collection[Begun]) -> int:
-    """The offset of the barriers topic below which nothing is needed.
+    """Return the offset of the barriers topic below which nothing is needed.
 
-    `removed`: the last milestone that goes, with `first` the next. It had read so far: the barriers of all that
-    stay lie behind. A generation that goes on from another region's milestone begins with whatever there is.
+    `removed`: the last deleted milestone, followed by `first`. The barriers of all milestones that stay are after
+    its position. A generation that continues another region's milestone reads from the start of the topic.
     """
     abroad = any(one.abroad and (one.coming or _begins_behind(one, stream, first)) for one in begun)
     return 0 if removed is None or abroad else removed.barriers_position

@@ -1,1 +1,1 @@
-"""What a job is: file, measures, windows, shards, decoding."""
+"""A job: file, measures, windows, shards, decoding."""

@@ -1,4 +1,4 @@
-"""A job file's text, with comments that say where each value comes from."""
+"""The text of a drafted job file, with comments on where each value comes from."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from cutwater.core.job.usable_events import Rejected
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-"""What YAML takes for something else than text."""
+"""Words that YAML does not read as text."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Everything the file says beside the proposal."""
-
     job: str
     topic: str
     schema_file: str
@@ -33,13 +31,11 @@ class Draft:
 
 
 def told(one: Rejected) -> str:
-    """A flaw of the sample: how often, and which."""
     field = f"{json.dumps(one.flaw.field)} " if one.flaw.field else ""
     return f"{one.records:,} as '{one.flaw.reason}': {field}{one.flaw.rule}"
 
 
 def render(draft: Draft) -> str:
-    """The YAML text."""
     return "\n".join([*_head(draft), *_body(draft)]) + "\n"
 
 
@@ -90,20 +86,19 @@ def _measure(name: str, kind: str, field: str | None) -> str:
 
 
 def text(value: str) -> str:
-    """A string that YAML reads as that string."""
+    """Return a text as a YAML scalar, quoted if necessary."""
     plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
     return value if plain else f'"{"".join(map(_escaped, value))}"'
 
 
 def _escaped(one: str) -> str:
-    """A character in YAML's double quotes."""
     if one in '"\\':
         return f"\\{one}"
     return one if " " <= one <= "~" else f"\\U{ord(one):08x}"
 
 
 def job_name(topic: str) -> str:
-    """A job's name from its topic's: `Orders.v1.events` is `orders-v1`."""
+    """Return a job's name for a topic: `orders-v1` for `Orders.v1.events`."""
     cut = re.sub(r"[._-]?events?$", "", topic, flags=re.IGNORECASE) or topic
     plain = re.sub(r"[^a-z0-9]+", "-", cut.lower()).strip("-")
     named = plain if plain[:1].isalpha() else f"job-{plain}"
@@ -111,5 +106,5 @@ def job_name(topic: str) -> str:
 
 
 def schema_name(job: str) -> str:
-    """A record's name for a job: `orders-v1` is `OrdersV1Event`."""
+    """Return a record's name for a job: `OrdersV1Event` for `orders-v1`."""
     return "".join(part.capitalize() for part in job.split("-")) + "Event"

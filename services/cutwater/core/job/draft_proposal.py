@@ -1,4 +1,4 @@
-"""What to aggregate, proposed from sampled events: key, event time, window and so on, each with a reason."""
+"""A job proposed from sampled events: key, event time, window and so on, each with a reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAFETY = 2
 RETENTION_MIN = 7 * DAY
 MAX_AHEAD_DEFAULT = DAY
 BOUND_SHARE = 0.99
-"""Bounds on event times hold so much of the sample: one wild time must not move them."""
+"""The share of the sample within the bounds on event times, so that outliers do not move them."""
 _KEYISH = re.compile(r"(^|_)(id|key|code|user|customer|device|account|sensor|host|symbol|airport|country)($|_)")
 _EVENTISH = re.compile(r"(^|_)(event|occurred|scheduled|at|timestamp|ts)($|_)")
 _NOT_EVENTISH = re.compile(r"(^|_)(ingest|ingested|processed|received|updated|modified|inserted|loaded)($|_)")
@@ -32,14 +32,12 @@ _MEASURED_MAX = 3
 
 @dataclass(frozen=True)
 class Row:
-    """One decoded event and where it stood."""
-
     event: Mapping[str, Any]
     partition: int
     offset: int
     timestamp_ms: int | None
     key: str | None
-    """The record's key as text, where it is text."""
+    """The record's key, if it is text."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +60,17 @@ class Proposal:
 def propose(
     rows: Sequence[Row], kinds: Mapping[str, str], key: str | None = None, event_time: str | None = None
 ) -> Proposal:
-    """What suits these events; `key` and `event_time` where the user has said.
+    """Return a proposal for these events. `key`, `event_time`: the fields that the user chose.
 
-    Raises UsageError when no field can be one of the two, or the one that was named cannot.
+    Raises UsageError if no field is suitable, or a chosen one is not.
     """
     time_field, time_why = _event_time(rows, kinds, event_time)
     key_field, key_why = _key(rows, kinds, key)
     timed = _timed(rows, time_field, kinds[time_field])
     if not timed:
         raise UsageError(
-            f"no sample has an event time in '{time_field}' that can be taken: it is missing, outside the years "
-            "200 to 9799, or in another unit than the schema says; name another field with --event-time, or have "
+            f"no sample has an event time in '{time_field}' that can be used: it is missing, outside the years "
+            "200 to 9799, or in another unit than the schema says. Name another field with --event-time, or let "
             "the producers write that unit"
         )
     written = [(row.timestamp_ms, at) for row, at in timed if row.timestamp_ms is not None]
@@ -105,7 +103,7 @@ def _event_time(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None)
     if not able:
         raise UsageError(
             f"no field holds a time in milliseconds, microseconds or ISO 8601 "
-            f"(fields: {', '.join(kinds) or 'none'}); name one with --event-time, or have the producers write one"
+            f"(fields: {', '.join(kinds) or 'none'}). Name one with --event-time, or let the producers write one"
         )
     best = max(able, key=lambda name: (_time_score(rows, name, kinds[name]), -able.index(name)))
     return best, f"present in {_share(rows, best):.0%} of the samples{_beside(able, best)}"
@@ -118,7 +116,7 @@ def _time_score(rows: Sequence[Row], name: str, kind: str) -> float:
 
 
 def _is_debezium(rows: Sequence[Row]) -> bool:
-    """Are most of these what Debezium makes of a change? Its `op` names the kind of change, and never a thing."""
+    """Return whether most events are Debezium envelopes, whose `op` names the kind of change."""
     wrapped = sum(
         isinstance(row.event.get("op"), str) and {"before", "after"} <= row.event.keys() and "source" in row.event
         for row in rows
@@ -130,9 +128,8 @@ def _key(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tup
     able = [name for name, kind in kinds.items() if kind in ("string", "int", "long")]
     if said is None and _is_debezium(rows):
         raise UsageError(
-            "these are changes of a database as Debezium wraps them: the key is inside of 'after', and events are "
-            "flat. Have its connector unwrap them (transforms: ExtractNewRecordState), or name a field of the "
-            "wrapping itself with --key"
+            "the events are Debezium envelopes: the key is inside 'after', and events must be flat. Let the "
+            "connector unwrap them (transforms: ExtractNewRecordState), or name a field of the envelope with --key"
         )
     if said is not None:
         _require(said, kinds, able, "key", "a string or a whole number")
@@ -145,14 +142,14 @@ def _key(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tup
 
 
 def _key_score(rows: Sequence[Row], kinds: Mapping[str, str], name: str) -> float:
-    """Higher is likelier. A key repeats, is always there, and is often the record's key."""
+    """Return a score, higher for likelier keys. A key repeats, is always present, often as the record's key."""
     distinct, present = _distinct(rows, name), _share(rows, name)
     unique = distinct / max(1, round(present * len(rows)))
     score = 20 * present + 10 * (1 - unique)
     score += 100 if _equals_record_key(rows, name) else 0
     hinted = bool(_KEYISH.search(_snake(name)))
     score += 10 if hinted else (0 if kinds[name] == "string" else -10)
-    # One value says nothing, and a value of its own for each event names the event.
+    # A constant is no key, and a value that differs in each event identifies the event.
     return score - (20 if distinct <= 1 else 0) - (40 if unique > 0.9 and len(rows) >= 20 else 0)
 
 
@@ -162,7 +159,7 @@ def _equals_record_key(rows: Sequence[Row], name: str) -> bool:
 
 
 def _timed(rows: Sequence[Row], name: str, kind: str) -> list[tuple[Row, int]]:
-    """The rows with an event time that some bounds let through: none of another unit, none outside all years."""
+    """Return the rows with a plausible event time: the right unit, in the accepted years."""
     found = []
     for row in rows:
         at = time_ms(row.event.get(name), kind)
@@ -176,7 +173,7 @@ def _timed(rows: Sequence[Row], name: str, kind: str) -> list[tuple[Row, int]]:
 
 
 def _bound(distances: Sequence[int], default: int) -> int:
-    """Twice what most of the samples keep, of few all but one; at least the default."""
+    """Return twice the BOUND_SHARE quantile of the distances, or the default if they are within it."""
     most = sorted(distances)[int((len(distances) - 1) * BOUND_SHARE)] if distances else 0
     return default if most <= default else _rounded(most * SAFETY)
 
@@ -200,7 +197,7 @@ def _window(timed: Sequence[tuple[Row, int]], key: str) -> tuple[int, str]:
 
 
 def _lateness(timed: Sequence[tuple[Row, int]]) -> tuple[int, str]:
-    """How far events came behind newer ones: in each partition by offset, in all by record timestamp."""
+    """Return a lateness by how far events are behind newer ones, per partition and by record timestamp."""
     by_log = sorted(timed, key=lambda one: (one[0].partition, one[0].offset))
     by_time = sorted(timed, key=lambda one: (one[0].timestamp_ms or 0, one[0].partition, one[0].offset))
     behind = sorted([*_behind(by_log, apart=True), *_behind(by_time, apart=False)])
@@ -211,7 +208,7 @@ def _lateness(timed: Sequence[tuple[Row, int]]) -> tuple[int, str]:
     chosen = _rounded(max(seen * SAFETY, 10 * SECOND))
     return (
         chosen,
-        f"{QUANTILE:.1%} of the samples came at most {seen / 1_000:,.10g} s behind; twice that",
+        f"{QUANTILE:.1%} of the samples arrived at most {seen / 1_000:,.10g} s behind; twice that",
     )
 
 
@@ -224,7 +221,7 @@ def _behind(rows: Sequence[tuple[Row, int]], apart: bool) -> Iterator[int]:
 
 
 def _measures(rows: Sequence[Row], kinds: Mapping[str, str], taken: set[str]) -> dict[str, tuple[str, str | None]]:
-    """A count; sum and largest of some numbers; how many different values of one text."""
+    """Return a count, sum and max of some numbers, and the distinct values of one text."""
     made: dict[str, tuple[str, str | None]] = {"events": ("count", None)}
     free = [name for name in kinds if name not in taken and len(name) <= 50]
     numbers = [name for name in free if kinds[name] in NUMBERS and not _KEYISH.search(_snake(name))]
@@ -233,7 +230,7 @@ def _measures(rows: Sequence[Row], kinds: Mapping[str, str], taken: set[str]) ->
     texts = [name for name in free if kinds[name] == "string" and 2 <= _distinct(rows, name) <= len(rows) / 2]
     for name in texts[:1]:
         made[f"distinct_{name}"] = ("distinct", name)
-    # Spark does not tell names apart by case.
+    # Spark does not distinguish names by case.
     first = {name.lower(): name for name in reversed(list(made))}
     return {name: one for name, one in made.items() if first[name.lower()] == name}
 
@@ -267,12 +264,10 @@ def _snake(name: str) -> str:
 
 
 def _rounded(ms: int) -> int:
-    """The next duration that a person would write."""
     return next((one for one in _ROUND if one >= ms), _ROUND[-1])
 
 
 def duration(ms: int) -> str:
-    """As a job file has it."""
     for unit, size in (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND)):
         if ms % size == 0:
             return f"{ms // size}{unit}"

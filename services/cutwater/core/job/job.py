@@ -16,23 +16,21 @@ from cutwater.core.job.windows import WindowSpec
 
 @dataclass(frozen=True)
 class Output:
-    """What the publisher makes of a job's state, for plain consumers."""
-
     mode: str = "updates"
-    """`updates`: each changed row of each milestone; `final`: each window once, when it is closed; `none`."""
+    """`updates`: each changed row of each milestone; `final`: each window once, when it closes; `none`."""
     format: str = "avro"
     """`avro` (single objects), `confluent` or `json`."""
     retention_ms: int = 7 * 86_400_000
 
     @property
     def form(self) -> str:
-        """What may not change while there is an output: its readers rely on it."""
+        """The part that must not change while there is an output, because its readers rely on it."""
         return f"{self.mode} {self.format}"
 
 
 @dataclass(frozen=True)
 class Attached:
-    """A user's own query: the columns that name a row. Every measure is one column more."""
+    """The key columns of a user's own query. Every other column is a measure."""
 
     key: str
     window: str
@@ -42,48 +40,44 @@ class Attached:
 class Job:
     name: str
     topic: str
-    """The source topic."""
     event_schema: dict[str, Any]
-    """The Avro schema of the events."""
     key_field: str
     time_field: str
     time_micros: bool
-    """Is the event time in microseconds (else milliseconds)?"""
+    """Whether the event time is in microseconds, else milliseconds."""
     window: WindowSpec
     lateness_ms: int
     retention_ms: int
     shards: ShardMap
     measures: tuple[Measure, ...]
     max_ahead_ms: int
-    """An event time further ahead of its Kafka record timestamp is rejected, and moves no watermark."""
+    """An event time further ahead of its Kafka record's timestamp is rejected, and moves no watermark."""
     max_event_bytes: int
-    """An event whose value is larger is rejected."""
     max_events_per_epoch: int
     shuffle_partitions: int
     output: Output = Output()
     format: EventFormat = field(default_factory=EventFormat)
-    """How the events stand on their topic."""
     changelog_format: str = AVRO
-    """How the changelog's values are framed: `avro` or `confluent`. May change between two attempts."""
+    """The framing of changelog values: `avro` or `confluent`. It may change between two attempts."""
     registry: RegistryUse = field(default_factory=RegistryUse)
     max_behind_ms: int = MAX_BEHIND_MS
-    """An event time further behind its Kafka record's timestamp is rejected: seconds taken for milliseconds."""
+    """An event time further behind its Kafka record's timestamp is rejected. It finds a wrong unit."""
     repeated_names: str = "last"
-    """What becomes of a JSON event that has a name twice: `last` or `reject`."""
+    """The rule for a JSON event that repeats a name: `last` (value counts) or `reject`."""
     lists_retention_ms: int | None = None
     """How long dead letters and late events are kept; None: for ever."""
     max_jump_ms: int | None = None
-    """An event time further ahead of all others is rejected, and moves no watermark. None: however far."""
+    """An event time further ahead of all others is rejected, and moves no watermark. None: no bound."""
     held_ms: int | None = None
-    """From which event time on events are held for that, as the driver has decided; never of a job file."""
+    """Event times from here on are rejected by `max_jump_ms`. The driver sets it, never the job file."""
     max_bytes: int | None = None
-    """Of keys and values that one view may hold: above it the oldest closed windows are evicted. None: all."""
+    """Bound of keys and values in one view, above which the oldest closed windows are evicted. None: no bound."""
     attached: Attached | None = None
-    """Set where the aggregation is the user's own query: then there is no source topic, and no list."""
+    """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
     @property
     def definition(self) -> str:
-        """What may not change within a generation, as JSON: rows of two definitions would mix."""
+        """The part that must not change within a generation, as JSON: rows of two definitions would mix."""
         fixed = {
             **self._rows,
             "topic": self.topic,
@@ -94,12 +88,12 @@ class Job:
 
     @property
     def meaning(self) -> str:
-        """What a row says, as JSON: regions whose jobs differ in it have rows that do not merge."""
+        """The meaning of a row, as JSON. Rows of regions merge only if it is equal."""
         return json.dumps(self._rows, sort_keys=True)
 
     @property
     def fingerprint(self) -> str:
-        """Of `meaning`: SHA-256, 16 hex digits of it. Every milestone carries that of its generation's job."""
+        """The first 16 hex digits of the SHA-256 of `meaning`, which every milestone carries."""
         return sha256(self.meaning.encode()).hexdigest()[:16]
 
     @property
@@ -136,8 +130,8 @@ class Job:
     def output_schema(self) -> dict[str, Any]:
         """The Avro schema of an output record.
 
-        `key` to the last measure stand in the order in which changelog key and value have them: where every
-        measure is plain, the bytes of an output record are those of the changelog's record behind each other.
+        `key` to the last measure have the order of the changelog's key and value. So if every measure is plain, an
+        output record ends with the bytes of the changelog's key and value.
         """
         measures = [
             {"name": measure.name, "type": ["null", measure.output], "default": None} for measure in self.measures
@@ -157,7 +151,7 @@ class Job:
 
 
 def differences(kept: str, wanted: str) -> str:
-    """What `wanted` says otherwise than `kept`: two definitions, or a definition and a meaning."""
+    """Return the differences between two definitions, or between a definition and a meaning."""
     try:
         before, after = json.loads(kept), json.loads(wanted)
     except json.JSONDecodeError:
@@ -168,11 +162,10 @@ def differences(kept: str, wanted: str) -> str:
 
 UPDATE, FINAL, CORRECTION, TOMBSTONE = "update", "final", "correction", "tombstone"
 KINDS = (UPDATE, FINAL, CORRECTION, TOMBSTONE)
-"""What an output record is: a changed row; a closed window's last word; after a rewind or a hand-over of
-generations a row that contradicts what was said before, or the word that there is no such row any more."""
+"""Kinds of output records: a changed row; the final value of a closed window; after a rewind or a hand-over of
+generations, a row that replaces an earlier value, or a deleted row."""
 
 TAKEN_COLUMNS = frozenset({"key", "window", "window_start", "window_end", "sequence", "kind"})
-"""Columns that a row of the state or of the output has anyway."""
 
 _TIME = {"type": "long", "logicalType": "timestamp-millis"}
 
@@ -196,4 +189,4 @@ PLAIN_KEY_SCHEMA: dict[str, Any] = {
         {"name": "window_end", "type": "long"},
     ],
 }
-"""The same bytes with the window as numbers: as datetimes they would cost time, and lose far-away years."""
+"""The same bytes with the window as numbers, because datetimes are slow and have a limited range of years."""

@@ -1,12 +1,11 @@
 """Measures: mergeable partial aggregates.
 
-Each kind of measure says five things about itself: the partials it keeps, how to aggregate them over events,
-over events and seeds (partials of a parent generation) together, how to merge two partials in Python, and how to
-present the result. Aggregates are Spark SQL expressions as text, so that Spark runs them natively and this file
-needs nothing but the standard library.
+A kind of measure defines its partials, how to aggregate them over events, and over events with seeds (partials of
+a parent generation), how to merge two partials in Python, and how to present the result. Aggregates are Spark SQL
+text, so Spark runs them natively and this file needs only the standard library.
 
-Nulls are ignored, as SQL aggregates ignore them. `first` and `last` order by (event time, origin, partition,
-offset), which is total, so a replay gives the same answer.
+Nulls are ignored, as in SQL. `first` and `last` order by (event time, origin, partition, offset). This order is
+total, so a replay gives the same result.
 """
 
 from __future__ import annotations
@@ -22,19 +21,17 @@ Partials = Mapping[str, Any]
 """Partial columns of one row, by column name."""
 
 HLL_LG_K = 12
-"""Sketches of 4,096 registers: a relative standard error of about 1.6 %."""
+"""4,096 registers per sketch: a relative standard error of about 1.6 %."""
 
 MAX_DECIMAL = 38
 ADDEND_DIGITS = MAX_DECIMAL - 10
-"""Digits of what one event adds to a sum of decimals: 10^9 events of a key's window fit, beside a seed too."""
+"""Digits of one event's value in a sum of decimals: a (key, window) holds 10^9 events, in addition to a seed."""
 
 SEED = "__seed"
-"""The column of a seed's partials, a struct: NULL in rows that are events, as their columns are in seeds."""
+"""The struct column of a seed's partials. It is NULL in events; the columns of events are NULL in seeds."""
 
 
 class Sketches(Protocol):
-    """What `distinct` needs of a sketch library."""
-
     def union(self, one: bytes, other: bytes) -> bytes: ...
 
     def estimate(self, sketch: bytes) -> float: ...
@@ -42,7 +39,7 @@ class Sketches(Protocol):
 
 @dataclass(frozen=True)
 class FieldType:
-    """The type of an event's field: its Avro name (or logical type), and a decimal's digits."""
+    """The type of an event's field: the Avro or logical type, and a decimal's precision and scale."""
 
     name: str
     precision: int = 0
@@ -69,27 +66,24 @@ NUMBERS = frozenset({"int", "long", "float", "double", "decimal"})
 ORDERED = NUMBERS | TIMES | {"string", "boolean"}
 COUNTABLE = frozenset({"int", "long", "string", "bytes"})
 VALUE = "value"
-"""The kind of a column of a user's own query: Cutwater keeps it, and does not know how it was made."""
+"""The kind of a column of a user's own query. Cutwater stores it, and cannot merge it."""
 PLAIN = frozenset({"count", "sum", "min", "max", VALUE})
 
 
 @dataclass(frozen=True)
 class Partial:
-    """One column of a changelog row."""
-
     column: str
     avro: Any
     over_events: str
     over_both: str
-    """Over rows of which some are events and some seeds."""
     merge: Callable[[Any, Any], Any]
-    """Of two values that are not null."""
+    """Merges two values that are not null."""
     defined: str = ""
-    """Stands for `over_events` in a job's definition where that has changed and old rows merge with new ones."""
+    """Replaces `over_events` in a job's definition if that text has changed and old rows merge with new ones."""
 
 
 class Limit(NamedTuple):
-    """What an event's field must fit into before it is counted: the measure could not hold more."""
+    """The type that an event's field must fit, because the measure cannot hold more."""
 
     field: str
     type: FieldType
@@ -97,30 +91,27 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure:
-    """One declared measure, ready to be compiled into a query and to be presented."""
-
     name: str
     kind: str
     partials: tuple[Partial, ...]
     present: Callable[[Partials], Any]
-    """From the row's partials to the value that users see; None where no event had a value."""
+    """Converts the row's partials to the value that users see; None if no event had a value."""
     output: Any
-    """The Avro type of that value."""
     limit: Limit | None = None
     field: str | None = None
-    """The event's field that it is over; None for a count of all events, and for a user's own column."""
+    """The aggregated field of the events; None for a count of all events, and for a user's own column."""
 
     @property
     def plain(self) -> bool:
-        """Is what users see the one partial as it is?"""
+        """Whether users see the only partial unchanged."""
         return self.kind in PLAIN
 
 
 def value(name: str, of: FieldType) -> Measure:
-    """A column of a user's own query; raises UsageError for a type that cannot be kept."""
+    """Return the measure for a column of a user's own query. Raises UsageError for an unsupported type."""
     if of.name not in ORDERED:
         raise UsageError(
-            f"column '{name}' is {of}; allowed types: {', '.join(sorted(ORDERED))}: cast it in your query"
+            f"column '{name}' is {of}; allowed types: {', '.join(sorted(ORDERED))}. Cast it in your query"
         )
 
     def refuse(_one: Any, _other: Any) -> Any:
@@ -131,15 +122,14 @@ def value(name: str, of: FieldType) -> Measure:
 
 
 def unmergeable(name: str) -> UsageError:
-    """What to tell whoever wants to merge values of a query of the user's own."""
     return UsageError(
-        f"column '{name}' comes from a query of your own: how two of its values merge is not known. "
+        f"column '{name}' comes from a query of your own, so Cutwater cannot merge two of its values. "
         "Starting a generation from a milestone needs declared measures (docs/JOBFILE.md)"
     )
 
 
 def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:
-    """The partials of the union of two disjoint sets of events."""
+    """Return the partials of the union of two disjoint sets of events."""
     return {
         partial.column: _merge_nullable(partial.merge, one[partial.column], other[partial.column])
         for partial in measure.partials
@@ -153,7 +143,7 @@ def _merge_nullable(combine: Callable[[Any, Any], Any], one: Any, other: Any) ->
 
 
 def build(name: str, kind: str, field: str | None, field_type: FieldType | None, sketches: Sketches) -> Measure:
-    """The measure of a declaration; raises UsageError when kind, field and type do not fit."""
+    """Return the measure of a declaration. Raises UsageError if kind, field and type do not match."""
     if kind not in KINDS:
         raise UsageError(f"measure '{name}': '{kind}' is not a measure; allowed: {', '.join(KINDS)}")
     allowed, maker = KINDS[kind]
@@ -171,24 +161,24 @@ def build(name: str, kind: str, field: str | None, field_type: FieldType | None,
 
 
 def _limit(name: str, kind: str, field: str, of: FieldType) -> Limit | None:
-    """What one event may add to a sum; None where that is any value of its type.
+    """Return the limit of one event's value in a sum; None if every value of its type fits.
 
-    Raises UsageError for a type of which a sum has no digits to spare.
+    Raises UsageError for a type whose sum would have no digits left.
     """
     if of.name != "decimal" or of.precision <= ADDEND_DIGITS:
         return None
     if of.scale >= ADDEND_DIGITS:
         raise UsageError(
             f"measure '{name}': {kind} of field '{field}', which is {of}: {of.scale} of {MAX_DECIMAL} digits "
-            f"stand behind the point, and a sum has no room before it; allowed scales: below {ADDEND_DIGITS}"
+            f"are behind the point, and a sum has no room before it; allowed scales: below {ADDEND_DIGITS}"
         )
     return Limit(field, FieldType("decimal", ADDEND_DIGITS, of.scale))
 
 
 def sum_type(of: FieldType) -> FieldType:
-    """The type of a sum, which loses no digits unless the field is a float.
+    """Return the type of a sum, which loses no digits unless the field is a float.
 
-    Of a key's window none overflows before 2^32 events of an int, 10^18 of a long, 10^9 of a decimal.
+    A (key, window) holds at least 2^32 events of an int, 10^18 of a long, or 10^9 of a decimal without overflow.
     """
     if of.name == "int":
         return LONG
@@ -206,7 +196,7 @@ def _sql_type(of: FieldType) -> str:
 def _sum_partial(column: str, field: str, of: FieldType) -> Partial:
     total = sum_type(of)
     sql = _sql_type(total)
-    # Spark widens a decimal sum by 10 digits: start narrow enough that the total still fits.
+    # Spark widens a decimal sum by 10 digits, so the operand must be narrow enough for the total to fit.
     operand = f"cast({field} as decimal({ADDEND_DIGITS},{total.scale}))" if total.name == "decimal" else field
     events, seeds = f"cast(sum({operand}) as {sql})", f"cast(sum({_seed(column)}) as {sql})"
     return Partial(column, total.avro, events, _both(_sql_sum(events, seeds, total), events, seeds), _add)
@@ -215,7 +205,7 @@ def _sum_partial(column: str, field: str, of: FieldType) -> Partial:
 def _sql_sum(one: str, other: str, of: FieldType) -> str:
     if of.name != "decimal":
         return f"{one} + {other}"
-    # Of two numbers with all digits Spark would round the sum's last ones away, to have room for a carry.
+    # For two operands of full precision Spark would round the last digits of the sum, to have room for a carry.
     one, other = (f"cast({each} as decimal({MAX_DECIMAL - 1},{of.scale}))" for each in (one, other))
     return f"cast({one} + {other} as {of})"
 
@@ -225,7 +215,7 @@ def _seed(column: str) -> str:
 
 
 def _both(merged: str, events: str, seeds: str) -> str:
-    """Of two aggregates that may be NULL, what merges them or the one that is there. Spark computes each once."""
+    """Return SQL for `merged`, or for the one aggregate that is not NULL. Spark computes each once."""
     return f"coalesce({merged}, {events}, {seeds})"
 
 
@@ -238,7 +228,7 @@ def _add(one: Any, other: Any) -> Any:
 
 
 def _count_partial(column: str, field: str | None) -> Partial:
-    # A seed is no event; what makes a row one is that it has an event time.
+    # A seed is not an event: only events have an event time.
     both = f"count({field or '`__event_time`'}) + coalesce(sum({_seed(column)}), 0L)"
     return Partial(column, "long", f"count({field or '*'})", both, lambda one, other: one + other)
 
@@ -252,7 +242,7 @@ def _sum(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Me
 
 
 def _spark_order(value: Any) -> Any:
-    # Spark puts NaN above every number; in Python the answer would depend on the order of the arguments.
+    # Spark orders NaN above every number; in Python the result would depend on the order of the arguments.
     return (value != value, value)  # noqa: PLR0124
 
 
@@ -289,7 +279,7 @@ ORDER_FIELDS = ("event_time", "origin", "partition", "offset")
 
 
 def _positioned(kind: str) -> Maker:
-    """`first` and `last`: the value beside its place in the total order, so that min/max of it merges."""
+    """`first` and `last`: a value with its position in the total order, so that min and max merge it."""
     choose, closest = (min, "least") if kind == "first" else (max, "greatest")
     aggregate = choose.__name__
 
@@ -321,7 +311,7 @@ def _positioned(kind: str) -> Maker:
 
 
 EMPTY = "\\u0000cutwater: the empty value 5b1e93c07d1f4f0c\\u0000"
-"""What a sketch is given in place of an empty text or empty bytes, as Spark SQL: the library leaves those out."""
+"""What a sketch gets for an empty text or empty bytes, as Spark SQL, because the library ignores those."""
 
 
 def _distinct(name: str, field: str | None, of: FieldType, sketches: Sketches) -> Measure:
@@ -331,7 +321,7 @@ def _distinct(name: str, field: str | None, of: FieldType, sketches: Sketches) -
         stand_in = f"'{EMPTY}'" if of.name == "string" else f"cast('{EMPTY}' as binary)"
         events = f"hll_sketch_agg(if(octet_length({field}) = 0, {stand_in}, {field}), {HLL_LG_K})"
     both = _both(f"hll_union({events}, {seeds})", events, seeds)
-    # All other values are sketched as ever: sketches of before, which lack the empty value, merge with new ones.
+    # Other values are sketched as before, so older sketches, which lack the empty value, merge with new ones.
     partial = Partial(name, "bytes", events, both, sketches.union, plain)
 
     def present(row: Partials) -> int:
@@ -363,4 +353,4 @@ SYNONYMS = {
     **dict.fromkeys(("latest", "newest", "last_value"), "last"),
     **dict.fromkeys(("unique", "count_distinct", "approx_count_distinct", "cardinality"), "distinct"),
 }
-"""What kinds of measure are called elsewhere."""
+"""Names of the kinds in other systems."""

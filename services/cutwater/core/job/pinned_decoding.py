@@ -1,7 +1,7 @@
-"""How events are read: all that decides, beside offsets and definition, which rows an epoch writes.
+"""The decoding of events, which determines an epoch's rows together with offsets and definition.
 
-A job file may change it, and a registry does when a schema is registered. An epoch that has been begun must be
-finished as it was begun, or its repeat would not be one; so it is kept beside the checkpoint.
+A changed job file or a new schema in the registry changes it. A repeated epoch must write the same rows, so the
+decoding of a started epoch is kept beside the checkpoint.
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from cutwater.core.events.json_events import LAST
 from cutwater.core.job.job import Job
 
 UNBOUNDED_MS = 400_000 * 86_400_000
-"""More than there is between the first and the last event time that is taken."""
+"""More than the range of accepted event times."""
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """What turns the bytes of a source topic into usable events."""
+    """The settings that turn the bytes of a source topic into usable events."""
 
     kind: str
-    """Of the format."""
     event_schema: dict[str, Any]
     known: tuple[WriterSchema, ...]
-    """The schemas that events may be written with."""
     max_ahead_ms: int
     max_event_bytes: int
     max_behind_ms: int = UNBOUNDED_MS
-    """By default as in decodings that were kept before there was such a bound."""
+    """The default is for decodings that were stored before this bound existed."""
     repeated_names: str = LAST
     held_ms: int | None = None
-    """Event times from here on jump ahead of all others, and are rejected; None: none are. The driver sets it."""
+    """Event times from here on jump ahead of all others, and are rejected. None: no bound. The driver sets it."""
 
     @classmethod
     def of(cls, job: Job, known: tuple[WriterSchema, ...]) -> Decoding:
@@ -50,7 +48,7 @@ class Decoding:
 
     @classmethod
     def parse(cls, text: str) -> Decoding:
-        """From `text`; raises ProtocolError for anything else."""
+        """Parse `text`. Raises ProtocolError for other input."""
         try:
             fields = json.loads(text)
             known = tuple(
@@ -60,7 +58,7 @@ class Decoding:
             return cls(**{**fields, "known": known})
         except (ValueError, KeyError, TypeError) as error:
             raise ProtocolError(
-                f"not a decoding as the driver keeps it beside its checkpoint: {error!r}"
+                f"not a decoding that a driver has stored beside its checkpoint: {error!r}"
             ) from None
 
     @property
@@ -69,7 +67,6 @@ class Decoding:
         return json.dumps({**vars(self), "known": known}, sort_keys=True)
 
     def applied(self, job: Job) -> Job:
-        """The job with events read in this way."""
         return replace(
             job,
             format=replace(job.format, kind=self.kind),
@@ -82,11 +79,10 @@ class Decoding:
         )
 
     def holding(self, held_ms: int | None) -> Decoding:
-        """The same with another bound."""
         return replace(self, held_ms=held_ms)
 
     def changes(self, new: Decoding) -> list[str]:
-        """What `new` does otherwise, in the job file's words; schemas are too long to show."""
+        """Return the changes from this decoding to `new`, by the job file's keys; schemas are too long to show."""
         found = [
             f"{name} was {before} and is {after}"
             for name, before, after in (

@@ -1,7 +1,7 @@
-"""What keeps a schema from being one, and a job from reading events as it: each mistake with its field.
+"""Mistakes in Avro schemas, each with its field.
 
-`mistakes` are those that Avro's own library for Java refuses, whoever wrote the schema. `unreadable` are those of
-a job's own schema: what Spark has no type for, and what Avro reads in another way than it looks.
+`mistakes` lists what Avro's Java library refuses in any schema. `unreadable` lists what a job's own schema must
+not have: types that Spark cannot represent, and declarations that Avro ignores.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BASES = {
         ("long",),
     ),
 }
-"""The types that each logical type may stand on; by others Avro does not see it."""
+"""The base types of each logical type. Avro ignores it on others."""
 _SIZES = {"uuid": 16, "duration": 12}
 _ORDERS = ("ascending", "descending", "ignore")
 _MICROS = {"timestamp-millis": 1_000, "timestamp-micros": 1}
@@ -42,16 +42,16 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 def mistakes(schema: Schema, plain_names: bool = True) -> list[str]:
-    """Why it is no schema. `plain_names`: fields must have names that Avro allows; JSON may have others."""
+    """Return why a schema is invalid. `plain_names`: whether fields must have names that Avro allows."""
     return [one for name in schema.named for one in _of_named(schema, name, plain_names)]
 
 
 def unreadable(written: dict[str, Any]) -> list[str]:
-    """Why a job cannot have it for its own. Raises UsageError for no schema."""
+    """Return why a job cannot use a schema for its events. Raises UsageError if it is no Avro schema."""
     schema = Schema.of(written)
     found = endless(schema) + [
-        f"{one} holds itself, which Spark has no type for: leave such fields out (what the schema does not name "
-        "is passed over; the producers' schema is an older version, or stands in the registry)"
+        f"{one} is recursive, which Spark does not support: leave such fields out (fields that the schema does "
+        "not name are ignored; the producers' schema is an older version, or in the registry)"
         for one in holding_themselves(schema)
     ]
     for name, type_ in schema.named.items():
@@ -60,16 +60,16 @@ def unreadable(written: dict[str, Any]) -> list[str]:
             found += _of_enum(name, type_)
         fields = type_.get("fields", ())
         if (alike := alike_but_for_case(one["name"] for one in fields)) and name != schema.root:
-            found.append(f"{', '.join(alike)} of {name} differ in case alone, and Spark does not tell them apart")
+            found.append(f"{', '.join(alike)} of {name} differ in case alone, which Spark does not distinguish")
         for field in fields:
             found += _of_field(schema, field, _where(schema, name, field["name"]))
     if _wraps(written):
-        found.append("somewhere a type stands as {'type': {…}} without more: write what is inside alone")
+        found.append("a type is written as {'type': {…}} with no other key: write the inner type alone")
     return found
 
 
 def _wraps(node: Any) -> bool:
-    """Is there an object that has a type for its type? Only a field may."""
+    """Return whether an object other than a field has an object as its type."""
     if isinstance(node, list):
         return any(map(_wraps, node))
     if not isinstance(node, dict):
@@ -87,9 +87,9 @@ def _of_named(schema: Schema, name: str, plain_names: bool) -> Iterator[str]:
     type_ = schema.named[name]
     for one in (name, *type_["aliases"]):
         if not all(map(_is_name, one.split("."))) or one in PRIMITIVES:
-            yield f"'{one}' is no name of a type: letters, digits and _, and no digit first; dots join namespaces"
+            yield f"'{one}' is not a type name: letters, digits and _, and no digit first; dots join namespaces"
     if type_["type"] == "fixed" and not (_is_whole(type_["size"]) and 0 <= type_["size"] < 2**31):
-        yield f"fixed {name}: {type_['size']!r} is no size"
+        yield f"fixed {name}: {type_['size']!r} is not a valid size"
     if type_["type"] == "enum":
         yield from _of_symbols(name, type_["symbols"])
     fields = [one["name"] for one in type_.get("fields", ())]
@@ -98,7 +98,7 @@ def _of_named(schema: Schema, name: str, plain_names: bool) -> Iterator[str]:
         if not isinstance(field["name"], str) or (plain_names and not _is_name(field["name"])):
             yield f"{where}: no name that Avro allows: letters, digits and _, and no digit first"
         if fields.count(field["name"]) > 1:
-            yield f"{where} stands there more than once"
+            yield f"{where} is defined more than once"
         for union in _unions(field["type"]):
             yield from _of_union(schema, union, where)
 
@@ -106,19 +106,19 @@ def _of_named(schema: Schema, name: str, plain_names: bool) -> Iterator[str]:
 def _of_symbols(enum: str, symbols: list[Any]) -> Iterator[str]:
     for symbol in symbols:
         if not _is_name(symbol):
-            yield f"enum {enum}: '{symbol}' is no symbol: letters, digits and _, and no digit first"
+            yield f"enum {enum}: '{symbol}' is not a valid symbol: letters, digits and _, and no digit first"
         if symbols.count(symbol) > 1:
-            yield f"enum {enum}: '{symbol}' stands there more than once"
+            yield f"enum {enum}: '{symbol}' is listed more than once"
 
 
 def _of_union(schema: Schema, union: list[Any], where: str) -> Iterator[str]:
     if any(isinstance(one, list) for one in union):
-        yield f"{where}: a union stands in a union"
+        yield f"{where}: a union is nested in a union"
         return
     kinds = [one if one in schema.named else schema.type_of(one)["type"] for one in map(_hashable, union)]
     for kind in dict.fromkeys(kinds):
         if kinds.count(kind) > 1:
-            yield f"{where}: {kind} stands in a union more than once"
+            yield f"{where}: {kind} is in a union more than once"
 
 
 def _hashable(node: Any) -> Any:
@@ -147,15 +147,14 @@ def _of_field(schema: Schema, field: dict[str, Any], where: str) -> Iterator[str
 
 
 def _of_logical(where: str, node: dict[str, Any]) -> Iterator[str]:
-    """Of a type that says how its bytes are meant."""
     logical, base = node.get("logicalType"), node["type"]
     if not isinstance(logical, str) or logical not in _BASES:
-        return  # Avro passes over one that it does not know
+        return  # Avro ignores unknown logical types
     if base not in _BASES[logical]:
         allowed = " or ".join(_BASES[logical])
-        yield f"{where}: {logical} stands on {base}, where Avro does not see it; allowed: {allowed}"
+        yield f"{where}: {logical} is declared on {base}, where Avro ignores it; allowed: {allowed}"
     elif base == "fixed" and node["size"] != _SIZES.get(logical, node["size"]):
-        yield f"{where}: {logical} has {_SIZES[logical]} bytes, and not {node['size']}"
+        yield f"{where}: {logical} has {_SIZES[logical]} bytes, not {node['size']}"
     elif logical == "decimal":
         yield from _of_decimal(where, node)
 
@@ -164,15 +163,14 @@ def _of_decimal(where: str, node: dict[str, Any]) -> Iterator[str]:
     precision: Any = node.get("precision")
     scale: Any = node.get("scale", 0)
     if not _is_whole(precision) or not 1 <= precision <= MAX_DECIMAL:
-        yield f"{where}: a decimal's precision is a number from 1 to {MAX_DECIMAL}, and not {precision!r}"
+        yield f"{where}: a decimal's precision is a number from 1 to {MAX_DECIMAL}, not {precision!r}"
     elif not _is_whole(scale) or not 0 <= scale <= precision:
-        yield f"{where}: a decimal's scale is a number from 0 to its precision, and not {scale!r}"
+        yield f"{where}: a decimal's scale is a number from 0 to its precision, not {scale!r}"
     elif node["type"] == "fixed" and 10**precision > 2 ** max(0, 8 * node["size"] - 1):
         yield f"{where}: {node['size']} bytes do not hold {precision} digits"
 
 
 def _fits(schema: Schema, node: Any, value: Any) -> bool:
-    """Is this a default of a type? Of a union it may be that of any branch."""
     if isinstance(node, list):
         return any(_fits(schema, one, value) for one in node)
     type_ = schema.type_of(node)
@@ -232,7 +230,6 @@ def _unions(node: Any) -> Iterator[list[Any]]:
 
 
 def _plain(node: Any) -> Iterator[dict[str, Any]]:
-    """The primitives in a type that carry more than their name."""
     if isinstance(node, list):
         for one in node:
             yield from _plain(one)
@@ -242,7 +239,7 @@ def _plain(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _is_name(text: Any) -> bool:
-    """By the rule of Avro's library for Java: letters of any language, each of two bytes in UTF-16."""
+    # The rule of Avro's Java library: letters of any language, each of two bytes in UTF-16.
     return (
         isinstance(text, str)
         and text != ""

@@ -1,7 +1,7 @@
-"""Shards: a fixed virtual slicing of the key space.
+"""Shards: fixed slices of the key space.
 
-A key's shard never changes; a partition owns a contiguous range of shards. So the partition count can
-change, and what is computed per shard stays comparable across partition counts.
+A key's shard never changes, and a partition owns a contiguous range of shards. So the number of partitions can
+change, and values per shard stay comparable.
 """
 
 from __future__ import annotations
@@ -27,18 +27,16 @@ class ShardMap:
             raise UsageError(f"partitions is {self.partitions}: it must be from 1 to shards ({self.shards})")
 
     def shard(self, key_hash: int) -> int:
-        """The shard of a 64-bit key hash, signed (Spark) or unsigned (xxhash): the low bits agree."""
+        """Return the shard of a 64-bit key hash. Signed (Spark) and unsigned (xxhash) have the same low bits."""
         return key_hash & (self.shards - 1)
 
     def partition(self, shard: int) -> int:
-        """The partition that owns a shard."""
         return shard * self.partitions // self.shards
 
     def owned(self, partition: int) -> range:
-        """The shards of one partition: the ceiling division inverts `partition` exactly."""
+        """Return the shards of one partition. The ceiling division inverts `partition` exactly."""
         first = -(-partition * self.shards // self.partitions)
         return range(first, -(-(partition + 1) * self.shards // self.partitions))
 
     def partition_sql(self, key: str) -> str:
-        """The same map as a Spark SQL expression over the key column."""
         return f"cast((xxhash64({key}) & {self.shards - 1}L) * {self.partitions} div {self.shards} as int)"

@@ -1,6 +1,6 @@
-"""May a decoded event be counted? What the driver asks in SQL, for whoever looks at a sample without Spark.
+"""The checks of a decoded event, for samples that are read without Spark.
 
-A test holds the two against each other, reason by reason.
+The driver does the same in SQL, and a test compares the two for every reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXAMPLE_BYTES = 200
 
 
 def too_large(job: Job, value: bytes | None) -> Flaw | None:
-    """Is a record larger than the job takes? That is asked before it is decoded."""
+    """Return the flaw of a record larger than max_event_bytes, which is checked before decoding; else None."""
     if len(value or b"") <= job.max_event_bytes:
         return None
     return Flaw(rejection.TOO_LARGE, f"has more than {job.max_event_bytes} bytes, which is max_event_bytes")
@@ -29,10 +29,10 @@ def too_large(job: Job, value: bytes | None) -> Flaw | None:
 def unusable(
     job: Job, types: Mapping[str, FieldType], event: Mapping[str, Any], written_ms: int | None
 ) -> Flaw | None:
-    """The first flaw of a decoded event; None where it counts.
+    """Return the first flaw of a decoded event; None if it is usable.
 
-    Times are microseconds since 1970. A text that is not UTF-8 has surrogates in the place of its bytes. `types`
-    are those of the schema's fields, `written_ms` is the record's timestamp.
+    Times are microseconds since 1970. A text that is not UTF-8 has surrogates for its bytes. `types`: the types of
+    the schema's fields. `written_ms`: the record's timestamp.
     """
     return next(_flaws(job, types, event, written_ms), None)
 
@@ -93,21 +93,20 @@ def _is_text(value: str) -> bool:
 
 
 def _fits(value: Decimal | None, limit: Limit) -> bool:
-    # Not abs(): that rounds to 28 digits.
+    # abs() would round to 28 digits.
     return value is None or value.copy_abs() < 10 ** (limit.type.precision - limit.type.scale)
 
 
 class Rejected(NamedTuple):
-    """What the driver would reject of a sample for one flaw."""
+    """The records of a sample that the driver would reject for one flaw."""
 
     flaw: Flaw
     records: int
     example: bytes | None
-    """With what the first such record begins; None where it has no value."""
+    """The first bytes of the first such record; None if it has no value."""
 
 
 def tally(flaws: Iterable[tuple[Flaw, bytes | None]]) -> list[Rejected]:
-    """Rejected records by flaw, what is most frequent first."""
     first: dict[Flaw, bytes | None] = {}
     count: Counter[Flaw] = Counter()
     for flaw, value in flaws:

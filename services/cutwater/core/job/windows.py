@@ -22,7 +22,7 @@ class WindowSpec:
         if self.slide_ms > self.size_ms:
             raise UsageError(
                 f"slide ({self.slide_ms} ms) is longer than size ({self.size_ms} ms): events between two "
-                "windows would be in none; make the slide at most the size"
+                "windows would be in neither; make the slide at most the size"
             )
         if self.size_ms > self.slide_ms * MAX_WINDOWS_PER_EVENT:
             raise UsageError(
@@ -35,11 +35,10 @@ class WindowSpec:
 
     @property
     def per_event_max(self) -> int:
-        """In how many windows an event lies at most."""
+        """The largest number of windows that hold an event."""
         return -(-self.size_ms // self.slide_ms)
 
     def starts(self, event_time_ms: int) -> list[int]:
-        """The starts of all windows that hold an event time, oldest first."""
         newest = event_time_ms - event_time_ms % self.slide_ms
         oldest = event_time_ms - self.size_ms + 1
         first = oldest + -oldest % self.slide_ms
@@ -47,5 +46,5 @@ class WindowSpec:
 
 
 def horizon_ms(watermark_ms: int, retention_ms: int) -> int:
-    """Windows ending at or below the horizon are not part of the state; 0 until the watermark is past it."""
+    """Return the horizon: windows that end at or below it are not part of the state. It is never negative."""
     return max(0, watermark_ms - retention_ms)

@@ -1,1 +1,1 @@
-"""How far copies have come, and what has arrived."""
+"""Progress of copies, and arrivals."""

@@ -1,12 +1,12 @@
-"""When a milestone has arrived: both of its cuts are contained in the copies. A fold over what is copied.
+"""Arrivals of milestones, as a fold: a milestone has arrived if the copies contain both its cuts.
 
-Milestones come as copied, in the order of their stream; positions as the slots commit them, in any order between
-partitions. Arrivals are in order too. One milestone waits for its cuts; one that compaction overtook, or whose
-translation nobody knows any more, is passed over.
+Milestones are added in the order of their stream, positions in any order between partitions. Arrivals are in
+order. A milestone waits for its cuts; it is skipped if compaction overtook it or its cuts can no longer be
+translated.
 
-Compaction goes on in both regions. What the origin's had taken is decided by the position that passed a cut. What
-the one here has taken is decided at the arrival: the rows may be there long before the events. It takes a value
-only for the sake of a later record that has stood here for the lag of the copies.
+Both regions compact. The position that passed a cut shows whether the origin's compaction had removed values. For
+compaction here this is checked at the arrival, as rows may be here long before the events: a value is removed only
+for a later record that has been here for the lag of the copies.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LA
 from cutwater.core.state.backlog import MARGIN_MS, Entry
 
 PENDING_MAX = 20_000
-"""Milestones of a generation that wait; beyond it the oldest are passed over."""
+"""Waiting milestones of a generation; beyond it the oldest are skipped."""
 
 
 class _Copy:
-    """One partition: its newest position, and where its newest records lie."""
+    """One partition: its newest position and the offset map of its newest records."""
 
     def __init__(self, position: Mirrored) -> None:
         self.position = position
@@ -42,7 +42,7 @@ class _Copy:
         self.leaders = Leaders(position.first, position.led)
 
     def precedes(self, position: Mirrored) -> bool:
-        """Does this position go on where the last one ended? It does not after a new beginning."""
+        """Return whether this position continues the last one; false after a resync."""
         return (position.before, position.topic_id) == (self.position.next, self.position.topic_id)
 
     def move(self, position: Mirrored) -> None:
@@ -51,17 +51,17 @@ class _Copy:
         self.position = position
 
     def forget(self, cut: int) -> None:
-        """Nobody asks below this cut any more."""
+        """Forget everything below this cut."""
         self.places.forget(min(cut, self.position.next))
 
     def local(self, cut: int) -> int:
-        """Where a cut lies here."""
+        """Return the local offset of a cut."""
         above = self.places.above(cut)
         return translated(cut, (above.run,) if above else (), self.position.local)
 
 
 class Passed(NamedTuple):
-    """A milestone that will have no arrival, and why."""
+    """A milestone that will have no arrival, with the reason."""
 
     milestone: Milestone
     reason: str
@@ -76,15 +76,15 @@ class _Held(NamedTuple):
 
 
 class _Wait(Exception):
-    """Not yet."""
+    """The milestone has not arrived yet."""
 
 
 class _Overtaken(Exception):
-    """Not this one any more; with the reason."""
+    """The milestone can never arrive; with the reason."""
 
 
 class Ledger:
-    """What is known of milestones and copies. `last`: the newest milestone that has arrived, if any."""
+    """The known milestones and copies. `last`: the newest arrival, if any."""
 
     def __init__(
         self,
@@ -96,24 +96,22 @@ class Ledger:
         retention_ms: int = DELETE_RETENTION_MS,
         lag_ms: int = MIN_COMPACTION_LAG_MS,
     ) -> None:
-        """`copied`: is this topic of the origin one that is copied? Others cannot be waited for.
-
-        `lag_ms`: of the compaction of changelogs here. No copy has less, and readers go by the same.
-        """
+        """`copied`: returns whether a topic of the origin is copied; others are not waited for. `lag_ms`: the
+        compaction lag of changelogs here. No copy has less, and readers rely on the same."""
         self._job, self._origin = job, origin
         self._target_of = target_of
         self._copied = copied
         self._retention_ms, self._lag_ms = retention_ms, lag_ms
         self._copies: dict[TopicPartition, _Copy] = {}
         self._pending: dict[Generation, deque[Entry]] = {}
-        """By generation, in the order in which the stream names them."""
+        """By generation, in the order of the stream."""
         self._before: Entry | None = None
         self._asked = False
         self._heard_ms = 0
-        """What the copies have written up to then is known here."""
+        """The time up to which all records of the copies are known here."""
         self.arrived = last
         self.passed: list[Passed] = []
-        """Passed over since somebody looked."""
+        """Skipped since the caller last cleared the list."""
 
     @property
     def pending(self) -> int:
@@ -121,7 +119,7 @@ class Ledger:
 
     @property
     def newest(self) -> Milestone | None:
-        """The newest milestone that is copied."""
+        """The newest copied milestone."""
         return self._before.milestone if self._before else None
 
     def position(self, place: TopicPartition) -> Mirrored | None:
@@ -132,7 +130,7 @@ class Ledger:
         return [one.position for one in self._copies.values()]
 
     def copy_moved(self, position: Mirrored) -> None:
-        """A position as its slot committed it. They come in the order of their log, of all slots."""
+        """Add a committed position; positions of all slots are in the order of their log."""
         self._heard_ms = max(self._heard_ms, position.at_ms)
         place = TopicPartition(position.topic, position.partition)
         known = self._copies.get(place)
@@ -142,11 +140,11 @@ class Ledger:
             self._copies[place] = _Copy(position)
 
     def copy_forgotten(self, place: TopicPartition) -> None:
-        """Somebody has taken a position away: a new copy begins."""
+        """Forget a copy whose position was deleted: a new copy starts."""
         self._copies.pop(place, None)
 
     def milestone_copied(self, entry: Entry) -> None:
-        """The next milestone of the copied stream. Raises DivergenceError where the chain is broken."""
+        """Add the next milestone of the copied stream. Raises DivergenceError if the chain is broken."""
         if self._before is not None and entry.offset <= self._before.offset:
             return
         pair = [one for one in (self._before, entry) if one is not None]
@@ -165,10 +163,10 @@ class Ledger:
         queue.append(entry)
 
     def arrivals(self, now_ms: int) -> Iterator[Arrival]:
-        """Those that have arrived; each counts as announced once it was handed out.
+        """Yield new arrivals; each counts as announced once it is yielded.
 
-        To be asked once all positions have come that stand there at the start. A generation whose changelog is
-        stopped may wait for ever: one behind it does not wait for it.
+        Call it only after all positions present at the start were added. A generation whose changelog copy is
+        stopped may wait for ever: later generations do not wait for it.
         """
         if not self._asked:
             self._asked, self._heard_ms = True, max(self._heard_ms, now_ms)
@@ -180,7 +178,7 @@ class Ledger:
                 yield arrival
 
     def _head(self, queue: deque[Entry], now_ms: int) -> Arrival | None:
-        """The next arrival of a generation; None while its first milestone waits."""
+        """Return the next arrival of a generation; None while its first milestone waits."""
         while queue:
             try:
                 arrival = self._arrival(queue[0], now_ms)
@@ -201,7 +199,7 @@ class Ledger:
         rows = self._held(
             milestone.changelog_cut, told, lambda copy, cut: self._require_whole(copy, cut, young, milestone)
         )
-        # Last: where a cut lies is looked for in all that is kept, and a milestone may wait for long.
+        # Last, since it searches the whole offset map, and a milestone may wait for long.
         for one in rows:
             self._require_spared(one, now_ms)
         return Arrival(
@@ -219,7 +217,7 @@ class Ledger:
         )
 
     def _held(self, cut: Cut, told: Evidence, require: Callable[[_Copy, int], None]) -> list[_Held]:
-        """The copies of what a cut names: each is past it, of the same log, and knows where it lies here."""
+        """Return the copies of a cut's partitions. Each is past the cut, of the same log, and can translate it."""
         evidence = {one.topic: one for one in told}
         found: list[_Held] = []
         for place, offset in cut:
@@ -228,59 +226,57 @@ class Ledger:
             copy = self._copies.get(place)
             about = evidence.get(place.topic)
             if copy and about and about.topic_id and about.topic_id != copy.position.topic_id:
-                raise _Overtaken(f"{place.topic} was made anew in the origin: the copy is of another topic")
+                raise _Overtaken(f"{place.topic} was recreated in the origin: the copy is of another topic")
             if copy is None or offset > copy.position.next:
                 raise _Wait
             self._require_led(copy, offset, about.leader_epoch(place.partition) if about else UNKNOWN)
             require(copy, offset)
             if offset < copy.places.known_from:
                 raise _Overtaken(
-                    f"where offset {offset} of {place.topic}/{place.partition} lies here is not known any more"
+                    f"offset {offset} of {place.topic}/{place.partition} can no longer be translated here"
                 )
             found.append(_Held(place, copy, offset))
         return found
 
     def _here(self, held: list[_Held]) -> Cut:
-        """A cut of the origin as one of the topics here."""
+        """Translate a cut of the origin to the topics here."""
         places = {one.place: one.copy.local(one.cut) for one in held}
         return Cut.of({TopicPartition(self._target_of(at.topic), at.partition): to for at, to in places.items()})
 
     def _require_led(self, copy: _Copy, cut: int, epoch: int) -> None:
-        """Is what stands below the cut what this leader had there? What the origin has lost makes them differ."""
+        """Require that the copy below the cut is what this leader had; it differs if the origin lost records."""
         at, match = copy.position, copy.leaders.match(cut, epoch)
         if match is Match.NO:
             raise _Overtaken(
-                f"the origin has lost what the milestone has counted of {at.topic}/{at.partition} below {cut}"
+                f"the origin has lost records of {at.topic}/{at.partition} below {cut} that the milestone counted"
             )
         if match is Match.FORGOTTEN:
             raise _Overtaken(f"{at.topic}/{at.partition} below offset {cut}: {match.value}")
         if at.leader < epoch:
-            raise _Wait  # it has another leader since, which was not asked yet whether it holds the same
+            raise _Wait  # a newer leader, not checked yet for the same records
 
     def _require_kept(self, copy: _Copy, cut: int) -> None:
         at = copy.position
         if cut < at.first:
-            raise _Overtaken(f"{at.topic}/{at.partition} is copied from offset {at.first} on; its cut is {cut}")
+            raise _Overtaken(f"{at.topic}/{at.partition} is copied from offset {at.first}; its cut is {cut}")
 
     def _require_whole(self, copy: _Copy, cut: int, young: bool, milestone: Milestone) -> None:
         at = copy.position
         if at.first and (cut < at.first or (cut == at.first and _own_rows(milestone, at.partition))):
             raise _Overtaken(
-                f"below offset {at.first} {at.topic}/{at.partition} is the copy of a snapshot, in which nobody "
-                "can tell the rows of this milestone from older ones"
+                f"below offset {at.first} {at.topic}/{at.partition} is the copy of a snapshot, in which the rows "
+                "of this milestone cannot be distinguished from older ones"
             )
         if cut == at.ended:
             return
         if cut < at.whole_from or not young:
-            raise _Overtaken(f"compaction may have taken values below offset {cut} of {at.topic}/{at.partition}")
+            raise _Overtaken(f"compaction may have removed values below offset {cut} of {at.topic}/{at.partition}")
         if cut > at.whole_to:
             raise _Wait
 
     def _require_spared(self, held: _Held, now_ms: int) -> None:
-        """Is what follows the cut too young for compaction here? Where nothing follows it, nothing was taken.
-
-        Raises _Wait where that nothing is old news: who has stood still for a day reads on first.
-        """
+        """Require that the first record after the cut is too young for compaction here, or that there is none.
+        Raises _Wait if "none" is outdated: after a long pause the copies must be read first."""
         above = held.copy.places.above(held.cut)
         since_ms = self._heard_ms if above is None else above.at_ms
         if now_ms - since_ms < self._lag_ms - MARGIN_MS:
@@ -288,8 +284,8 @@ class Ledger:
         if above is None:
             raise _Wait
         raise _Overtaken(
-            f"compaction here may have taken values below offset {held.cut} of "
-            f"{held.place.topic}/{held.place.partition}: the events came too long after the rows"
+            f"compaction here may have removed values below offset {held.cut} of "
+            f"{held.place.topic}/{held.place.partition}: the events arrived too long after the rows"
         )
 
     def _forget(self, milestone: Milestone) -> None:
@@ -307,6 +303,6 @@ class Ledger:
 
 
 def _own_rows(milestone: Milestone, partition: int) -> int:
-    """How many rows its own epoch wrote to a partition; of an older version's milestone those of all."""
+    """Return the rows that its epoch wrote to a partition; for an older version's milestone, to all partitions."""
     rows = milestone.partition_rows
     return rows[partition] if partition < len(rows) else milestone.rows

@@ -1,17 +1,15 @@
-"""How far a copy of a partition has come: what one more piece of it changes, and which cuts it holds whole.
+"""Progress of a partition's copy: the position after each piece, and the cuts that it contains completely.
 
-Theory of operation. A mirror reads a partition of the origin in log order and appends it to one of its own, where
-nobody else writes. Each transaction holds records and the new position (`Mirrored`). The position says two things
-beyond "read up to here":
+Theory of operation. A mirror reads a partition of the origin in log order and appends it to a partition that it
+alone writes. Each transaction holds records and the new position (`Mirrored`). Besides the next offset it records:
 
-Where each record has gone, as runs. A cut of the origin is translated to the exact offset here, never by
-interpolation: transaction markers, and gaps of compaction, make offsets drift apart.
+1. The local offset of each record, as runs. A cut of the origin is translated to the exact offset here, never by
+interpolation: transaction markers and gaps of compaction make offsets drift apart.
 
-Which cuts it passed in time. Compaction removes a value only for the sake of a later record of its key that is
-older than the topic's lag. So a copy that has read everything below a cut holds every value below it, if nothing
-followed the cut then, or if the first record above it is still younger than the lag. (Times are those of the
-origin's log, which never go back; a margin covers clocks that differ.) Cuts inside a stretch of older records may
-lack values: they are never announced, and the first cut behind the stretch is.
+2. The cuts that the copy passed in time. Compaction removes a value only if a later record of its key is older
+than the topic's lag. So a copy read up to a cut holds every value below it if nothing followed the cut then, or
+the first record above it is still younger than the lag. (Times are those of the origin's log, which never go back;
+a margin covers clock differences.) Cuts inside a stretch of older records may lack values and are never announced.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ NEVER_MS = 1 << 62
 
 
 class Place(NamedTuple):
-    """A partition of the origin as it is now."""
+    """A partition of the origin in its current state."""
 
     topic: str
     partition: int
@@ -41,7 +39,7 @@ class Place(NamedTuple):
 
 
 class Read(NamedTuple):
-    """One record of a piece, as far as the position depends on it."""
+    """The attributes of a record on which the position depends."""
 
     offset: int
     timestamp_ms: int
@@ -50,21 +48,21 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """What was read of a partition for one transaction."""
+    """The records read from a partition for one transaction."""
 
     first: int
-    """From this source offset on it was read."""
+    """The source offset from which it was read."""
     following: int
-    """Everything below this source offset has come."""
+    """The source offset below which everything has been read."""
     end: int
-    """Where the log ended when that was answered; -1 where that is not known."""
+    """The log's end in the same answer; -1 if unknown."""
     records: Sequence[Read]
     leaders: Sequence[Led] = ()
-    """Who wrote it."""
+    """The leaders that wrote it."""
 
 
 def begun(job: str, origin: str, place: Place, first: int, local: int, now_ms: int) -> Mirrored:
-    """The position before anything is copied: from the start of the log on."""
+    """Return the position before anything is copied, at the start of the log."""
     return Mirrored(
         job=job,
         origin=origin,
@@ -94,28 +92,26 @@ def begun(job: str, origin: str, place: Place, first: int, local: int, now_ms: i
 
 
 def seeded(at: Mirrored, records: int, size: int, local: int, source_ms: int) -> Mirrored:
-    """A position at which nothing is copied, once rows of a snapshot stand here in place of the log below it.
-
-    `local`: the offset that follows them. `source_ms`: when the origin wrote the snapshot's milestone.
-    """
+    """Return the first position after rows of a snapshot were written here in place of the log below it. `local`:
+    the offset after these rows. `source_ms`: the time when the origin wrote the snapshot's milestone."""
     return replace(at, records=records, size=size, local=local, source_ms=source_ms if records else at.source_ms)
 
 
 def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int, leader: int = UNKNOWN) -> Mirrored:
-    """The position after a piece whose first record goes to offset `base` here.
+    """Return the position after a piece whose first record goes to offset `base` here.
 
-    `leader`: one whose log is known to hold all below the position. If the piece brings anything, who wrote it is.
-    `lag_ms`: the origin's min.compaction.lag.ms; NEVER_MS where the topic is not compacted. Raises DivergenceError
-    where the piece does not go on from the position: nobody behind the copy would find out.
+    `leader`: an epoch whose log is known to hold all below the position; ignored if the piece has leaders of its
+    own. `lag_ms`: the origin's min.compaction.lag.ms; NEVER_MS if the topic is not compacted. Raises
+    DivergenceError if the piece does not continue at the position: no reader of the copy would notice.
     """
     require_next(at.topic, at.partition, at.next, piece.first)
     read = piece.records
     stale = [one.offset for one in read if now_ms - one.timestamp_ms >= lag_ms - MARGIN_MS]
     whole_from = stale[-1] + 1 if stale else at.whole_from
     ended = piece.following if piece.following == piece.end else at.ended
-    # A cut behind the last record waits for what follows it, or for the sight of the log's end.
+    # A cut after the last record waits for the next record, or until the log's end is seen.
     passed = piece.following if piece.following == piece.end else (read[-1].offset if read else at.whole_to)
-    # Of the old ones, too: where they lie here is known, and cuts among them are refused by `whole_from`.
+    # Also of the old records: their local offsets are known, and `whole_from` refuses cuts among them.
     runs = _runs((one.offset for one in read), base)
     _require_rising(at, piece, runs)
     led = joined(at.led[-1:], piece.leaders)
@@ -141,15 +137,13 @@ def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int, leade
 
 
 def tells_more(new: Mirrored, old: Mirrored) -> bool:
-    """Is a position worth a transaction of its own, without records?"""
+    """Return whether a position without records is worth a transaction of its own."""
     return (new.next, new.whole_to, new.ended, new.leader) != (old.next, old.whole_to, old.ended, old.leader)
 
 
 def copied_so_far(positions: Iterable[Mirrored], target: Callable[[str], str]) -> tuple[Evidence, Cut]:
-    """What must still stand here of what was copied, with the evidence of it, as far as brokers told any.
-
-    `target`: what a topic of the origin is called here.
-    """
+    """Return the cut that must still exist here, with the evidence that brokers gave for it. `target`: returns the
+    local name of an origin's topic."""
     return of_ends(
         {
             TopicPartition(target(one.topic), one.partition): Standing(one.local, one.local_epoch)
@@ -160,7 +154,7 @@ def copied_so_far(positions: Iterable[Mirrored], target: Callable[[str], str]) -
 
 
 def read_so_far(positions: Iterable[Mirrored]) -> tuple[Evidence, Cut]:
-    """What the origin must still hold of what was copied, with the evidence of it, as far as there is any."""
+    """Return the copied cut that the origin must still hold, with the evidence for it, if any."""
     return of_ends(
         {
             TopicPartition(one.topic, one.partition): Standing(one.next, one.leaders[-1])
@@ -171,7 +165,7 @@ def read_so_far(positions: Iterable[Mirrored]) -> tuple[Evidence, Cut]:
 
 
 class Run(NamedTuple):
-    """Records without a gap between them, in the origin and here."""
+    """Records without gaps, both in the origin and here."""
 
     source: int
     local: int
@@ -179,7 +173,7 @@ class Run(NamedTuple):
 
 
 def _runs(offsets: Iterable[int], local: int) -> list[Run]:
-    """`offsets` rise, and go to offsets without a gap here, from `local` on."""
+    """Return the runs of rising `offsets` that are written here without gaps, starting at `local`."""
     found: list[Run] = []
     source, length = -1, 0
     for offset in offsets:
@@ -198,7 +192,7 @@ def runs_of(position: Mirrored) -> list[Run]:
 
 
 def translated(cut: int, runs: Iterable[Run], local: int) -> int:
-    """Where a cut of the origin lies here: at the first record copied from it on, or else at `local`, the end."""
+    """Return a cut's local offset: that of the first copied record at or above it, otherwise `local`, the end."""
     for one in runs:
         if cut < one.source + one.length:
             return one.local + max(0, cut - one.source)
@@ -206,40 +200,37 @@ def translated(cut: int, runs: Iterable[Run], local: int) -> int:
 
 
 def require_next(topic: str, partition: int, stands: int, first: int) -> None:
-    """Was it read on from where reading stands? Raises DivergenceError."""
+    """Raise DivergenceError if reading did not continue at the position."""
     if first != stands:
-        raise _astray(topic, partition, f"was read on from offset {first}, and stands at {stands}")
+        raise _astray(topic, partition, f"was read from offset {first}, but the position is {stands}")
 
 
 def _require_rising(at: Mirrored, piece: Piece, runs: Sequence[Run]) -> None:
-    """Is every record behind the one before, and inside the piece? Raises DivergenceError."""
+    """Raise DivergenceError unless offsets rise and are inside the piece."""
     begin = [*(one.source for one in runs), piece.following]
     end = [piece.first, *(one.source + one.length for one in runs)]
     for first, stands in zip(begin, end, strict=True):
         if first < stands:
-            raise _astray(at.topic, at.partition, f"goes on at offset {first} behind {stands - 1}")
+            raise _astray(at.topic, at.partition, f"continues at offset {first} after {stands - 1}")
 
 
 def _astray(topic: str, partition: int, how: str) -> DivergenceError:
     return DivergenceError(
-        f"{topic}/{partition} {how}: its records would be copied twice, or be missing in the copy. Nothing was "
-        "written. It is the mirror's own fault: start it again, it goes on from its position; and report this"
+        f"{topic}/{partition} {how}: its records would be copied twice or be missing in the copy. Nothing was "
+        "written. This is a bug of the mirror: report it and start the mirror again"
     )
 
 
 def unaccounted(position: Mirrored, end: int) -> int:
-    """How many offsets of the log here, which ends at `end`, are behind all that the position accounts for.
-
-    They may be what aborted transactions left, or somebody else's records. The marker of the mirror's own last
-    transaction with records is not among them.
-    """
+    """Return the number of offsets here up to `end` that the position does not account for: aborted records or
+    another writer's. The marker of the mirror's own last transaction with records does not count."""
     return end - position.local - (1 if position.records else 0)
 
 
 def require_alone(topic: str, partition: int, expected: int, end: int) -> None:
-    """Does the log here end where what this mirror has written says? Raises DivergenceError."""
+    """Raise DivergenceError unless the log here ends after this mirror's own writes."""
     if end != expected:
         raise DivergenceError(
-            f"{topic}/{partition} ends at offset {end}, and after what the mirror has written it must end at "
-            f"{expected}: somebody else writes there or deletes records. Nothing was committed. Find out who."
+            f"{topic}/{partition} ends at offset {end}, but after the mirror's own records it must end at "
+            f"{expected}: another process writes there or deletes records. Nothing was committed. Find it."
         )

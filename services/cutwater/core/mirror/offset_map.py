@@ -1,9 +1,9 @@
-"""Where the copied records of a partition lie here, and since when: its positions' runs, the older ones packed.
+"""Offset map of a copied partition: the runs of its positions with their write times, older runs packed.
 
-The marker behind each transaction of the mirror moves the offsets here on, so each transaction is a run by itself,
-and a trickle makes dozens in a second. While the origin's job lags behind its events none may be forgotten: its
-next milestones have their cuts down there. A run says little that the one before it does not, so packed it takes
-about a byte, and a day or two have room.
+The marker after each transaction of the mirror takes an offset here, so each transaction is a run of its own, and
+a trickle of events makes dozens per second. While the origin's job lags behind its events, no run may be
+forgotten: the cuts of its next milestones are among them. A run differs little from the one before, so packed it
+takes about a byte, and a day or two fit.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import NamedTuple
 from cutwater.core.mirror.copy_progress import Run
 
 BYTES_MAX = 8 * 1024 * 1024
-"""Of the packed runs of a partition; beyond it the oldest are forgotten."""
+"""Limit of a partition's packed runs; beyond it the oldest are forgotten."""
 BLOCK_RUNS = 1_024
-"""So many are packed as one, and unpacked where a cut lies among them: a millisecond or two at most."""
+"""Runs per packed block. A block is unpacked if a cut lies in it: a millisecond or two at most."""
 BLOCK_BYTES = 320
-"""What a block takes beside its packed bytes."""
+"""Overhead of a block beside its packed bytes."""
 MINUTE_MS = 60_000
-"""Times are rounded down to it: exact ones would take more room than all the rest."""
+"""Times are rounded down to it: exact ones would take more space than all the rest."""
 
 
 class Placed(NamedTuple):
-    """A run, and when it was written here, by our clock."""
+    """A run with the local time when it was written here."""
 
     run: Run
     at_ms: int
 
     @property
     def after(self) -> int:
-        """The source offset behind it."""
+        """The source offset after it."""
         return self.run.source + self.run.length
 
 
 class _Block(NamedTuple):
     first: Placed
     after: int
-    """The source offset behind the last."""
+    """The source offset after the last run."""
     packed: bytes
-    """Those behind the first."""
+    """The runs after the first."""
 
     @property
     def size(self) -> int:
@@ -52,17 +52,17 @@ class _Block(NamedTuple):
 
 
 class Places:
-    """Of one partition, from a source offset on. Runs are added in the order in which they were written."""
+    """The offset map of one partition from a source offset. Runs are added in the order of writing."""
 
     def __init__(self, known_from: int, bytes_max: int = BYTES_MAX) -> None:
         self.known_from = known_from
-        """Of cuts below it nothing is known."""
+        """Cuts below it cannot be translated."""
         self._bytes_max = bytes_max
         self._blocks: deque[_Block] = deque()
         self.size = 0
-        """Bytes of what is packed."""
+        """Bytes of the packed blocks."""
         self._newest: list[Placed] = []
-        """Those that are no block yet."""
+        """Runs that are not in a block yet."""
 
     def add(self, runs: Iterable[Run], at_ms: int) -> None:
         for run in runs:
@@ -71,7 +71,7 @@ class Places:
                 self._pack()
 
     def forget(self, cut: int) -> None:
-        """Nobody asks below this cut any more."""
+        """Forget the runs below this cut, which will not be needed again."""
         while self._blocks and self._blocks[0].after <= cut:
             self._drop()
         below = next((number for number, one in enumerate(self._newest) if cut < one.after), len(self._newest))
@@ -79,7 +79,7 @@ class Places:
         self.known_from = max(self.known_from, cut)
 
     def above(self, cut: int) -> Placed | None:
-        """The first run with a record at or above a cut that is known; None where nothing stands there."""
+        """Return the first run with a record at or above a known cut; None if there is none."""
         return next((one for one in self._around(cut) if cut < one.after), None)
 
     def _around(self, cut: int) -> Iterable[Placed]:
@@ -102,7 +102,7 @@ class Places:
 
 
 def _packed(runs: Sequence[Placed]) -> bytes:
-    """All but the first, each by what the one before does not say: a column of gaps is mostly one number."""
+    """Pack all runs but the first as differences to the one before: a column of gaps is mostly one number."""
     rows = [
         (
             run.source - before.source - before.length,

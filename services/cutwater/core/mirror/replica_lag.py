@@ -1,4 +1,4 @@
-"""How far a replica is behind its origin: in milestones, records, bytes and time; and when it has caught up."""
+"""Lag of a replica behind its origin in milestones, records, bytes and time, with an estimate of the catch-up."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import generation_of
 
 PACE_MS = 60_000
-"""The pace is that of the last minute."""
+"""The pace is measured over the last minute."""
 SAMPLES_MAX = 10_000
 
 
 @dataclass(frozen=True)
 class SafeTime:
-    """A replica at a moment; None for what is not known."""
+    """A replica at one time; None: unknown."""
 
     origin: str
     token: str | None
     """The newest milestone that has arrived."""
     watermark_ms: int | None
     age_ms: int | None
-    """Since the origin wrote it."""
+    """Time since the origin wrote it."""
     milestones: int | None
-    """Copied and not arrived yet."""
+    """Milestones copied and not arrived yet."""
     lag_ms: int | None
-    """Between it and the newest milestone that is copied."""
+    """Time between it and the newest copied milestone."""
     records: int | None
-    """In the origin and not copied; what was aborted there counts too."""
+    """Records in the origin that are not copied, aborted ones included."""
     size: int | None
-    """Bytes of them, as large as those before."""
+    """Estimated bytes of these records, by the mean size so far."""
     skew_ms: int
-    """By how much the slowest partition of a topic stands behind the fastest, in the origin's time."""
+    """Lag of a topic's slowest partition behind its fastest, in the origin's time."""
     records_per_s: float
     catch_up_s: float | None
-    """At that pace; nothing new counted."""
+    """Time to copy `records` at this pace, without new ones."""
 
 
 class Pace:
-    """Records copied of late, over all partitions. Bounded; positions may come again."""
+    """Records copied in the last minute, over all partitions. Bounded; positions may be repeated."""
 
     def __init__(self) -> None:
         self._known: dict[TopicPartition, int] = {}
@@ -66,8 +66,8 @@ class Pace:
 
 
 def awaited(copies: Iterable[Mirrored], arrived: Arrival | None) -> list[Mirrored]:
-    """Those that a coming arrival may wait for. Not the changelog of a generation before that of the newest one:
-    its region may have removed it, and then nobody would know how far anything is behind."""
+    """Return the copies that the next arrival may wait for. Changelogs of earlier generations are left out: their
+    region may have removed them, which would make the lag unknown."""
     if arrived is None:
         return list(copies)
     return [one for one in copies if not left_behind(generation_of(one.job, one.topic), arrived.generation)]
@@ -82,7 +82,7 @@ def safe_time(
     records_per_s: float,
     now_ms: int,
 ) -> SafeTime:
-    """`newest`: of the copied milestones. `ends`: of the origin's partitions; None where it does not answer."""
+    """Return the lag. `newest`: the newest copied milestone. `ends`: the origin's ends; None if unreachable."""
     behind = None if ends is None else {_place(one): max(0, ends.get(_place(one), 0) - one.next) for one in copies}
     records = None if behind is None else sum(behind.values())
     size = None if behind is None else round(sum(behind[_place(one)] * _mean(one) for one in copies))
@@ -117,7 +117,7 @@ def _catch_up_s(records: int | None, records_per_s: float) -> float | None:
 
 
 def _skew_ms(copies: Collection[Mirrored], behind: Mapping[TopicPartition, int]) -> int:
-    """A partition that is not behind has no skew, however old its newest record is."""
+    """Return the largest skew; a partition that is not behind has none, however old its newest record is."""
     found = 0
     for topic in {one.topic for one in copies}:
         times = [one.source_ms for one in copies if one.topic == topic and one.records]

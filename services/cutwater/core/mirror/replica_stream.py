@@ -1,8 +1,8 @@
-"""Another region's commit stream as it can be followed here: its milestones, as they arrive.
+"""Another region's commit stream as it is followed here: its milestones as they arrive.
 
-The copied milestones and their arrivals stand on two topics, each in the order of the stream. A milestone is
-handed out once its arrival is read, with the changelog cut that holds here. One that a later arrival has passed
-over is handed out as missed: the chain goes through it, but no view can stop there.
+Copied milestones and arrivals are on two topics, each in the order of the stream. A milestone is yielded once its
+arrival is read, with the changelog cut that is valid here. If a later arrival has skipped it, it is yielded as
+missed: it belongs to the chain, but no view can stop there.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.core.state.backlog import Entry, Missed
 
 HELD = 1_000
-"""So many of each are read ahead of the other, and what one look brings besides."""
+"""Records of each topic read ahead of the other, plus those of one poll."""
 _HELD_MAX = 10 * HELD
 
 
 class Landing:
-    """Joins the two. Bounded by whoever reads: see `wants_milestones` and `wants_arrivals`."""
+    """Joins milestones and arrivals. The reader bounds it by `wants_milestones` and `wants_arrivals`."""
 
     def __init__(self) -> None:
         self._milestones: deque[Entry] = deque(maxlen=_HELD_MAX)
         self._arrivals: deque[tuple[int, Arrival]] = deque(maxlen=_HELD_MAX)
         self._before: tuple[int, Arrival] | None = None
-        """The last arrival that was passed."""
+        """The last arrival used or skipped."""
 
     @property
     def wants_milestones(self) -> bool:
@@ -41,24 +41,24 @@ class Landing:
 
     @property
     def waits(self) -> bool:
-        """Is there a milestone that has not arrived as far as is known?"""
+        """Whether a milestone has no known arrival yet."""
         return bool(self._milestones) and not self._arrivals
 
     @property
     def even(self) -> bool:
-        """Is there no arrival that waits for its milestone to be read?"""
+        """Whether no arrival waits for its milestone to be read."""
         return not self._arrivals
 
     def milestone(self, entry: Entry) -> None:
-        """The next one of the copied stream."""
+        """Add the next milestone of the copied stream."""
         self._milestones.append(entry)
 
     def arrival(self, offset: int, arrival: Arrival) -> None:
-        """The next one of the arrivals."""
+        """Add the next arrival."""
         self._arrivals.append((offset, arrival))
 
     def ready(self) -> Iterator[Entry | Missed]:
-        """What is known by now, in order. Raises DivergenceError where an arrival is of another milestone."""
+        """Yield what is ready, in order. Raises DivergenceError if an arrival is of another milestone."""
         while self._milestones and self._arrivals:
             entry, (offset, arrival) = self._milestones[0], self._arrivals[0]
             if arrival.sequence < entry.milestone.sequence:  # read again after a pause
@@ -71,14 +71,14 @@ class Landing:
             if arrival.milestone_hash != link(entry.record) or arrival.generation != entry.milestone.generation:
                 raise DivergenceError(
                     f"the arrival of {arrival.token} is of another milestone than the copied stream's "
-                    f"{entry.milestone.token}: one of both was replaced. Find out why; then begin a new copy by "
-                    "'cutwater mirror resync'"
+                    f"{entry.milestone.token}: one of the two topics was replaced. Find the cause; then start a "
+                    "new copy by 'cutwater mirror resync'"
                 )
             self._before = self._arrivals.popleft()
             yield _here(entry, offset, arrival)
 
     def _passed(self, entry: Entry) -> Entry:
-        """Its own cut is the origin's: here it has that of the arrival before it, which it is not below."""
+        """Return the entry with the cut of the arrival before it, as its own cut has the origin's offsets."""
         before = self._before
         if before is None or before[1].generation != entry.milestone.generation:
             return entry._replace(milestone=replace(entry.milestone, changelog_cut=NOWHERE, evidence=()))

@@ -1,11 +1,10 @@
-"""May the copy of a topic be given up? Not while a generation here stands on it. And who waits for the new one.
+"""Guard of a resync: a copy may not be deleted while a generation here depends on it.
 
-A generation that went on from another region reads that region's events as a copy, and began with the rows of a
-changelog that is one. Its cuts, and Spark's own offsets, are of this very copy: in one that is made anew the same
-offsets are other events, and nobody would notice.
+A generation that continued from another region reads that region's events from a copy, and started from the rows
+of a copied changelog. Its cuts and Spark's offsets refer to this copy: in a recreated one they are other events.
 
-Before it is promoted, its claim stands on the arrivals, too: a failover that is asked for again finds it by them,
-and they go with the copy of any topic.
+Before its promotion, its claim also depends on the arrivals, which are deleted with the copy of any topic: a
+repeated failover finds the claim by them.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ def require_unread(
     coming: Iterable[Claim],
     parent_of: Callable[[Claim], Milestone],
 ) -> None:
-    """Raise UsageError where a copy is read here, or what goes with it. `target`: its name here.
+    """Raise UsageError if a copy, or data that is deleted with it, is in use here.
 
-    `origin`: the region that it is copied from. `at_work`: the newest milestone of this region; None without
-    one, or once the job was released. `coming`: the claims of candidates that may still be promoted. `parent_of`:
-    the milestone that one starts from, with its cuts as they lie here.
+    `target`: the copy's name here. `origin`: the region that it is copied from. `at_work`: this region's newest
+    milestone; None without one, or after the job was released. `coming`: the claims that may still be promoted.
+    `parent_of`: returns a claim's parent milestone with its cuts in this region's offsets.
     """
     if at_work is not None and any(place.topic == target for place, _ in at_work.source_cut):
         raise UsageError(
-            f"{at_work.generation} is at work here and reads {target}: in a copy that is made anew, its offsets "
-            "are those of other events. Where the job goes on in another region, end it here first ('cutwater "
-            "release --to REGION'). Nothing was deleted"
+            f"{at_work.generation} is running here and reads {target}: in a recreated copy its offsets would be "
+            "other events. If the job continues in another region, end it here first ('cutwater release --to "
+            "REGION'). Nothing was deleted"
         )
     for claim in coming:
         if claim.origin == origin:
             raise UsageError(
-                f"{claim.generation} was claimed here from what has arrived from {origin}, and all arrivals go "
-                "with any copy: have it promoted (the same 'cutwater failover' or 'switchover' again), or "
-                f"'cutwater generation abort {claim.generation}' first. Nothing was deleted"
+                f"{claim.generation} was claimed here from an arrival of {origin}, and a resync deletes all "
+                "arrivals: first run the same 'cutwater failover' or 'switchover' again until it is promoted, or "
+                f"'cutwater generation abort {claim.generation}'. Nothing was deleted"
             )
         _require_not_begun_with(target, claim, parent_of(claim))
 
@@ -49,25 +48,25 @@ def require_unread(
 def _require_not_begun_with(target: str, claim: Claim, parent: Milestone) -> None:
     if any(place.topic == target for cut in (parent.source_cut, parent.changelog_cut) for place, _ in cut):
         raise UsageError(
-            f"{claim.generation} was claimed here, and begins with what stands in {target}: wait until it is "
+            f"{claim.generation} was claimed here and starts from records in {target}: wait until it is "
             f"promoted, or 'cutwater generation abort {claim.generation}' first. Nothing was deleted"
         )
 
 
 def require_settled(origin: str, renewed: Mapping[str, int]) -> None:
-    """Raise UnavailableError while copies of an origin are begun anew, or where that was broken off.
+    """Raise UnavailableError while a resync of an origin's copies is in progress or was interrupted.
 
-    By positions, arrivals and copies as they stand meanwhile no mirror copies or announces anything. `renewed`:
-    the topics of the origin, and since when (ms).
+    Positions, arrivals and copies are inconsistent meanwhile, so no mirror copies or announces anything.
+    `renewed`: start time (ms) by the origin's topic.
     """
     if renewed:
         raise UnavailableError(
-            f"somebody begins the copy of {told(renewed)} from {origin} anew: wait until he has come to the end "
-            "of it. Where it was broken off, 'cutwater mirror resync --withdraw' takes that back as long as "
-            f"nothing has gone; else, and only while {origin} lives, run 'cutwater mirror resync' again"
+            f"a resync of {told(renewed)} from {origin} is in progress: wait for it to finish. If it was "
+            "interrupted: run 'cutwater mirror resync --withdraw' (possible while no position has been deleted), "
+            f"or run 'cutwater mirror resync' again (only while {origin} is up)"
         )
 
 
 def told(renewed: Mapping[str, int]) -> str:
-    """Which copies are begun anew, and since when."""
+    """Format the copies in resync with their start times."""
     return ", ".join(f"{topic} (since {iso(at_ms)})" for topic, at_ms in sorted(renewed.items()))

@@ -1,10 +1,10 @@
-"""The settings of a copy's topic: which it takes from the origin's, when it is made and later, which are its own.
+"""Sync of topic settings from the origin's topic to its copy.
 
-Each setting is one of three. *Fixed* by the protocol: a copy that has another value is no replica, and is refused.
-*Taken*: the copy begins with the origin's value and follows it, but only upwards. A value that lets the brokers
-here delete more, or refuse more, than before is told and left to an operator: who reads the copy here may be
-behind, and what the origin throws away on purpose may be wanted here. So is another clean-up. What is left is this
-region's own: replication, segments, and of those taken what an operator keeps.
+There are three kinds of settings. *Fixed* by the protocol: a copy with another value is refused, as it is not a
+replica. *Taken*: the copy starts with the origin's value and follows it, but only upwards. A value that lets the
+brokers here delete or refuse more than before, or another clean-up policy, is reported and left to an operator:
+readers here may be behind, and data that the origin deletes on purpose may be needed here. All others are this
+region's own: replication, segments, and the taken settings that an operator keeps.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from cutwater.core.protocol.topics import TopicSpec
 
 Settings = tuple[tuple[str, str], ...]
 MAY_BE_KEPT = ("retention.ms", "retention.bytes", topics.TIMESTAMP_AHEAD)
-"""How long events are kept, and which are refused, may differ between regions; what compaction takes, not."""
+"""Retention and refusal of events may differ between regions; compaction may not."""
 _OF_EVENTS = ("cleanup.policy", "min.compaction.lag.ms", *MAY_BE_KEPT)
 _ORIGINS_TIMES = ("message.timestamp.type", "CreateTime")
-"""Whatever the origin's topic or the brokers here have: an event keeps the time that it has in the origin's log.
-What is too far ahead of that is a dead letter (`max_ahead`): it must be one in both regions or in none."""
+"""Independent of the settings of the origin's topic and the brokers here: an event keeps its time in the origin's
+log. An event too far ahead of that is a dead letter (`max_ahead`), which must be the same in both regions."""
 _LARGEST = "max.message.bytes"
 _RAISED = frozenset({"min.compaction.lag.ms", _LARGEST, *MAY_BE_KEPT})
 _BATCH_BYTES = 1_048_588
-"""Kafka's own default. Brokers count batches, and a client's batch holds many records, however small each is."""
+"""Kafka's default. Brokers limit batches, and a client's batch holds many records."""
 _NEEDED = frozenset({"min.compaction.lag.ms", _LARGEST})
 
 
 @dataclass(frozen=True)
 class CopySpec:
-    """How the copy of an origin's topic is to be."""
+    """The specification of a topic's copy."""
 
     name: str
     """Here."""
@@ -44,23 +44,21 @@ class CopySpec:
 
     @property
     def made(self) -> TopicSpec:
-        """As it is created."""
+        """The topic to create."""
         return TopicSpec(self.name, self.partitions, (*self.fixed, *self.taken))
 
     def wrong(self, here: FoundTopic) -> list[Difference]:
-        """What makes a topic that is there no replica. Its partitions are another matter (`gaps`)."""
+        """Return the settings by which an existing topic is not a replica. `gaps` checks its partitions."""
         return differences(TopicSpec(self.name, here.partitions, self.fixed), here)
 
     def behind(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
-        """What a topic that is there has not taken over yet; nothing of what this region keeps.
-
-        What copying needs comes first: the largest record and the compaction lag.
-        """
+        """Return the settings that an existing topic has not taken over yet, without those that this region keeps.
+        The settings that copying needs are first: the largest record and the compaction lag."""
         found = [one for one in self._differing(here, kept) if _more(one)]
         return sorted(found, key=lambda one: one.setting not in _NEEDED)
 
     def left(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
-        """What it does not take over: it could cost records that are only here."""
+        """Return the settings that it does not take over, since records that exist only here could be lost."""
         return [one for one in self._differing(here, kept) if not _more(one)]
 
     def _differing(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
@@ -69,7 +67,7 @@ class CopySpec:
 
 
 def copy_of(found: FoundTopic, name: str, job: str, region: str) -> CopySpec:
-    """How the copy of a topic of the origin `region` is to be; `name`: its name here."""
+    """Return the specification of the copy of a topic of the origin `region`; `name`: its name here."""
     size = max(largest_of(found.config), _BATCH_BYTES)
     if (generation := topics.generation_of(job, name)) is not None:
         owned = topics.owned(job, generation, found.partitions)
@@ -81,18 +79,18 @@ def copy_of(found: FoundTopic, name: str, job: str, region: str) -> CopySpec:
 
 
 def largest_of(config: Mapping[str, str]) -> int:
-    """Bytes of the largest record that a topic takes."""
+    """Return the size of the largest record that a topic accepts."""
     return int(config[_LARGEST])
 
 
 def lag_ms(found: FoundTopic) -> int:
-    """For how long the origin's compaction spares a record."""
+    """Return how long the origin's compaction keeps a record."""
     compacts = "compact" in found.config.get("cleanup.policy", "")
     return int(found.config.get("min.compaction.lag.ms", "0")) if compacts else NEVER_MS
 
 
 def _more(one: Difference) -> bool:
-    """Does the origin's value only let the topic here hold or take more? Times that are right cost nothing."""
+    """Return whether the origin's value only lets the topic here keep or accept more."""
     if one.setting == _ORIGINS_TIMES[0]:
         return True
     if one.setting not in _RAISED:
@@ -101,7 +99,7 @@ def _more(one: Difference) -> bool:
 
 
 def _amount(value: str) -> float:
-    """-1 is without end."""
+    """Return the number; -1 means unlimited."""
     return float("inf") if int(value) < 0 else int(value)
 
 

@@ -1,4 +1,4 @@
-"""Which alert records to write at a moment: from the verdicts on a job, and from what is on already."""
+"""Changes of alerts: the records to write, from the verdicts on a job and the active alerts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOLD_BY = "watch"
 
 
 def decide(state: Watched, limits: Limits, now_ms: int) -> list[Alert]:
-    """The records to write now: of alerts raised, and of alerts resolved. Taken, they are not decided again."""
+    """Return the records of raised and resolved alerts to write now; not again once folded in."""
     return [*_own(state, limits, now_ms), *_told(state, limits, now_ms)]
 
 
@@ -30,15 +30,15 @@ def _own(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
 
 
 def _told(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
-    """Alerts that services told before they left: over once the part has moved on, or a while later."""
+    """Yield the ends of alerts that services wrote before they stopped: on progress, or after a while."""
     for one in alerts.on(state.alerts):
         if one.key in JUDGES:
             continue
         if one.kind == alerts.FENCED_WRITER:
             if now_ms - one.raised_ms >= limits.window_ms:
-                yield _resolved(state, one, now_ms, "it has left, and was not seen again")
+                yield _resolved(state, one, now_ms, "it has stopped, and was not seen again")
         elif progress_ms(state, one.part) > one.raised_ms:
-            yield _resolved(state, one, now_ms, f"{one.part} has moved on")
+            yield _resolved(state, one, now_ms, f"{one.part} makes progress again")
 
 
 def _raised(state: Watched, key: Key, verdict: Verdict, now_ms: int) -> Alert:

@@ -1,7 +1,6 @@
-"""What watch judges of a job: one function per (kind, part), each from what is known and the moment.
+"""Alert rules of watch: one function per (kind, part), each from the known state and the time.
 
-Raising needs a bound passed; resolving needs evidence. So what is merely not known yet, as after a restart,
-neither raises nor resolves.
+Raising needs an exceeded limit; resolving needs evidence. So missing knowledge, as after a restart, does neither.
 """
 
 from __future__ import annotations
@@ -15,35 +14,35 @@ from cutwater.core.monitoring.alerts import Alert, Key
 from cutwater.core.monitoring.job_status import NONE, Reader, Watched, drift, progress_ms
 
 DRIFT_EPOCHS_MIN = 3
-"""Fewer epochs without a milestone are no drift: one is always under way."""
+"""Fewer epochs without a milestone are no drift: one is always in progress."""
 DRIFT_EVENTS_MIN = 1_000
 SAMPLES_MIN = 6
 LATE_MIN = 10
-"""Fewer late pairs are no share to speak of."""
+"""Fewer late pairs do not make a meaningful share."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is too long or too much. Times in ms."""
+    """Limits of the rules. Times in ms."""
 
     silent_ms: int = 60_000
-    """For those who should act at once: commit-signal, publisher, view."""
+    """For parts that should act at once: commit-signal, publisher, view."""
     driver_silent_ms: int = 180_000
     """For the driver: longer than the longest pause between the heartbeats of an idle job."""
     stuck_ms: int = 120_000
     window_ms: int = 300_000
-    """How far back dead letters, late events, skew, growth and fenced writers are looked at."""
+    """The period for dead letters, late events, skew, growth and fenced writers."""
     dead_letters: int = 10
-    """Within the window."""
+    """Dead letters within the window."""
     late: int = 1_000
-    """(event, window) pairs that came too late within the window."""
+    """Late (event, window) pairs within the window."""
     late_share: float = 0.01
-    """Of all pairs within the window."""
+    """Share of all pairs within the window."""
     windows_of_event: int = 1
-    """In how many windows an event lies at most: so many pairs it makes."""
+    """Maximum number of windows of an event, and so of its pairs."""
     lateness_ms: int = 0
     publishes: bool = True
-    """Has the job an output?"""
+    """Whether the job has an output."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Verdict:
 
 
 Judge = Callable[[Watched, Limits, int, Alert | None], Verdict | None]
-"""(state, limits, now in ms, the alert if it is on) -> what to do, None for nothing."""
+"""(state, limits, now in ms, the alert if it is active) -> what to do, None for nothing."""
 
 
 def _stuck(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
@@ -65,7 +64,7 @@ def _stuck(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> 
     if processed and state.confirmed < newest:
         age = now_ms - max(processed.written_ms, state.spoke_ms)
         if age > limits.stuck_ms:
-            return Verdict(True, f"epoch {newest} was written {_s(age)} ago, and Spark has not committed it", age)
+            return Verdict(True, f"epoch {newest} was written {_s(age)} ago, but Spark has not committed it", age)
     elif state.waiting and state.spoke_ms:
         begun = max(processed.written_ms if processed else state.spoke_ms, state.waiting_ms)
         if now_ms - begun > limits.stuck_ms:
@@ -82,7 +81,7 @@ def _driver_silent(state: Watched, limits: Limits, now_ms: int, is_on: Alert | N
     age = now_ms - state.spoke_ms
     if age > limits.driver_silent_ms:
         return Verdict(True, f"no barrier and no heartbeat for {_s(age)}: is the driver up?", age)
-    return Verdict(False, "the driver speaks again")
+    return Verdict(False, "the driver writes records again")
 
 
 def _signal_silent(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
@@ -90,10 +89,12 @@ def _signal_silent(state: Watched, limits: Limits, now_ms: int, is_on: Alert | N
         return Verdict(False, "every committed epoch has its milestone")
     age = now_ms - state.owed_ms
     if age > limits.silent_ms:
-        text = f"epoch {state.confirmed} is committed, and for {_s(age)} no milestone came: is commit-signal up?"
+        text = (
+            f"epoch {state.confirmed} is committed, and for {_s(age)} no milestone arrived: is commit-signal up?"
+        )
         return Verdict(True, text, age)
     moved = is_on is not None and progress_ms(state, alerts.SIGNAL) > is_on.raised_ms
-    return Verdict(False, "milestones come again") if moved else None
+    return Verdict(False, "milestones are written again") if moved else None
 
 
 def _reader_silent(name: str, of: Callable[[Watched, Limits], Reader | None]) -> Judge:
@@ -115,7 +116,7 @@ def _reader_silent(name: str, of: Callable[[Watched, Limits], Reader | None]) ->
 
 def _epochs_grow(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     levels = [one.epochs for one in state.samples]
-    text = "{} epochs are written and have no milestone, and they get more"
+    text = "{} written epochs have no milestone, and the number grows"
     return _growth(levels, drift(state).epochs, DRIFT_EPOCHS_MIN, is_on, text)
 
 
@@ -124,11 +125,11 @@ def _events_grow(state: Watched, limits: Limits, now_ms: int, is_on: Alert | Non
         return None
     levels = [one.waiting for one in state.samples if one.waiting is not None]
     floor = max(DRIFT_EVENTS_MIN, 3 * (state.processed.events if state.processed else 0))
-    return _growth(levels, state.waiting, floor, is_on, "{} events wait, and they get more")
+    return _growth(levels, state.waiting, floor, is_on, "{} events wait, and the number grows")
 
 
 def _growth(levels: list[int], now: int, floor: int, is_on: Alert | None, text: str) -> Verdict | None:
-    """Grown, where even the lowest of the newer half is above the highest of the older half."""
+    """Judge growth: the lowest value of the newer half is above the highest of the older half."""
     if now < floor or (is_on and now <= is_on.value // 2):
         return Verdict(False, f"{now} are left")
     half = len(levels) // 2
@@ -156,7 +157,7 @@ def _late(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> V
     recent = [one for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms)]
     late, usable = sum(one.late for one in recent), sum(one.usable for one in recent)
     if not usable:
-        return None  # where nothing comes, nobody knows whether it would be late
+        return None  # without events there is no evidence
     text = late_warning(late, usable, limits)
     if text is not None:
         return Verdict(True, f"within {_s(limits.window_ms)} {text} (cutwater late list)", late)
@@ -165,16 +166,14 @@ def _late(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> V
 
 
 def late_warning(late: int, usable: int, limits: Limits) -> str | None:
-    """What a person should know where too many of so many usable events were too late; else None.
-
-    `late` counts (event, window) pairs.
-    """
+    """Return a warning if too many pairs of the usable events were late, otherwise None. `late`: the number of
+    late (event, window) pairs."""
     pairs = usable * limits.windows_of_event
     if late < limits.late and (late < LATE_MIN or late < limits.late_share * pairs):
         return None
     return (
-        f"{late:,} of {pairs:,} (event, window) pairs came after their window was closed and are not counted: one "
-        "event far ahead in time closes windows early, or 'lateness' is too short"
+        f"{late:,} of {pairs:,} (event, window) pairs arrived after their window was closed and are not counted: "
+        "one event far ahead in time closes windows early, or 'lateness' is too short"
     )
 
 
@@ -207,7 +206,7 @@ JUDGES: dict[Key, Judge] = {
     (alerts.LATE, alerts.SOURCE): _late,
     (alerts.FENCED_WRITER, alerts.BARRIERS): _fenced,
 }
-"""What watch decides by itself; everything else was told by the service that met it."""
+"""The alerts that watch decides; services that detect a problem write all others."""
 
 
 def _s(ms: int) -> str:

@@ -1,7 +1,7 @@
-"""Alerts: what a person should look into. One record when it is raised, one when it is resolved.
+"""Alerts for operators: one record when an alert is raised, one when it is resolved.
 
-Records may be read twice and late; `newer` makes the order of reading irrelevant, so that whoever reads the topic
-`<job>.alerts` from any point arrives at the same alerts. Times are milliseconds since 1970, UTC.
+Records may be read twice and late; `newer` makes the reading order irrelevant, so readers of the topic
+`<job>.alerts` get the same alerts from any starting point. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ DEAD_LETTERS = "dead-letters"
 SKEW = "skew"
 LATE = "late-events"
 KINDS = (STUCK_EPOCH, SILENT, GROWING_DRIFT, DIVERGENCE, FENCED_WRITER, DEAD_LETTERS, SKEW, LATE)
-"""The words of the field `kind`; docs/OPERATING.md says what each means and who acts."""
+"""The values of the field `kind`; docs/OPERATING.md describes each and who must act."""
 
 REPEATED_FAILURE = "repeated-failure"
-"""On no topic: of a local stack, by `cutwater status`. Its part is the name of a process."""
+"""Not on a topic: `cutwater status` reports it for a local stack. Its part is the name of a process."""
 
 DRIVER = "driver"
 SIGNAL = "commit-signal"
@@ -35,31 +35,31 @@ SOURCE = "source"
 BARRIERS = "barriers"
 
 TEXT_MAX = 1_000
-"""Characters of an alert's text."""
+"""Maximum length of an alert's text in characters."""
 
 Key = tuple[str, str]
-"""(kind, part): at most one alert of a key is on."""
+"""(kind, part): at most one alert of a key is active."""
 
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert of one part of a job, on until `resolved_ms`."""
+    """One alert of one part of a job, active until `resolved_ms`."""
 
     job: str
     generation: Generation
     kind: str
     part: str
-    """Whom it is about: a service, the source, or the barriers topic."""
+    """The affected part: a service, the source, or the barriers topic."""
     told_by: str
     """The service that wrote it."""
     raised_ms: int
     """By the clock of the service that raised it; (kind, part, raised_ms) names the alert."""
     resolved_ms: int | None
-    """None while it is on."""
+    """None while it is active."""
     sequence: int
     """The newest milestone known to the writer; 0 for none."""
     value: int
-    """The number behind it, in the unit that docs/OPERATING.md gives for the kind."""
+    """The measured number, in the unit that docs/OPERATING.md gives for the kind."""
     text: str
 
     @property
@@ -72,12 +72,12 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """The same in both records of an alert: by it a receiver knows a repeated delivery."""
+        """The id in both records of an alert, by which a receiver recognises a repeated delivery."""
         return f"{self.job}/{self.kind}/{self.part}/{self.raised_ms}"
 
 
 def plain(alert: Alert) -> dict[str, Any]:
-    """An alert as plain values, for JSON: times in ISO 8601, UTC."""
+    """Return an alert as plain values for JSON: times in ISO 8601, UTC."""
     return {
         "id": alert.name,
         "state": "raised" if alert.on else "resolved",
@@ -99,20 +99,20 @@ Known = Mapping[Key, Alert]
 
 
 def newer(known: Alert | None, told: Alert) -> Alert:
-    """Which of two records of a key stands: of the later alert, and of one alert its end."""
+    """Return the newer of two records of a key: the later alert, or the end of the same alert."""
     if known is None or _rank(told) > _rank(known):
         return told
     return known
 
 
 def take(known: Known, told: Alert) -> Known:
-    """The alerts after one more record."""
+    """Return the alerts after one more record."""
     stands = newer(known.get(told.key), told)
     return known if stands is known.get(told.key) else {**known, told.key: stands}
 
 
 def fold(records: Iterable[Alert]) -> Known:
-    """The alerts that records leave, in whatever order they are read."""
+    """Return the alerts from records in any order."""
     known: Known = {}
     for record in records:
         known = take(known, record)
@@ -120,21 +120,21 @@ def fold(records: Iterable[Alert]) -> Known:
 
 
 def on(known: Known) -> list[Alert]:
-    """Those that are on, the oldest first."""
+    """Return the active alerts, oldest first."""
     return sorted((one for one in known.values() if one.on), key=lambda one: (one.raised_ms, one.key))
 
 
 def next_raised_ms(before: Alert | None, now_ms: int) -> int:
-    """When an alert is raised: later than the one before it, even where the clock was set back."""
+    """Return the time of a new alert: later than the one before it, even if the clock was set back."""
     return now_ms if before is None else max(now_ms, before.raised_ms + 1)
 
 
 def resolved(alert: Alert, now_ms: int, text: str, sequence: int, told_by: str) -> Alert:
-    """The record that ends an alert."""
+    """Return the record that ends an alert."""
     ended = max(now_ms, alert.raised_ms)
     return replace(alert, resolved_ms=ended, text=text[:TEXT_MAX], sequence=sequence, told_by=told_by)
 
 
 def _rank(one: Alert) -> tuple[int, bool, int, str]:
-    # The last two only so that any two different records have an order: it must not matter which is read first.
+    # The last two give any two different records an order, so that the reading order does not matter.
     return one.raised_ms, not one.on, one.resolved_ms or 0, repr(one)

@@ -1,5 +1,4 @@
-"""What *watch* knows of a job, as values, and the drift that follows from it. `job_status_fold` folds records into
-it."""
+"""The status of a job as *watch* knows it, and its drift. `job_status_fold` folds records into it."""
 
 from __future__ import annotations
 
@@ -13,18 +12,18 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Milestone
 
 NONE = -1
-"""Before the first epoch."""
+"""The epoch number before the first epoch."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How far somebody has come who reads the commit stream: the publisher, or the view."""
+    """The progress of a reader of the commit stream: the publisher or the view."""
 
     sequence: int = 0
     moved_ms: int = 0
-    """When it came there."""
+    """The time when it reached `sequence`."""
     behind_ms: int | None = None
-    """Since when it is behind, where that is later than `moved_ms`."""
+    """The time since which it is behind, if later than `moved_ms`."""
 
     def since_ms(self) -> int:
         return max(self.moved_ms, self.behind_ms or 0)
@@ -36,17 +35,17 @@ class Bucket:
 
     begin_ms: int
     rejected: int = 0
-    """Without those that have no value: a compacted topic's deletions are nobody's mistake."""
+    """Dead letters without those that have no value: deletions of a compacted topic are no mistake."""
     skew_ms: int = 0
     usable: int = 0
-    """Events that are no dead letters, late ones included."""
+    """Events that are not dead letters, late ones included."""
     late: int = 0
-    """(event, window) pairs that came too late."""
+    """Late (event, window) pairs."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The drift at a moment."""
+    """The drift at one time."""
 
     at_ms: int
     epochs: int
@@ -55,53 +54,53 @@ class Sample:
 
 @dataclass(frozen=True)
 class Watched:
-    """All that is known of one job's generation."""
+    """The known state of one generation of a job."""
 
     job: str
     generation: Generation
     bucket_ms: int = 60_000
     reads: Mapping[str, int] = field(default_factory=dict)
-    """By topic the next offset: what is below it has been taken."""
+    """The next offset by topic; records below it are folded in."""
     attempt: int = 0
     spoke_ms: int = 0
-    """When the driver last wrote a record; 0 for never."""
+    """The time of the driver's last record; 0 for none."""
     processed: Barrier | None = None
     confirmed: int = NONE
-    """The newest epoch of which the driver has said that the commit log holds it."""
+    """The newest epoch that the driver reported as committed by Spark."""
     owed_ms: int = 0
-    """Since when such an epoch has had no milestone, while it has none and none comes."""
+    """The time since which such an epoch lacks its milestone without a new milestone; 0: none is missing."""
     idle: bool = False
-    """Was the driver's last word that nothing is new?"""
+    """Whether the driver's last record says that there are no new events."""
     foreign_ms: int = 0
-    """When a driver of an earlier attempt last wrote behind the start of a later one; 0 for never."""
+    """The time of the last record by an earlier attempt after a later one had started; 0 for none."""
     foreign_attempt: int = 0
     committed: Milestone | None = None
     buckets: tuple[Bucket, ...] = ()
     publisher: Reader = field(default_factory=Reader)
     view: Reader | None = None
-    """None where nobody asks it."""
+    """None if the view is not polled."""
     waiting: int | None = None
-    """Events at the source that no barrier covers; None where the source's end is not known."""
+    """Events at the source that no barrier covers; None if the source's end is unknown."""
     waiting_ms: int = 0
-    """Since when, as far as it was observed."""
+    """The observed time since which events wait."""
     hidden: int = 0
-    """Offsets at the source that nobody reads yet, for a transaction is open in front of them."""
+    """Offsets at the source that cannot be read yet because of an open transaction before them."""
     samples: tuple[Sample, ...] = ()
     alerts: Known = field(default_factory=dict)
     successor: Generation | None = None
-    """The generation that was promoted behind this one: what is known here is of the past."""
+    """The generation that was promoted after this one, which makes this state obsolete."""
     unreadable: int = 0
-    """Records that are of no schema known here: left out, and counted."""
+    """Number of skipped records with an unknown schema."""
 
     @property
     def sequence(self) -> int:
-        """Of the newest milestone; 0 before the first."""
+        """The sequence of the newest milestone; 0 before the first."""
         return self.committed.sequence if self.committed else 0
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How far what is committed, and what is published, is behind what is processed."""
+    """How far commits and the output are behind processing."""
 
     epochs: int
     """Epochs with a barrier and no milestone."""
@@ -110,13 +109,13 @@ class Drift:
     ms: int
     """Time between the barriers of the two."""
     waiting: int | None
-    """Events that no barrier covers yet; None where unknown."""
+    """Events that no barrier covers yet; None if unknown."""
     unpublished: int
     """Milestones that the output does not hold."""
 
 
 def drift(state: Watched) -> Drift:
-    """Never negative: a topic may be read a little ahead of another."""
+    """Return the drift; never negative, although one topic may be read ahead of another."""
     processed, committed = state.processed, state.committed
     unpublished = max(0, state.sequence - state.publisher.sequence)
     if processed is None:
@@ -130,7 +129,7 @@ def drift(state: Watched) -> Drift:
 
 
 def progress_ms(state: Watched, part: str) -> int:
-    """When a part last did its work."""
+    """Return the time of a part's last progress."""
     if part == alerts.DRIVER:
         return state.processed.written_ms if state.processed else 0
     if part == alerts.SIGNAL:

@@ -1,10 +1,9 @@
-"""What *watch* knows of a job: a fold over the records of its topics, kept in `job_status`.
+"""Fold of a job's records into the status that *watch* keeps (`job_status`).
 
-Theory of operation. `take_*` give the next state for one record read at an offset; what was read before changes
-nothing, so a topic may be read again from any earlier point. The times in the state are those of the records, not
-of the reading: a watch that was away knows the same as one that was not. `observe_*` take what is no record: the
-source's end and the view's position. What follows from a state at a moment is in `alert_rules` and
-`alert_changes`.
+Theory of operation. `take_*` return the next state for one record at an offset. Records read before change
+nothing, so a topic may be read again from any earlier point. Times in the state are those of the records, not of
+the reading, so a watch that was down knows the same as one that was not. `observe_*` add values that are not
+records: the source's end and the view's position. `alert_rules` and `alert_changes` evaluate a state at a time.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ SAMPLES_MAX = 10
 
 
 def take_signal(state: Watched, topic: str, offset: int, signal: Signal) -> Watched:
-    """One record of the barriers topic."""
+    """Add a record of the barriers topic."""
     if (read := _read(state, topic, offset)) is None:
         return state
     if signal.generation != state.generation:
-        return read  # the topic is shared by all generations of a job
+        return read  # all generations of a job share the topic
     at_ms = signal.written_ms if isinstance(signal, Barrier) else signal.at_ms
     if signal.attempt < state.attempt:
         return replace(read, foreign_ms=max(at_ms, state.foreign_ms), foreign_attempt=signal.attempt)
@@ -34,14 +33,14 @@ def take_signal(state: Watched, topic: str, offset: int, signal: Signal) -> Watc
     if isinstance(signal, Start):
         return replace(told, idle=False)
     if isinstance(signal, Barrier):
-        # Spark runs an epoch only once the commit log holds the one before.
+        # Spark runs an epoch only after the commit log holds the one before.
         told = _confirm(told, signal.epoch - 1, at_ms)
         return replace(told, processed=signal, idle=False)
     return replace(_confirm(told, signal.epoch, at_ms), idle=isinstance(signal, Heartbeat))
 
 
 def take_stream(state: Watched, topic: str, offset: int, record: StreamRecord) -> Watched:
-    """One record of the commit stream. A heartbeat there says nothing that the barriers topic has not said."""
+    """Add a record of the commit stream. Its heartbeats repeat those of the barriers topic and are ignored."""
     if (read := _read(state, topic, offset)) is None:
         return state
     if not isinstance(record, Milestone):
@@ -62,39 +61,39 @@ def take_stream(state: Watched, topic: str, offset: int, record: StreamRecord) -
 
 
 def take_published(state: Watched, topic: str, offset: int, sequence: int, at_ms: int) -> Watched:
-    """The publisher's position: the milestone that the output holds whole, and when it was written."""
+    """Add the publisher's position: the milestone that the output holds completely, and its time."""
     if (read := _read(state, topic, offset)) is None:
         return state
     return replace(read, publisher=_moved(state.publisher, sequence, at_ms))
 
 
 def take_alert(state: Watched, topic: str, offset: int | None, alert: Alert) -> Watched:
-    """A record of the alerts topic; `offset` None for one that this watch wrote itself."""
+    """Add a record of the alerts topic; `offset`: None if this watch wrote it."""
     reads = {**state.reads, topic: offset + 1} if offset is not None else state.reads
     return replace(state, reads=reads, alerts=alerts.take(state.alerts, alert))
 
 
 def take_unreadable(state: Watched, topic: str, offset: int) -> Watched:
-    """A record that does not belong there, or of a newer version."""
+    """Count a record that does not belong on the topic, or is of a newer version."""
     read = _read(state, topic, offset)
     return state if read is None else replace(read, unreadable=read.unreadable + 1)
 
 
 def observe_view(state: Watched, sequence: int, now_ms: int) -> Watched:
-    """What the view shows; the sequence is 0 where it shows nothing."""
+    """Add the view's milestone; sequence 0 if it shows nothing."""
     before = state.view or Reader(moved_ms=now_ms)
     return replace(state, view=_moved(before, sequence, now_ms) if sequence > before.sequence else before)
 
 
 def observe_end(state: Watched, end: Cut, now_ms: int, sample_ms: int) -> Watched:
-    """The source's end; keeps a sample of the drift every `sample_ms`."""
+    """Add the source's end; keep a sample of the drift every `sample_ms`."""
     waiting = max(0, end.records_since(state.processed.source_cut if state.processed else Cut()))
     since = state.waiting_ms if waiting and state.waiting else now_ms
     return _sampled(replace(state, waiting=waiting, waiting_ms=since), now_ms, sample_ms)
 
 
 def observe_nothing(state: Watched, now_ms: int, sample_ms: int) -> Watched:
-    """The source's end could not be had."""
+    """Record that the source's end is unknown."""
     return _sampled(replace(state, waiting=None), now_ms, sample_ms)
 
 
@@ -102,14 +101,14 @@ def _sampled(state: Watched, now_ms: int, sample_ms: int) -> Watched:
     newest = state.samples[-1].at_ms if state.samples else None
     if newest is not None and 0 <= now_ms - newest < sample_ms:
         return state
-    # After a clock was set back, older samples say nothing about what grew.
+    # After a clock was set back, older samples do not show growth.
     kept = state.samples if newest is None or now_ms > newest else ()
     one = Sample(now_ms, drift(state).epochs, state.waiting)
     return replace(state, samples=(*kept, one)[-SAMPLES_MAX:])
 
 
 def _read(state: Watched, topic: str, offset: int) -> Watched | None:
-    """The state that has read this offset; None where it had before."""
+    """Return the state with this offset read; None if it was read before."""
     if offset < state.reads.get(topic, 0):
         return None
     return replace(state, reads={**state.reads, topic: offset + 1})
@@ -138,11 +137,11 @@ def _counted(buckets: tuple[Bucket, ...], one: Milestone, bucket_ms: int) -> tup
 
 
 def _passed(reader: Reader, newest: Milestone) -> Reader:
-    """A reader that had everything is behind from the next milestone on."""
+    """Return the reader; one that was caught up is behind from this milestone."""
     caught_up = reader.sequence == newest.sequence - 1
     return replace(reader, behind_ms=newest.committed_ms) if caught_up else reader
 
 
 def _moved(reader: Reader, sequence: int, at_ms: int) -> Reader:
-    # Where it is behind still, the time that counts begins anew: it moves.
+    # If it is still behind, its time restarts, because it makes progress.
     return Reader(sequence, at_ms) if sequence != reader.sequence else reader

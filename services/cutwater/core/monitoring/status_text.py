@@ -1,4 +1,4 @@
-"""What each part of a job does, in a word or two: for people."""
+"""One-line status of each part of a job."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from cutwater.core.monitoring.alert_rules import Limits
 from cutwater.core.monitoring.job_status import NONE, Reader, Watched, drift
 
 QUIET_MS = 5_000
-"""A driver that was idle tells of new events sooner than this: it begins an epoch, or says that it lives."""
+"""An idle driver reports new events sooner than this, by an epoch or a heartbeat."""
 
 
 def parts(state: Watched, limits: Limits, now_ms: int) -> dict[str, str]:
-    """By part, from what is known at a moment and from the alerts that are on."""
+    """Return the status by part, from the known state and the active alerts."""
     found = {alerts.DRIVER: _driver(state, now_ms), alerts.SIGNAL: _signal(state)}
     if limits.publishes:
         found[alerts.PUBLISHER] = _reader(state, alerts.PUBLISHER, state.publisher)
@@ -30,7 +30,9 @@ def _driver(state: Watched, now_ms: int) -> str:
     if state.waiting:
         return _with_events(state, state.waiting, now_ms)
     if state.hidden:
-        return f"has read what can be read; {state.hidden:,} offsets stand behind an open transaction"
+        return (
+            f"has read all committed events; {state.hidden:,} offsets are after the start of an open transaction"
+        )
     return "idle" if state.idle else "working"
 
 
@@ -46,7 +48,7 @@ def _with_events(state: Watched, waiting: int, now_ms: int) -> str:
 
 
 def _left(state: Watched, waiting: int) -> str:
-    """How long that is by the rate of its newest epoch: a guess, and better than none."""
+    """Return the estimated remaining time by the rate of the newest epoch."""
     one = state.processed
     took_ms = one.written_ms - one.epoch_started_ms if one else 0
     if one is None or took_ms <= 0 or not one.events:
@@ -59,7 +61,7 @@ def _signal(state: Watched) -> str:
     if _on(state, alerts.SILENT, alerts.SIGNAL):
         return "silent"
     behind = drift(state).epochs
-    # One epoch is under way while the job works.
+    # One epoch is always in progress while the job works.
     return f"{behind} epochs behind" if behind > 1 else "in step"
 
 

@@ -1,1 +1,1 @@
-"""The published output: position, assembly, hand-over."""
+"""The published output: position, milestone assembly, hand-over."""

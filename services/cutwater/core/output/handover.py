@@ -1,10 +1,10 @@
-"""A hand-over of generations, as the publisher sees it: with which milestone the output goes on, and what differs.
+"""Hand-over of generations in the publisher: the milestone with which the output continues, and the difference.
 
-Theory of operation. On the commit stream the first milestone of a promoted generation stands behind the last one
-of the generation before. Its changelog is another topic and holds the whole state. What is published is the state
-of an older milestone. So the difference of two states is written, as one milestone: what is there and was not, or
-is otherwise, and what is not there any more. It is that between the published milestone and *one* target, which
-the publisher's position names from its first part on: whoever takes over goes on with the same one.
+Theory of operation. On the commit stream the first milestone of a promoted generation follows the last one of the
+generation before. Its changelog is another topic and holds the whole state, but the output is at an older
+milestone. So the publisher writes the difference of the two states as one milestone: new and changed rows, and
+deletions. The difference is between the published milestone and *one* target. The publisher's position names the
+target from the first part on, so a publisher that takes over continues with the same one.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from cutwater.core.state.reader_names import PUBLISHER
 
 @dataclass(frozen=True)
 class Handover(Jump):
-    """Publish what makes the published state that of a milestone of another generation."""
+    """Publish the difference to the state of another generation's milestone."""
 
     rewinds_to: int = 0
-    """The sequence whose state a rollback on the way there went back to, the earliest of several; 0 for none."""
+    """The earliest sequence to which a rollback on the way there went back; 0 for none."""
 
 
 @dataclass(frozen=True)
 class Wording:
-    """What the rows of a difference are called."""
+    """The kinds of a difference's rows."""
 
     plain: str
-    """The kind of what contradicts nothing."""
+    """The kind of rows that contradict no published row."""
     said_ms: int
-    """What comes of windows that end at or below it contradicts what was said: of closed ones, or of all."""
+    """Rows of windows that end at or below it contradict published ones: of closed windows, or of all."""
     horizon_ms: int
-    """The target's: windows that end at or below it are not part of its state, so nothing is known to be gone."""
+    """The target's horizon: its state has no windows that end at or below it, so none is known to be gone."""
 
     def kind(self, end_ms: int, gone: bool) -> str | None:
-        """Of one row; None where nothing is to be said."""
+        """Return the kind of one row; None if it is not written."""
         if gone:
             return TOMBSTONE if end_ms > self.horizon_ms else None
         return CORRECTION if end_ms <= self.said_ms else self.plain
 
 
 class Succession:
-    """What the commit stream says behind the published milestone, in its order: as much as a hand-over needs."""
+    """The milestones after the published one, in order, as far as a hand-over needs them."""
 
     def __init__(self, generation: Generation, published: Entry | None, target: int = 0) -> None:
-        """`generation`: the one that is left. `target`: of which milestone parts are published; 0 for none."""
+        """`generation`: the one to leave. `target`: the milestone of which parts are published; 0 for none."""
         self.generation = generation
         self._published = published
         self._target = target
@@ -58,10 +58,10 @@ class Succession:
         self._first: Entry | None = None
         self._meant: Entry | None = None
         self._rewinds: dict[Generation, tuple[int, int]] = {}
-        """Of each later generation the sequence of its first milestone, and where that goes back to."""
+        """By later generation: the sequence of its first milestone and its `rewinds_to`."""
 
     def add(self, entry: Entry) -> None:
-        """Take the next milestone. Raises DivergenceError for a broken chain."""
+        """Add the next milestone. Raises DivergenceError for a broken chain."""
         last, milestone = self._last, entry.milestone
         if last is not None and entry.offset == last.offset:
             return self._check_same(entry, last)
@@ -76,15 +76,15 @@ class Succession:
         return None
 
     def overtaken(self, to: Entry, looked: bool) -> None:
-        """Compaction may have taken values of this milestone; `looked` as `views.changelog.proof.Overtaken`
-        says."""
+        """Record that compaction may have removed values of this milestone; `looked`: as in
+        `views.changelog.proof.Overtaken`."""
         self._floor = to.milestone.sequence + looked
 
     def plan(self, now_ms: int) -> Handover | None:
-        """The hand-over to make, once the stream was read to its end; None where there is none yet.
+        """Return the hand-over to make, after the stream was read to its end; None if there is none yet.
 
-        To the milestone of which parts are published, else to the first of the promoted generation while its whole
-        state is certainly there, else to the newest.
+        The target is the milestone of which parts are published; otherwise the promoted generation's first one
+        while its whole state certainly exists; otherwise the newest.
         """
         to = self._to(now_ms)
         if to is None or to.milestone.generation == self.generation:
@@ -103,15 +103,15 @@ class Succession:
     def _check(self, entry: Entry) -> None:
         before, sequence = self._last, entry.milestone.sequence
         if before is None or (before is self._published and sequence != before.milestone.sequence + 1):
-            return  # the stream was pruned past the published one
+            return  # the stream was pruned past the published milestone
         for found in breaks((one.milestone, one.record) for one in (before, entry)):
             if found.sequence == sequence:
                 raise DivergenceError(f"the commit stream is broken at sequence {sequence}: {found.reason}")
 
     def _check_same(self, entry: Entry, known: Entry) -> None:
-        """The published one is read again."""
+        """Check the published milestone, which is read again."""
         if entry.record != known.record:
             raise DivergenceError(
                 f"at offset {entry.offset} of the commit stream {known.milestone.token} is not as "
-                f"{PUBLISHER.name} knows it: the topic was replaced. Find out why; then {PUBLISHER.anew}."
+                f"{PUBLISHER.name} knows it: the topic was replaced. Find the cause; then {PUBLISHER.anew}."
             )

@@ -1,4 +1,4 @@
-"""Which rows of the output make a milestone, and when is it whole? Pure: rows and markers in, milestones out."""
+"""Assembly of milestones from the output's rows and end markers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Group(NamedTuple):
 
 
 class Grouping:
-    """Collects the partitions' rows; a milestone is whole when every partition has ended it.
+    """Collects the partitions' rows; a milestone is complete when every partition has ended it.
 
-    `cut_off`: the partitions whose reading may begin in the middle of a milestone, because older records are gone.
-    What comes before their first whole milestone is left out. `after`: the sequence to go on behind; 0 for the
-    first one, or where something is cut off, for any.
+    `cut_off`: the partitions whose reading may start inside a milestone, because older records are gone. Rows
+    before their first complete milestone are skipped. `after`: the sequence after which to continue; 0 for the
+    first milestone, or for any if partitions are cut off.
     """
 
     def __init__(self, partitions: int, cut_off: Sequence[int] = (), after: int = 0) -> None:
@@ -32,18 +32,18 @@ class Grouping:
         self._after = after
         self._any = after == 0 and bool(cut_off)
         self.held = 0
-        """Rows that wait for their milestone to be whole."""
+        """Rows of incomplete milestones."""
 
     def row(self, partition: int, value: bytes) -> None:
         self._open[partition].append(value)
         self.held += 1
 
     def ahead(self, partition: int) -> bool:
-        """Has this partition ended a milestone that others have not?"""
+        """Return whether this partition has ended a milestone that others have not."""
         return bool(self._ended[partition])
 
     def end(self, partition: int, end: End) -> None:
-        """Take an end marker. Raises DivergenceError when rows before it are missing or too many."""
+        """Add an end marker. Raises DivergenceError if rows before it are missing or too many."""
         if not end.last:
             return
         rows, self._open[partition] = self._open[partition], []
@@ -51,19 +51,17 @@ class Grouping:
             self._ended[partition].append(Group(end, rows))
         elif partition not in self._cut_off:
             raise DivergenceError(
-                f"partition {partition} of the output holds {len(rows)} rows of sequence {end.sequence}, and its "
-                f"end marker says {end.rows}: records were lost or added. Read the changelog, and find out who "
-                "writes to the output."
+                f"partition {partition} of the output holds {len(rows)} rows of sequence {end.sequence}, but its "
+                f"end marker says {end.rows}: records were lost or added. Read the changelog; find the process "
+                "that writes to the output."
             )
         else:
             self.held -= len(rows)
         self._cut_off.discard(partition)
 
     def whole(self) -> tuple[End, list[bytes]] | None:
-        """The next milestone that every partition has ended, with its rows; None when there is none yet.
-
-        Raises DivergenceError where a milestone is missing.
-        """
+        """Return the next milestone that every partition has ended, with its rows; None if there is none yet.
+        Raises DivergenceError if a milestone is missing."""
         while all(self._ended):
             newest = max(ended[0].end.sequence for ended in self._ended)
             behind = [ended for ended in self._ended if ended[0].end.sequence < newest]
@@ -71,7 +69,7 @@ class Grouping:
                 return self._take()
             if not self._any:
                 raise DivergenceError(f"a partition of the output has no end of the milestone before {newest}")
-            for ended in behind:  # its rows in another partition are gone: retention took them
+            for ended in behind:  # retention has deleted its rows in another partition
                 self.held -= len(ended.popleft().rows)
         return None
 

@@ -1,4 +1,4 @@
-"""What differs between two states in the order of their names: millions of rows, and nearly all of them alike."""
+"""Difference of two states sorted by name: millions of rows, nearly all of them equal."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from itertools import compress
 from operator import itemgetter, ne
 
 Rows = Sequence[tuple[bytes, bytes]]
-"""Names and values, at least one, in the order of names. The next ones of a state lie behind these."""
+"""Names and values, at least one, in the order of names. A state's next rows come after these."""
 Same = Callable[[bytes, bytes], bool]
-"""Do two values say the same?"""
+"""Returns whether two values mean the same."""
 _NAME = itemgetter(0)
 
 
 def differences(
     old: Iterator[Rows], new: Iterator[Rows], same: Same | None
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    """Name and value of what is new or other in `new`; None for what is in `old` alone. By the order of names.
-
-    `same`: is asked of values that are not equal. None: all of `new` is named, whatever is in `old`.
-    """
+    """Yield names with the values of rows that are new or changed in `new`, None for rows only in `old`; in order.
+    `same`: called for values that are not equal. None: all rows of `new` are yielded, whatever is in `old`."""
     one, two = _Reading(old), _Reading(new)
     while bounds := [rows.held[-1][0] for rows in (one, two) if rows.look()]:
-        # Up to where both are known: what one has beyond it may stand in the other's next rows.
+        # Up to where both are known: later names may be in the other's next rows.
         up_to = min(bounds)
         was, now = one.take(up_to), two.take(up_to)
         if same is None:
@@ -34,7 +32,7 @@ def differences(
 
 
 def _unlike(was: Rows, now: Rows) -> tuple[Iterable[tuple[bytes, bytes]], Iterable[tuple[bytes, bytes]]]:
-    """Both without what stands at the same place in both: of rows that are alike, nothing is done one by one."""
+    """Return both without the rows that are equal at the same index; equal rows are not handled one by one."""
     if len(was) != len(now):
         return was, now
     unlike = list(map(ne, was, now))
@@ -53,19 +51,19 @@ def _between(
 
 
 class _Reading:
-    """Rows of one state, as many as were not compared yet."""
+    """The rows of one state that are not compared yet."""
 
     def __init__(self, pieces: Iterator[Rows]) -> None:
         self._pieces = pieces
         self.held: Rows = ()
 
     def look(self) -> bool:
-        """Is anything left?"""
+        """Load the next rows; return whether any are left."""
         self.held = self.held or next(self._pieces, ())
         return bool(self.held)
 
     def take(self, up_to: bytes) -> Rows:
-        """What is held with names up to this one, which then is not held any more."""
+        """Remove and return the held rows with names up to this one."""
         at = bisect_right(self.held, up_to, key=_NAME)
         taken, self.held = self.held[:at], self.held[at:]
         return taken

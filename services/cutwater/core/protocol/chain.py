@@ -1,4 +1,4 @@
-"""The commit stream's chain: contiguous sequences, each milestone holding the hash of the one before."""
+"""The chain of the commit stream: contiguous sequences, and in each milestone the hash of the previous one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ FIRST_SEQUENCE = 1
 
 
 def link(record: bytes) -> bytes:
-    """The hash of a milestone as written: any reader in any language can compute it from the bytes."""
+    """Return the hash of a milestone's bytes, which readers in any language can compute."""
     return hashlib.sha256(record).digest()
 
 
 class Break(NamedTuple):
-    """A place where the stream contradicts itself, in words a person can act on."""
-
     sequence: int
     reason: str
 
 
 def breaks(stream: Iterable[tuple[Milestone, bytes]]) -> Iterator[Break]:
-    """Every gap, fork and backward step in (milestone, its bytes as written), read in log order."""
+    """Yield every gap, fork and backward step. `stream`: (milestone, its bytes as written), in log order."""
     before: tuple[Milestone, bytes] | None = None
     for milestone, record in stream:
         yield from _against(milestone, before)
@@ -35,7 +33,7 @@ def breaks(stream: Iterable[tuple[Milestone, bytes]]) -> Iterator[Break]:
 def _against(milestone: Milestone, before: tuple[Milestone, bytes] | None) -> Iterator[Break]:
     number = milestone.sequence
     if before is None:
-        # A pruned stream begins later; its oldest kept hash is the root.
+        # A pruned stream starts later, and its oldest kept hash is the root.
         if number == FIRST_SEQUENCE and milestone.parent_hash != ROOT_HASH:
             yield Break(number, "the first milestone names a parent")
         return

@@ -1,14 +1,13 @@
-"""The commit protocol: everything that decides when an epoch becomes a milestone is in this file.
+"""The commit protocol: all decisions when an epoch becomes a milestone.
 
-Theory of operation. The driver writes, for each epoch N of an attempt, its rows and then barrier N
-(prepared). Spark then writes `commits/N`. That fact reaches us as a hint, as an idle job's heartbeat,
-or at the latest as barrier N+1, which Spark can only produce after `commits/N` exists. Any one of them
-commits N. A driver that dies between barrier and commit replays N in a later attempt, whose barrier takes
-the place of the earlier one, which is superseded. What an attempt below the newest one says is fenced: it
-is not heard at all.
+Theory of operation. For each epoch N of an attempt, the driver writes its rows and then barrier N (prepared).
+Spark then writes `commits/N`. commit-signal learns this from a hint, from an idle job's heartbeat, or at the
+latest from barrier N+1, which Spark can only produce after `commits/N` exists. Any one of them commits N. A driver
+that dies between barrier and commit replays N in a later attempt, whose barrier replaces the earlier one. Records
+of an attempt below the newest one are fenced: commit-signal ignores them.
 
-`step` is pure: a state and a record give the next state and the records to write. What the protocol
-forbids raises, and changes nothing.
+`step` is pure: a state and a record give the next state and the records to write. A violation of the protocol
+raises and leaves the state unchanged.
 """
 
 from __future__ import annotations
@@ -33,42 +32,37 @@ from cutwater.core.protocol.records import (
 
 
 class Phase(Enum):
-    """The life of an epoch."""
-
     OPEN = "open"
     PREPARED = "prepared"
     COMMITTED = "committed"
 
 
 class Fact(Enum):
-    """What can be learnt about an epoch."""
-
     WRITTEN = "its barrier was read"
     CONFIRMED = "the commit log holds it: by hint, by heartbeat, or by the next barrier"
 
 
 TRANSITIONS: dict[tuple[Phase, Fact], Phase] = {
     (Phase.OPEN, Fact.WRITTEN): Phase.PREPARED,
-    # A later telling takes the place of an earlier one.
+    # A later barrier replaces an earlier one.
     (Phase.PREPARED, Fact.WRITTEN): Phase.PREPARED,
     (Phase.PREPARED, Fact.CONFIRMED): Phase.COMMITTED,
-    # Repeats of what is known already change nothing.
     (Phase.COMMITTED, Fact.WRITTEN): Phase.COMMITTED,
     (Phase.COMMITTED, Fact.CONFIRMED): Phase.COMMITTED,
 }
 
 
 def advance(phase: Phase, fact: Fact) -> Phase:
-    """The next phase; an undefined pair is a breach of the protocol."""
+    """Return the next phase. Raises ProtocolError for an undefined pair."""
     try:
         return TRANSITIONS[phase, fact]
     except KeyError:
-        raise ProtocolError(f"an epoch that is {phase.value} cannot be told that {fact.value}") from None
+        raise ProtocolError(f"unexpected for an epoch that is {phase.value}: {fact.value}") from None
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The newest barrier that awaits its commit, and where it stands on the barriers topic."""
+    """The newest barrier that awaits its commit, and its offset on the barriers topic."""
 
     barrier: Barrier
     offset: int
@@ -76,7 +70,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class SignalState:
-    """All that commit-signal knows. It can be rebuilt from the tail of the commit stream alone."""
+    """The state of commit-signal. It can be rebuilt from the tail of the commit stream alone."""
 
     job: str
     generation: Generation
@@ -86,11 +80,11 @@ class SignalState:
     prepared: Prepared | None = None
     heartbeat_ms: int = 0
     begin: int = 0
-    """Below this offset of the barriers topic there is nothing of this generation."""
+    """Below this offset the barriers topic has no record of this generation."""
 
     @property
     def position(self) -> int:
-        """Where to read the barriers topic from, after a restart."""
+        """The offset on the barriers topic to read from after a restart."""
         return self.last.barriers_position if self.last else self.begin
 
     @property
@@ -104,7 +98,7 @@ Step = tuple[SignalState, list[StreamRecord]]
 
 
 def resume(job: str, generation: Generation, tail: list[StreamRecord], hash_of: Hash) -> SignalState:
-    """The state after a restart, from the end of the commit stream in log order."""
+    """Return the state after a restart, from the end of the commit stream in log order."""
     state = SignalState(job, generation)
     promoted = next((one.generation for one in reversed(tail) if isinstance(one, Milestone)), generation)
     if promoted != generation:
@@ -114,13 +108,13 @@ def resume(job: str, generation: Generation, tail: list[StreamRecord], hash_of: 
         )
     for record in tail:
         if record.generation != generation:
-            continue  # of before it was promoted
+            continue  # from before its promotion
         if isinstance(record, Heartbeat):
             state = replace(state, heartbeat_ms=record.at_ms)
         elif isinstance(record, Release):
             raise FencedError(
-                f"job {job}: {generation} was released to region {record.to} behind milestone {record.token}: "
-                "nothing of it may follow. To come back, fail over from that region"
+                f"job {job}: {generation} was released to region {record.to} after milestone {record.token}, so "
+                "nothing of it may follow. To take the job back, fail over from that region"
             )
         else:
             state = replace(state, last=record, last_hash=hash_of(record), attempt=record.attempt)
@@ -130,10 +124,10 @@ def resume(job: str, generation: Generation, tail: list[StreamRecord], hash_of: 
 def promote(
     state: SignalState, last: Milestone, rewinds_to: int, now_ms: int, hash_of: Hash
 ) -> tuple[SignalState, Milestone]:
-    """The first milestone of a candidate on the commit stream: its newest one, told again behind `last`.
+    """Return the first milestone of a candidate on the commit stream: its newest one, as successor of `last`.
 
-    `last` is of the origin where a failover begins a stream. `rewinds_to`: the sequence that a rollback goes back
-    to, else 0. Whether it may be promoted is asked before (`cutwater.core.generations.candidates`).
+    `last`: the newest milestone, of the origin if a failover starts the stream. `rewinds_to`: the sequence that a
+    rollback returns to, else 0. `cutwater.core.generations.candidates` checks first whether promotion is allowed.
     """
     if state.last is None:
         raise ProtocolError(f"job {state.job}: {state.generation} has no milestone to be promoted with")
@@ -148,16 +142,16 @@ def promote(
 
 
 def step(state: SignalState, signal: Signal, offset: int, now_ms: int, hash_of: Hash) -> Step:
-    """Take one record of the barriers topic, read at `offset`.
+    """Process one record of the barriers topic, read at `offset`.
 
-    Raises ProtocolError or DivergenceError (and the state stays as it was) on what the protocol forbids.
+    Raises ProtocolError or DivergenceError if the record violates the protocol.
     """
     if signal.generation != state.generation:
         return state, []  # the topic is shared by all generations of a job
     if isinstance(signal, Start):
         return _start(state, signal), []
     if signal.attempt < state.attempt:
-        return state, []  # fenced: Kafka's transactions refuse these writers, so this is a second lock
+        return state, []  # fenced: a second lock, since Kafka's transactions refuse these writers already
     state = replace(state, attempt=signal.attempt)
     if isinstance(signal, Barrier):
         return _barrier(state, signal, offset, now_ms, hash_of)
@@ -167,12 +161,11 @@ def step(state: SignalState, signal: Signal, offset: int, now_ms: int, hash_of: 
 
 
 def _start(state: SignalState, start: Start) -> SignalState:
-    # Attempts only grow; a re-read of an old start after a restart changes nothing.
+    # Attempts only grow, so an old start that is read again after a restart changes nothing.
     return replace(state, attempt=max(state.attempt, start.attempt))
 
 
 def _phase(state: SignalState, epoch: int) -> Phase:
-    """Where an epoch of this generation stands."""
     if epoch <= state.last_epoch:
         return Phase.COMMITTED
     if state.prepared and epoch == state.prepared.barrier.epoch:
@@ -181,7 +174,7 @@ def _phase(state: SignalState, epoch: int) -> Phase:
 
 
 def _learn(state: SignalState, epoch: int, fact: Fact) -> tuple[Phase, Phase]:
-    """(phase before, phase after); raises ProtocolError, naming the epoch, where the table has no way."""
+    """Return (phase before, phase after). Raises ProtocolError, naming the epoch, for an undefined pair."""
     before = _phase(state, epoch)
     try:
         return before, advance(before, fact)
@@ -197,7 +190,7 @@ def _learn(state: SignalState, epoch: int, fact: Fact) -> tuple[Phase, Phase]:
 def _barrier(state: SignalState, barrier: Barrier, offset: int, now_ms: int, hash_of: Hash) -> Step:
     written: list[StreamRecord] = []
     if barrier.epoch > 0:
-        # Spark runs an epoch only after the commit log holds the one before. The position stays at this barrier.
+        # Spark runs an epoch only after the commit log holds the previous one. The position stays at this barrier.
         state, written = _confirm(state, barrier.epoch - 1, offset, now_ms, hash_of)
     _, after = _learn(state, barrier.epoch, Fact.WRITTEN)
     if after is Phase.COMMITTED:
@@ -207,7 +200,7 @@ def _barrier(state: SignalState, barrier: Barrier, offset: int, now_ms: int, has
 
 
 def _confirm(state: SignalState, epoch: int, position: int, now_ms: int, hash_of: Hash) -> Step:
-    """The commit log holds an epoch: commit it, unless that is known already."""
+    """Commit an epoch that the commit log holds, unless it is committed already."""
     before, after = _learn(state, epoch, Fact.CONFIRMED)
     if before is after:
         return state, []
@@ -224,7 +217,7 @@ def _refuse_another_telling(state: SignalState, barrier: Barrier) -> None:
     if not (known or older):
         raise DivergenceError(
             f"job {state.job}: epoch {barrier.epoch} was committed as sequence {last.sequence}, and attempt "
-            f"{barrier.attempt} tells it differently (rows {barrier.rows} against {last.rows}, digest "
+            f"{barrier.attempt} reports it differently (rows {barrier.rows} against {last.rows}, digest "
             f"{barrier.digest} against {last.digest}). The checkpoint does not belong to this stream: "
             "start a new generation from the last milestone."
         )
@@ -233,9 +226,9 @@ def _refuse_another_telling(state: SignalState, barrier: Barrier) -> None:
 def _heartbeat(state: SignalState, heartbeat: Heartbeat, offset: int, now_ms: int, hash_of: Hash) -> Step:
     written: list[StreamRecord] = []
     if _phase(state, heartbeat.epoch) is Phase.PREPARED:
-        # A driver beats only for an epoch in its commit log: an idle job's last epoch needs no hint.
+        # A driver sends heartbeats only for an epoch in its commit log: an idle job's last epoch needs no hint.
         state, written = _confirm(state, heartbeat.epoch, offset + 1, now_ms, hash_of)
-    # Only the newest milestone may be called fresh, and only while nothing newer is under way.
+    # A heartbeat counts only for the newest milestone, and only while no newer epoch is prepared.
     current = heartbeat.epoch == state.last_epoch and state.prepared is None
     if current and heartbeat.at_ms > state.heartbeat_ms:
         state = replace(state, heartbeat_ms=heartbeat.at_ms)

@@ -1,4 +1,4 @@
-"""A cut: one position on a set of topics, the next offset per partition."""
+"""A cut: the next offset per partition of a set of topics."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ class Cut:
     @staticmethod
     def of(offsets: Mapping[TopicPartition, int]) -> Cut:
         for place, offset in offsets.items():
-            # Kafka clients return -1001 and the like for "unknown": never a position to keep.
+            # Kafka clients return -1001 and the like for "unknown".
             if offset < 0:
                 raise UsageError(f"offset {offset} of {place.topic}/{place.partition} is not a position")
         return Cut(tuple(sorted((TopicPartition(*place), offset) for place, offset in offsets.items())))
 
     @staticmethod
     def of_topic(topic: str, offsets: Iterable[int]) -> Cut:
-        """The cut of one topic from the next offsets of partitions 0, 1, 2, …"""
         return Cut.of({TopicPartition(topic, number): offset for number, offset in enumerate(offsets)})
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, int]]:
@@ -43,20 +42,19 @@ class Cut:
         return dict(self.entries)
 
     def offset(self, place: TopicPartition, default: int = 0) -> int:
-        """The next offset of a partition; `default` where the cut does not name it."""
+        """Return the next offset of a partition; `default` if the cut does not name it."""
         return self.as_dict().get(place, default)
 
     def and_(self, other: Cut) -> Cut:
-        """The places of both; of one that both name, the offset of `other`."""
+        """Return the union of two cuts; if both name a partition, the offset of `other` counts."""
         return Cut.of({**self.as_dict(), **other.as_dict()})
 
     def covers(self, other: Cut) -> bool:
-        """Is this cut at or past `other` in every partition that `other` names?"""
+        """Return whether this cut is at or past `other` in every partition that `other` names."""
         mine = self.as_dict()
         return all(mine.get(place, -1) >= offset for place, offset in other)
 
     def records_since(self, earlier: Cut) -> int:
-        """How many offsets lie between `earlier` and this cut."""
         before = earlier.as_dict()
         return sum(offset - before.get(place, 0) for place, offset in self)
 

@@ -1,6 +1,6 @@
-"""Generations and tokens: who writes a job's changelog, and the name of one milestone.
+"""Generations and tokens.
 
-A generation is one incarnation of the writer: (number, region, hash of its parent milestone).
+A generation is one incarnation of a job's writer: (number, region, hash of its parent milestone).
 A token names a milestone for users: `g1-local-00000000:42`.
 """
 
@@ -14,7 +14,7 @@ from cutwater.core.errors import UsageError
 ROOT_PARENT = "00000000"
 REGION_PATTERN = r"[a-z][a-z0-9]{0,15}"
 _GENERATION = re.compile(rf"g([1-9][0-9]{{0,8}})-({REGION_PATTERN})-([0-9a-f]{{8}})")
-# A 64-bit number at most: tokens arrive from strangers, and int() of thousands of digits raises.
+# A 64-bit number at most: tokens are untrusted input, and int() of thousands of digits raises.
 _SEQUENCE = re.compile(r"[0-9]{1,18}")
 
 

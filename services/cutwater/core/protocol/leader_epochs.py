@@ -1,9 +1,9 @@
-"""Which leaders of the origin wrote what is copied: so a milestone and a copy are known to speak of one log.
+"""The leader epochs of copied records, to check that a milestone and a copy refer to the same log.
 
-Two logs that hold a record of one leader at one offset are the same log up to it. A milestone names the leader
-that its cut was told by. A copy that goes up to that leader's log, or a later one's, and holds nothing of a later
-one below the cut is what that milestone has counted. If the origin has lost what it had acknowledged, one of the
-two is not so: the copy holds what the milestone has not counted, or the other way round.
+Two logs that hold a record of the same leader at the same offset are equal up to it. A milestone names the leader
+that reported its cut. A copy holds the records of the milestone if it reaches the log of that leader or a later
+one, and has no record of a later leader below the cut. If the origin has lost acknowledged records, one of the two
+fails: the copy holds records that the milestone has not counted, or the reverse.
 
 Sources: the log matching property (Raft, section 5.3); KIP-101 for Kafka.
 """
@@ -18,18 +18,18 @@ from typing import NamedTuple
 from cutwater.core.protocol.log_evidence import UNKNOWN
 
 LEADERS_MAX = 64
-"""Of a partition, the newest: older milestones that still wait then are passed over."""
+"""The leaders to keep per partition, the newest. Older milestones that still wait are skipped."""
 
 
 class Led(NamedTuple):
-    """A leader, and the source offset from which on records are its own, up to the next leader's."""
+    """A leader epoch, and the source offset of its first record. It ends at the next leader's first record."""
 
     epoch: int
     first: int
 
 
 def joined(before: Sequence[Led], after: Sequence[Led]) -> tuple[Led, ...]:
-    """Those of a log in order, each once: its first record counts."""
+    """Return the leaders of two parts of a log in order, without repeats."""
     found: list[Led] = []
     for one in (*before, *after):
         if not found or found[-1].epoch != one.epoch:
@@ -38,18 +38,16 @@ def joined(before: Sequence[Led], after: Sequence[Led]) -> tuple[Led, ...]:
 
 
 class Match(Enum):
-    """Is what stands below a cut what a leader's log held?"""
+    """Whether the records below a cut are those of a leader's log."""
 
     YES = "yes"
     NO = "no"
-    FORGOTTEN = "which leaders wrote it is not known any more"
+    FORGOTTEN = "the leaders that wrote it are no longer known"
 
 
 class Leaders:
-    """Of the copy of one partition, in log order."""
-
     def __init__(self, first: int, led: Sequence[Led]) -> None:
-        """`first`: the source offset at which copying began."""
+        """`first`: the source offset at which copying started."""
         self._led = deque(led, maxlen=LEADERS_MAX)
         self._first = first
 
@@ -57,7 +55,7 @@ class Leaders:
         self._led = deque(joined(self._led, led), maxlen=LEADERS_MAX)
 
     def match(self, cut: int, epoch: int) -> Match:
-        """Is what is copied below the cut, of those leaders up to this one that are known?"""
+        """Return whether the records copied below the cut are of leaders up to `epoch`."""
         if epoch == UNKNOWN:
             return Match.YES
         later = next((one for one in self._led if one.epoch > epoch), None)

@@ -1,12 +1,11 @@
-"""Does a log still hold what it held at a cut? Told by which topic it is, and by its leaders' epochs.
+"""Evidence that a log still holds its records below a cut: the topic id and the leader epochs.
 
-Kafka counts the leaders of a partition, and each leader knows where the records of those before it end in its own
-log. Whoever notes, beside a cut, the topic's identity and the number of the leader that told the cut, can ask
-later: where do the records end that leaders up to this one wrote? Below the cut means that acknowledged records
-are lost, be the log as long again as it was. So a replica that took over with less, a disk that was replaced and a
-topic that was made anew are all found.
+Kafka numbers the leaders of a partition (leader epochs), and each leader knows the end offset of earlier epochs in
+its log. The epoch of the leader that reported a cut is stored with the cut. Later the current leader returns the
+end offset of that epoch. An end below the cut means that acknowledged records are lost, even if the log has grown
+again. This detects a leader with a shorter log, a replaced disk and, by the topic id, a recreated topic.
 
-Sources: KIP-101 and KIP-320 (leader epochs), KIP-516 (identities of topics).
+Sources: KIP-101 and KIP-320 (leader epochs), KIP-516 (topic ids).
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from typing import NamedTuple
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 
 UNKNOWN = -1
-"""An epoch that the brokers do not tell, and the end of one that they do not know."""
+"""An epoch that the brokers do not report, or the end of an epoch that they do not know."""
 
 
 class TopicEvidence(NamedTuple):
-    """Of one topic, as its brokers told it at a cut."""
+    """The evidence of one topic at a cut."""
 
     topic: str
     topic_id: str
-    """Empty where the brokers give topics none."""
+    """Empty if the brokers have no topic ids."""
     leader_epochs: tuple[int, ...]
-    """By partition, from 0 on; UNKNOWN for one that was not asked for."""
+    """By partition, from 0 on; UNKNOWN for partitions that were not queried."""
 
     def leader_epoch(self, partition: int) -> int:
-        """UNKNOWN for one that was not asked for."""
+        """Return the leader epoch of a partition; UNKNOWN if it was not queried."""
         return self.leader_epochs[partition] if partition < len(self.leader_epochs) else UNKNOWN
 
 
@@ -38,15 +37,14 @@ Evidence = tuple[TopicEvidence, ...]
 
 
 class Standing(NamedTuple):
-    """What brokers say of one partition now."""
+    """The current end of one partition."""
 
     end: int
-    """Its next offset."""
     leader_epoch: int
 
 
 def evidence_of(identities: Mapping[str, str], standings: Mapping[TopicPartition, Standing]) -> Evidence:
-    """By topic, sorted. `identities`: of each topic that has one."""
+    """Return the evidence of partitions, sorted by topic. `identities`: the topic ids by name."""
     epochs: dict[str, dict[int, int]] = {}
     for place, standing in standings.items():
         epochs.setdefault(place.topic, {})[place.partition] = standing.leader_epoch
@@ -57,7 +55,7 @@ def evidence_of(identities: Mapping[str, str], standings: Mapping[TopicPartition
 
 
 def of_ends(standings: Mapping[TopicPartition, Standing]) -> tuple[Evidence, Cut]:
-    """Of ends that somebody has noted, and these as a cut; of the topics' identities nothing is said."""
+    """Return the evidence of stored ends, without topic ids, and the ends as a cut."""
     return evidence_of({}, standings), Cut.of({place: one.end for place, one in standings.items()})
 
 
@@ -66,13 +64,11 @@ def _by_partition(found: Mapping[int, int]) -> tuple[int, ...]:
 
 
 def of_topics(evidence: Evidence, topics: Iterable[str]) -> Evidence:
-    """The part that is about these topics."""
     wanted = frozenset(topics)
     return tuple(one for one in evidence if one.topic in wanted)
 
 
 def leader_epochs(evidence: Evidence) -> dict[TopicPartition, int]:
-    """Of each partition of which one is known."""
     return {
         TopicPartition(one.topic, number): epoch
         for one in evidence
@@ -82,9 +78,8 @@ def leader_epochs(evidence: Evidence) -> dict[TopicPartition, int]:
 
 
 def made_anew(evidence: Evidence, identities: Mapping[str, str]) -> list[str]:
-    """A text for each topic that is another one than it was."""
     return [
-        f"{one.topic} was deleted and made anew (its identity is {identities[one.topic]}, and was {one.topic_id})"
+        f"{one.topic} was deleted and recreated (its topic id is {identities[one.topic]}, and was {one.topic_id})"
         for one in evidence
         if one.topic_id and identities.get(one.topic, one.topic_id) != one.topic_id
     ]
@@ -93,9 +88,9 @@ def made_anew(evidence: Evidence, identities: Mapping[str, str]) -> list[str]:
 def doubtful(
     evidence: Evidence, cut: Cut, standings: Mapping[TopicPartition, Standing]
 ) -> dict[TopicPartition, int]:
-    """The partitions that another leader has by now, with the epoch to be asked about.
+    """Return the partitions with another leader than at the cut, with the epoch to query.
 
-    While the leader is the same one, its log has lost nothing.
+    A leader that is still the same has lost nothing.
     """
     known = leader_epochs(evidence)
     return {
@@ -106,9 +101,9 @@ def doubtful(
 
 
 def lost(cut: Cut, ends: Mapping[TopicPartition, int]) -> list[str]:
-    """A text for each partition that has lost records below the cut.
+    """Return a text for each partition that has lost records below the cut.
 
-    `ends`: of partitions, where what the leaders up to that of the cut wrote ends; UNKNOWN where nobody knows.
+    `ends`: by partition, the end offset of the leader epochs up to that of the cut; UNKNOWN if there is none.
     """
     return [_told(place, offset, ends[place]) for place, offset in cut if ends.get(place, offset) < offset]
 
@@ -118,4 +113,4 @@ def _told(place: TopicPartition, offset: int, end: int) -> str:
     if end == UNKNOWN:
         return f"{name} does not know the leader that wrote up to offset {offset}"
     gone = f"offset {end}" if offset == end + 1 else f"offsets {end} to {offset - 1}"
-    return f"{name} has lost its end: {gone}, acknowledged before, are not there any more or are other records"
+    return f"{name} has lost its end: {gone}, acknowledged before, are gone or are other records now"

@@ -1,6 +1,6 @@
 """The records of the protocol, as plain values. Their Avro schemas are in schemas/, one file each.
 
-Times are milliseconds since the epoch, UTC. Digests are signed 64-bit numbers, as Spark and Avro hold them.
+Times are milliseconds since 1970, UTC. Digests are signed 64-bit numbers, as in Spark and Avro.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cutwater.core.protocol.log_evidence import Evidence
 
 @dataclass(frozen=True)
 class Start:
-    """A driver has taken over a generation; every record of a lower attempt ends before this one."""
+    """A driver has taken over a generation. Every record of a lower attempt is before this one."""
 
     job: str
     generation: Generation
@@ -24,7 +24,7 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenEpoch:
-    """What an epoch has read and written: its barrier says it, and its milestone says the same."""
+    """The input and output of an epoch, which its barrier and its milestone share."""
 
     job: str
     generation: Generation
@@ -37,46 +37,46 @@ class WrittenEpoch:
     rows: int
     digest: int
     events: int
-    """Events read by this epoch, rejected ones included."""
+    """Events read by this epoch, including rejected ones."""
     rejected: int
-    """Events that could not be used: each is a dead letter."""
+    """Rejected events: each is a dead letter."""
     late: int
-    """(event, window) pairs that came after their window had closed: each is on the late list."""
+    """(event, window) pairs that arrived after their window had closed: each is on the late list."""
     skew_ms: int
-    """The largest less the smallest of the source partitions' newest event times in this epoch."""
+    """The range of the source partitions' newest event times in this epoch."""
     schema_fingerprint: str
     definition: str
-    """`Job.fingerprint`: what a row of the state says."""
+    """`Job.fingerprint`."""
     epoch_started_ms: int
     written_ms: int
     tombstones: int = 0
-    """Windows below the horizon whose record was cleared before this epoch's rows; outside rows and digest."""
+    """Windows below the horizon that were cleared before this epoch's rows; not part of rows and digest."""
     collected: tuple[int, ...] = ()
-    """Per partition of the changelog: below this offset there is nothing more to clear."""
+    """Per partition of the changelog: below this offset nothing is left to clear."""
     partition_rows: tuple[int, ...] = ()
     """Per partition of the changelog: its part of `rows`."""
     partition_digests: tuple[int, ...] = ()
-    """Per partition of the changelog: its part of `digest`, so that a view of some partitions proves its own."""
+    """Per partition of the changelog: its part of `digest`, so that a view of some partitions proves its rows."""
     origin_cut: Cut = NOWHERE
-    """Of the source partitions that are copies of another region's: the next offset there, by the place here."""
+    """For source partitions copied from another region: the next offset in that region, by the partition here."""
     evidence: Evidence = ()
-    """Of the topics of both cuts: which ones they are, and the leaders of their partitions."""
+    """Evidence of the topics of both cuts: topic ids, and leader epochs of the partitions."""
     no_value: int = 0
-    """Of the rejected events those without a value: deletions, on a compacted topic."""
+    """Rejected events without a value: deletions, on a compacted topic."""
 
     def same_content(self, other: WrittenEpoch) -> bool:
-        """Do two records of one epoch agree on what was read and written?"""
+        """Return whether two records of one epoch agree on source cut, rows and digest."""
         return (self.source_cut, self.rows, self.digest) == (other.source_cut, other.rows, other.digest)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Barrier(WrittenEpoch):
-    """Epoch N is written: every row is acknowledged by the broker and proved."""
+    """Epoch N is written: the broker has acknowledged every row, and the rows are proved."""
 
 
 @dataclass(frozen=True)
 class Committed:
-    """A hint that Spark's commit log holds epoch N. Never needed: the next barrier says so too."""
+    """A hint that Spark's commit log holds epoch N. It is optional, because the next barrier implies it."""
 
     job: str
     generation: Generation
@@ -87,7 +87,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """At the end of the source, nothing new since epoch N: keeps an idle job's age honest."""
+    """The end of the source is reached, with nothing new since epoch N: keeps the age of an idle job correct."""
 
     job: str
     generation: Generation
@@ -98,15 +98,15 @@ class Heartbeat:
 
 @dataclass(frozen=True, kw_only=True)
 class Milestone(WrittenEpoch):
-    """Epoch N is durable and whole. Immutable; the unit that views show and mirrors carry."""
+    """Epoch N is durable and complete. Immutable; the unit that views show and mirrors copy."""
 
     sequence: int
     parent_hash: bytes
     barriers_position: int
-    """Where commit-signal goes on reading after this milestone: its input position, in the same record."""
+    """The offset on the barriers topic from which commit-signal continues after this milestone."""
     committed_ms: int
     rewinds_to: int = 0
-    """Of the first milestone of a rollback: the sequence whose state it goes back to; 0 for none."""
+    """In the first milestone of a rollback: the sequence whose state it returns to; else 0."""
 
     @property
     def token(self) -> Token:
@@ -120,32 +120,29 @@ class Claim:
     job: str
     generation: Generation
     parent: bytes
-    """The parent milestone, as it stands on the commit stream."""
+    """The bytes of the parent milestone on the commit stream."""
     partitions: int
-    """Of the candidate's changelog."""
     rewinds_to: int
-    """Of a rollback: the sequence whose state it goes back to, whatever the newest milestone has read.
+    """In a rollback: the sequence whose state it returns to; else 0.
 
-    With an origin: the last sequence of this region that the parent's line goes on from. 0 for none.
+    With an origin: the last sequence of this region in the parent's line; 0 for none.
     """
     reason: str
     at_ms: int
     origin: str = ""
-    """The region whose milestone the parent is, in a failover; empty for one of this region's commit stream."""
+    """In a failover: the region of the parent milestone; empty for this region's commit stream."""
     source_cut: Cut = NOWHERE
-    """In a failover: where the candidate begins to read here, in each of its sources."""
+    """In a failover: the offsets from which the candidate reads its sources here."""
     changelog_cut: Cut = NOWHERE
-    """In a failover: where the parent's changelog cut lies in the copy here."""
+    """In a failover: the parent's changelog cut, in offsets of the copy here."""
     origin_cut: Cut = NOWHERE
-    """In a failover: how far the source was copied then, in offsets of the origin; places by the topic here."""
+    """In a failover: how far the source was copied, in offsets of the origin, by the partition here."""
     evidence: Evidence = ()
-    """In a failover: of the changelog's copy here, as it arrived."""
+    """In a failover: evidence of the changelog's copy here, from the arrival."""
 
 
 @dataclass(frozen=True)
 class Promotion:
-    """The candidate is to be promoted as soon as it may be."""
-
     job: str
     generation: Generation
     at_ms: int
@@ -153,8 +150,6 @@ class Promotion:
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """The candidate is given up: it is never promoted."""
-
     job: str
     generation: Generation
     reason: str
@@ -163,26 +158,25 @@ class Withdrawal:
 
 @dataclass(frozen=True)
 class Decision:
-    """Of two lines that contradict each other an operator has said which one counts. It deletes nothing."""
+    """An operator's decision which line of a fork counts. It deletes nothing."""
 
     job: str
     generation: Generation
-    """The one that went on from another region's milestone: it names the fork."""
+    """The generation that continued from another region's milestone. It names the fork."""
     keeps: str
-    """The id of the generation that counts: that one, or one of the other region's."""
+    """The id of the generation that counts: `generation`, or one of the other region."""
     reason: str
     at_ms: int
 
 
 @dataclass(frozen=True)
 class Release:
-    """A region gives a job up behind its newest milestone, for another one that goes on from there."""
+    """A region stops a job after its newest milestone, so that another region can continue from there."""
 
     job: str
     generation: Generation
     sequence: int
     to: str
-    """The region that is to go on."""
     at_ms: int
 
     @property
@@ -191,10 +185,8 @@ class Release:
 
 
 Signal = Start | Barrier | Committed | Heartbeat
-"""What the barriers topic carries."""
 
 StreamRecord = Milestone | Heartbeat | Release
-"""What the commit stream carries."""
 
 Candidacy = Claim | Promotion | Withdrawal | Decision | Milestone
-"""What the candidates topic carries: milestones are those of candidates."""
+"""The records of the candidates topic; its milestones are those of candidates."""

@@ -1,7 +1,7 @@
 """The recovery trail: what a start of a service found, what it decided, and how long each step took.
 
-For people who ask afterwards why a service did what it did. Nothing reads it to decide anything, and a service
-that cannot write it goes on.
+It explains the behaviour of a service afterwards. No decision depends on it, and a service that cannot write it
+continues.
 """
 
 from __future__ import annotations
@@ -16,27 +16,23 @@ from cutwater.core.protocol.generation import Generation
 
 RUNNING, STOPPED = "running", "stopped"
 ENTRIES_MAX = 64
-"""Facts, and steps, of one start: more are left out."""
+"""The most facts, and the most steps, of one start; more are dropped."""
 TEXT_MAX = 2_000
-"""Characters of a decision or of a fact's value."""
+"""The most characters of a decision or of a fact's value."""
 
 
 class Fact(NamedTuple):
-    """Something that a start found."""
-
     name: str
     value: str
 
 
 class Took(NamedTuple):
-    """A step of a start, and its duration in ms."""
-
     name: str
     took_ms: int
 
 
 class Who(NamedTuple):
-    """Which process starts: `process` is its host and number, as in `node-1:4711`."""
+    """The process that starts. `process`: its host and process id, as in `node-1:4711`."""
 
     job: str
     generation: Generation
@@ -46,7 +42,7 @@ class Who(NamedTuple):
 
 @dataclass(frozen=True)
 class Recovery:
-    """One start. `attempt` is 0 where the service does not count them."""
+    """One start. `attempt`: 0 if the service has no attempts."""
 
     job: str
     generation: Generation
@@ -55,19 +51,18 @@ class Recovery:
     attempt: int
     begun_ms: int
     outcome: str
-    """`running`: the service does its work; `stopped`: the start ended with an error, which is the decision."""
+    """`running`: the service works; `stopped`: the start ended with an error, which is the decision."""
     decision: str
     found: tuple[Fact, ...]
     steps: tuple[Took, ...]
 
     @property
     def took_ms(self) -> int:
-        """All steps together."""
         return sum(step.took_ms for step in self.steps)
 
 
 class Account:
-    """Takes note of one start, and hands it over once: at the end of its `with` block, or before by `running`."""
+    """The record of one start, written once: at the end of its `with` block, or earlier by `running`."""
 
     def __init__(
         self,
@@ -76,7 +71,7 @@ class Account:
         seconds: Callable[[], float],
         write: Callable[[Recovery], None],
     ) -> None:
-        """`now_ms` is the wall clock; `seconds` never goes back and measures the steps."""
+        """`now_ms`: the wall clock. `seconds`: a monotonic clock, for the steps."""
         self._who = who
         self._seconds = seconds
         self._write = write
@@ -99,18 +94,17 @@ class Account:
             self.stopped(error)
 
     def found(self, **facts: object) -> None:
-        """Take note of facts by name; a later value takes the place of an earlier one."""
+        """Record facts by name; a later value replaces an earlier one."""
         for name, value in facts.items():
             if name in self._found or len(self._found) < ENTRIES_MAX:
                 self._found[name] = str(value)[:TEXT_MAX]
 
     def decided(self, decision: str, attempt: int = 0) -> None:
-        """What this start does now."""
         self._decision, self._attempt = decision[:TEXT_MAX], attempt
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Measure a step; one that raises is kept too."""
+        """Measure a step, including one that raises."""
         since = self._seconds()
         try:
             yield
@@ -118,16 +112,14 @@ class Account:
             self.took(name, self._seconds() - since)
 
     def took(self, name: str, seconds: float) -> None:
-        """A step that was measured elsewhere."""
         if len(self._steps) < ENTRIES_MAX:
             self._steps.append(Took(name, round(seconds * 1000)))
 
     def running(self) -> None:
-        """The start is over, and the service does its work. Only the first end of a start is told."""
+        """Write that the start is over and the service works. Only the first outcome is written."""
         self._tell(RUNNING)
 
     def stopped(self, error: BaseException) -> None:
-        """The start has ended with an error."""
         if not self._told:
             self._decision = (str(error) or type(error).__name__)[:TEXT_MAX]
             self._tell(STOPPED)
@@ -152,13 +144,13 @@ class Account:
 
 
 def unrecorded() -> Account:
-    """An account that nobody reads."""
+    """Return an account that is not written."""
     nobody = Who("", Generation(1, "local"), "", "")
     return Account(nobody, lambda: 0, lambda: 0.0, lambda _: None)
 
 
 def chosen(records: Iterable[Recovery], service: str | None, since_ms: int | None) -> list[Recovery]:
-    """Those of a service that began at or after a moment; all where neither is given."""
+    """Return the starts of `service` at or after `since_ms`; None for all."""
     return [
         one for one in records if service in (None, one.service) and (since_ms is None or one.begun_ms >= since_ms)
     ]

@@ -1,7 +1,7 @@
 """The digest of a set of rows: the XOR of their 64-bit hashes, 0 for none.
 
-XOR commutes, so the digest does not depend on the order in which partitions deliver. The hash is
-xxhash64(key, value) as Spark computes it; `cutwater.adapters.hashing` computes the same number.
+XOR commutes, so the digest does not depend on the order of the rows. The hash is xxhash64(key, value) as in Spark;
+`cutwater.adapters.hashing` computes the same number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _MASK = (1 << 64) - 1
 
 
 def fold(hashes: Iterable[int], start: int = 0) -> int:
-    """XOR of unsigned or signed 64-bit hashes, as an unsigned number."""
+    """Return the XOR of unsigned or signed 64-bit hashes, as an unsigned number."""
     total = start & _MASK
     for one in hashes:
         total ^= one & _MASK
@@ -20,6 +20,6 @@ def fold(hashes: Iterable[int], start: int = 0) -> int:
 
 
 def signed(value: int) -> int:
-    """An unsigned 64-bit number as the signed one of Spark and Avro."""
+    """Return an unsigned 64-bit number as the signed one of Spark and Avro."""
     value &= _MASK
     return value - (1 << 64) if value >> 63 else value

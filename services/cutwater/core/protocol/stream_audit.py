@@ -1,7 +1,7 @@
-"""Is a commit stream plausible, and do the barriers that are still kept say the same? For `milestones --check`.
+"""An audit of a whole commit stream and of the barriers that are still kept, for `milestones --check`.
 
-`cutwater.core.protocol.chain` has what every reader checks as it reads. Here is what a look at the whole stream
-can tell beyond it: whatever is named here, no run of the protocol can have written.
+`cutwater.core.protocol.chain` has the checks of every reader. The checks here need the whole stream. No run of the
+protocol writes any of these faults.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from cutwater.core.protocol.records import Barrier, Milestone, Signal, Start
 from cutwater.core.protocol.row_digest import fold, signed
 
 _TOLD = tuple(field.name for field in fields(Barrier))
-"""What a milestone takes over from its barrier, unchanged."""
+"""The fields that a milestone copies from its barrier."""
 
 
 class Telling(NamedTuple):
-    """One attempt's barrier of an epoch: where it stands on the topic, and a hash of what it says."""
+    """One attempt's barrier of an epoch: its offset, and a hash of its fields."""
 
     attempt: int
     offset: int
@@ -31,15 +31,13 @@ Epoch = tuple[Generation, int]
 
 
 class Barriers:
-    """What the barriers topic says, made small: a few numbers for each epoch."""
+    """A summary of the barriers topic: a few numbers per epoch."""
 
     def __init__(self) -> None:
         self.tellings: dict[Epoch, list[Telling]] = {}
         self.started: dict[Generation, int] = {}
-        """The highest attempt that has written a start."""
 
     def add(self, signal: Signal, offset: int) -> None:
-        """Take the next record of the topic."""
         if isinstance(signal, Start):
             self.started[signal.generation] = max(signal.attempt, self.started.get(signal.generation, 0))
         elif isinstance(signal, Barrier):
@@ -48,12 +46,12 @@ class Barriers:
 
 
 def content_of(record: Barrier | Milestone) -> int:
-    """A hash of all fields that a barrier and its milestone share. Of this process only: never keep it."""
+    """Return a hash of the fields that a barrier and its milestone share. It is valid in this process only."""
     return hash(tuple(getattr(record, name) for name in _TOLD))
 
 
 def check(stream: Iterable[tuple[Milestone, bytes]], barriers: Barriers | None = None) -> list[Break]:
-    """Every fault of a whole stream, in log order; barriers that are pruned are not missed."""
+    """Return every fault of a whole stream, in log order. Pruned barriers are no fault."""
     pairs = list(stream)
     found = list(breaks(pairs))
     before: Milestone | None = None
@@ -75,7 +73,7 @@ def _alone(one: Milestone) -> Iterator[str]:
     if one.rows == 0 and one.digest != 0:
         yield f"no rows, and digest {one.digest}"
     if (sum(one.partition_rows), signed(fold(one.partition_digests))) != (one.rows, one.digest):
-        yield f"{one.rows} rows with digest {one.digest}, and its partitions say otherwise"
+        yield f"{one.rows} rows with digest {one.digest} differ from the sum of its partitions"
     if one.rows < 0 or not 0 <= one.no_value <= one.rejected <= one.events:
         yield f"{one.rows} rows, and {one.rejected} of {one.events} events rejected"
     if one.horizon_ms > max(0, one.watermark_ms):
@@ -98,7 +96,7 @@ def _after(one: Milestone, before: Milestone) -> Iterator[str]:
     if one.watermark_ms < before.watermark_ms:
         yield "the watermark goes back"
     if one.horizon_ms < before.horizon_ms:
-        # An older driver did that where `retention` was made longer.
+        # Older drivers did this after an increase of `retention`.
         yield f"the horizon goes back from {before.horizon_ms} to {one.horizon_ms}, and views had dropped that"
     if one.schema_fingerprint != before.schema_fingerprint:
         yield f"the schema changes from {before.schema_fingerprint} to {one.schema_fingerprint}"
@@ -108,7 +106,7 @@ def _after(one: Milestone, before: Milestone) -> Iterator[str]:
 
 
 def _grown(one: Milestone, before: Milestone) -> Iterator[str]:
-    """Every row and every event takes an offset at least."""
+    # Every row takes at least one offset.
     places = {place for place, _ in one.changelog_cut}
     if before.changelog_cut.entries and places != {place for place, _ in before.changelog_cut}:
         yield "the changelog's partitions are not those of the milestone before"
@@ -119,12 +117,12 @@ def _grown(one: Milestone, before: Milestone) -> Iterator[str]:
 def _told(one: Milestone, barriers: Barriers) -> Iterator[str]:
     tellings = barriers.tellings.get((one.generation, one.epoch))
     if not tellings:
-        return  # pruned, or the whole epoch is
+        return  # pruned
     own = [telling for telling in tellings if telling.attempt == one.attempt]
     if not own:
         yield f"no barrier of epoch {one.epoch} is of attempt {one.attempt}"
     elif own[-1].content != content_of(one):
-        yield f"barrier {one.epoch} of attempt {one.attempt} says something else"
+        yield f"barrier {one.epoch} of attempt {one.attempt} has other contents"
     later = [telling for telling in tellings if telling.attempt > one.attempt]
     if any(telling.offset < one.barriers_position for telling in later):
         yield f"attempt {later[0].attempt} had written barrier {one.epoch} again before attempt {one.attempt} won"

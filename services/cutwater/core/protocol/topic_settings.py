@@ -1,4 +1,4 @@
-"""Does a topic that exists have the settings that the protocol relies on? A comparison of plain values."""
+"""A comparison of an existing topic's settings with those that the protocol needs."""
 
 from __future__ import annotations
 
@@ -8,26 +8,22 @@ from dataclasses import dataclass
 from cutwater.core.protocol.topics import TopicSpec
 
 _AT_LEAST = frozenset({"min.compaction.lag.ms", "delete.retention.ms", "max.message.bytes"})
-"""More is as good: the protocol asks for a least time or size."""
+"""Settings with a minimum, for which a larger value is as good."""
 _LEAST = "at least "
 
 
 @dataclass(frozen=True)
 class FoundTopic:
-    """A topic as the cluster describes it."""
-
     name: str
     partitions: int
     config: Mapping[str, str]
     replication: int = 1
     operations: frozenset[str] | None = None
-    """What this client may do with it, in Kafka's words; None where the cluster does not say."""
+    """The operations that this client may use, in Kafka's names; None if the cluster does not report them."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One setting of a topic that is not as wanted."""
-
     topic: str
     setting: str
     found: str
@@ -38,14 +34,12 @@ class Difference:
 
     @property
     def value(self) -> str:
-        """What to set."""
         return self.wanted.removeprefix(_LEAST)
 
     @property
     def remedy(self) -> str:
-        """What to do about it, as a command where there is one."""
         if self.setting == "partitions":
-            return "the number is fixed by the job file: put it back there, or start a job of another name"
+            return "the job file fixes the number: restore it there, or start a job of another name"
         return (
             f"kafka-configs.sh --alter --entity-type topics --entity-name {self.topic} "
             f"--add-config {self.setting}={self.value}"
@@ -53,7 +47,7 @@ class Difference:
 
 
 def differences(spec: TopicSpec, found: FoundTopic) -> list[Difference]:
-    """Every setting of a topic that differs from what its spec wants."""
+    """Return every setting of a topic that differs from its spec."""
     wrong = []
     if found.partitions != spec.partitions and not spec.keeps_partitions:
         wrong.append(Difference(spec.name, "partitions", str(found.partitions), str(spec.partitions)))

@@ -1,4 +1,4 @@
-"""The topics of a job: their names, and the settings that the protocol relies on."""
+"""The topics of a job: their names, and the settings that the protocol needs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
 UNCLEAN = "unclean.leader.election.enable"
 ROW_BYTES_MAX = 16 * 1024 * 1024
-"""The largest row: several measures may each keep a text of an event. And the largest record of the protocol."""
+"""The largest row (several measures may each keep a text of an event), and the largest record of the protocol."""
 HISTORY_BYTES = 64 * 1024 * 1024
-"""What is kept of the recovery trail: some tens of thousands of starts."""
 LISTED_BYTES_MAX = 100 * 1024 * 1024
-"""The largest record of a list: brokers take no larger request (socket.request.max.bytes), so no larger event."""
+"""The largest record of a list. Brokers accept no larger request (socket.request.max.bytes)."""
 
 TIMESTAMP_AHEAD = "message.timestamp.after.max.ms"
-"""How far ahead of the broker's clock a producer's timestamp may be (Kafka 3.6 or newer)."""
+"""The setting for how far a producer's timestamp may be ahead of the broker's clock (Kafka 3.6 or newer)."""
 TIMESTAMP_AHEAD_MS_MAX = 3_600_000
-"""Kafka 4's default. It refuses what was meant as micro- or nanoseconds, where the producer hears of it."""
+"""Kafka 4's default. The producer gets an error if it sends micro- or nanoseconds."""
 
 
 def barriers(job: str) -> str:
@@ -33,12 +32,11 @@ def milestones(job: str) -> str:
 
 
 def candidates(job: str) -> str:
-    """Claims of generations, and the milestones of those that are not promoted."""
     return f"{job}.candidates"
 
 
 def changelog_prefix(job: str) -> str:
-    """What the changelogs of all generations begin with."""
+    """Return the prefix of the changelogs of all generations."""
     return f"{job}.changelog."
 
 
@@ -47,7 +45,7 @@ def changelog(job: str, generation: Generation) -> str:
 
 
 def generation_of(job: str, topic: str) -> Generation | None:
-    """Whose changelog a topic is; None where it is none of the job's."""
+    """Return the generation of a changelog; None for other topics."""
     prefix = changelog_prefix(job)
     return Generation.parse(topic.removeprefix(prefix)) if topic.startswith(prefix) else None
 
@@ -57,12 +55,11 @@ def output(job: str) -> str:
 
 
 def published(job: str) -> str:
-    """Where the publisher keeps its position, in the transaction that writes the output."""
+    """Return the topic of the publisher's position, which is written in the output's transactions."""
     return f"{job}.published"
 
 
 def publisher_id(job: str) -> str:
-    """The transactional id that fences an older publisher of the job."""
     return f"{job}.publisher"
 
 
@@ -75,7 +72,6 @@ def late(job: str) -> str:
 
 
 def history(job: str) -> str:
-    """The recovery trail: what each start of a service found and decided."""
     return f"{job}.history"
 
 
@@ -84,42 +80,38 @@ def alerts(job: str) -> str:
 
 
 def watch_id(job: str) -> str:
-    """The transactional id that fences an older watch of the job, and the consumer group that it reads with."""
+    """Return the transactional id that fences an older watch of the job. Its consumer group has the same name."""
     return f"{job}.watch"
 
 
 def generation_ids(job: str) -> str:
-    """What the transactional ids begin with that belong to one generation."""
+    """Return the prefix of the transactional ids of single generations."""
     return f"{job}.g"
 
 
 def driver_id(job: str, generation: Generation) -> str:
-    """The transactional id that fences an older driver of the same generation."""
     return f"{job}.{generation}.driver"
 
 
 def signal_id(job: str) -> str:
-    """The transactional id that fences an older commit-signal of the job."""
     return f"{job}.signal"
 
 
 def claims_id(job: str) -> str:
-    """The transactional id under which generations are claimed, promoted and given up: one process at a time."""
+    """Return the transactional id for claims, promotions and withdrawals: one process at a time."""
     return f"{job}.claims"
 
 
 def candidate_id(job: str, generation: Generation) -> str:
-    """The transactional id that fences an older commit-signal of the same candidate."""
     return f"{job}.{generation}.signal"
 
 
 def replay_id(job: str) -> str:
-    """The transactional id under which dead letters are produced again, one process at a time."""
     return f"{job}.replay"
 
 
 EVERY_CHANGE = Output()
-"""What a job file without `output` says."""
+"""The output of a job file without `output`."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +120,10 @@ class TopicSpec:
     partitions: int
     config: tuple[tuple[str, str], ...]
     keeps_partitions: bool = False
-    """Does it outlive generations, and keep the number that it was made with, whatever a later one has?"""
+    """Whether the topic outlives generations with its number of partitions."""
 
 
-# By size alone: the last start of a service that runs for years is kept, and one that starts in a loop is bounded.
+# Retention by size alone keeps the last start of a service that runs for years, and bounds a restart loop.
 _BY_SIZE = (
     ("cleanup.policy", "delete"),
     ("retention.ms", "-1"),
@@ -147,26 +139,26 @@ def owned(
     output: Output = EVERY_CHANGE,
     lists_retention_ms: int | None = None,
 ) -> list[TopicSpec]:
-    """The topics that Cutwater itself writes for one generation of a job, the publisher's among them.
+    """Return the topics that Cutwater writes for one generation of a job, including the publisher's.
 
-    `lists_retention_ms`: of dead letters and late events; None for ever.
+    `lists_retention_ms`: the retention of dead letters and late events; None for ever.
     """
-    # Cuts of thousands of partitions, with the leader of each, make a barrier of more than Kafka's default.
+    # A barrier with cuts and leader epochs of thousands of partitions is larger than Kafka's default.
     largest = ("max.message.bytes", str(ROW_BYTES_MAX))
-    # Pruning deletes records explicitly: a time or size limit would break the chain by the clock.
+    # Pruning deletes records explicitly: retention by time or size would break the chain.
     kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"), largest)
     compacted = (
         ("cleanup.policy", "compact"),
-        # Old event times would be compacted at once in spite of the lag; the log's own time is honest.
+        # With CreateTime, records with old event times would be compacted at once in spite of the lag.
         ("message.timestamp.type", "LogAppendTime"),
         ("min.compaction.lag.ms", str(MIN_COMPACTION_LAG_MS)),
         ("delete.retention.ms", str(DELETE_RETENTION_MS)),
     )
     rows = (*compacted, largest)
-    # A replayed epoch lists the same keys again. What the source's topic can hold must fit, with its wrapping.
+    # A replayed epoch lists the same keys again. A list must hold the largest source record with its wrapping.
     listed: tuple[tuple[str, str], ...] = (*compacted, ("max.message.bytes", str(LISTED_BYTES_MAX)))
     if lists_retention_ms is not None:
-        # By the log's own time, as compaction; a segment is rolled in time to be deleted in time.
+        # By LogAppendTime, as compaction. A segment must be rolled in time to be deleted in time.
         until = {"cleanup.policy": "compact,delete", "retention.ms": str(lists_retention_ms)}
         listed = tuple({**dict(listed), **until, "segment.ms": str(min(lists_retention_ms, 7 * DAY_MS))}.items())
     mine = [
@@ -177,7 +169,7 @@ def owned(
         TopicSpec(dead_letters(job), partitions, listed, keeps_partitions=True),
         TopicSpec(late(job), partitions, listed, keeps_partitions=True),
         TopicSpec(history(job), 1, _BY_SIZE),
-        # Keyed by alert: the newest record of each stays, so a watch that starts knows which are on.
+        # Keyed by alert: compaction keeps the newest record of each, so a watch that starts knows the active ones.
         TopicSpec(alerts(job), 1, compacted),
     ]
     published_too = output.mode != "none"
@@ -185,8 +177,7 @@ def owned(
 
 
 def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
-    """The topics that the publisher writes: the output, and its own position."""
-    # The log's own time: event times of long ago would be deleted at once.
+    # LogAppendTime, because records with old event times would be deleted at once.
     output_config = (
         ("cleanup.policy", "delete"),
         ("message.timestamp.type", "LogAppendTime"),
@@ -195,12 +186,11 @@ def _published(job: str, partitions: int, retention_ms: int) -> list[TopicSpec]:
     )
     return [
         TopicSpec(output(job), partitions, output_config, keeps_partitions=True),
-        # It holds the newest milestone.
         TopicSpec(published(job), 1, (("cleanup.policy", "compact"), ("max.message.bytes", str(ROW_BYTES_MAX)))),
     ]
 
 
 def events(topic: str, partitions: int) -> TopicSpec:
-    """The events topic, for those who let Cutwater create it. Retention is the user's business."""
+    """Return the events topic, if Cutwater creates it. The user sets its retention."""
     honest = (TIMESTAMP_AHEAD, str(TIMESTAMP_AHEAD_MS_MAX))
     return TopicSpec(topic, partitions, (("cleanup.policy", "delete"), ("retention.ms", "-1"), honest))

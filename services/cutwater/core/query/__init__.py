@@ -1,1 +1,1 @@
-"""Pure parts of serving: peers, global merge, top-N, change buffer."""
+"""Serving logic without I/O: peers, global merge, top-N, change buffer."""

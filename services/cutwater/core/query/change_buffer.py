@@ -1,4 +1,4 @@
-"""What the newest milestones changed, as far as it is kept: without a gap, and within a bound of bytes."""
+"""Buffer of the newest milestones' changes, without gaps and bounded in bytes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ T = TypeVar("T")
 
 
 class Behind(Exception):
-    """What comes after a milestone is not kept any more, or never was: whoever stands there must begin anew."""
+    """The changes after a milestone are not in the buffer: a reader at this milestone must start again."""
 
     def __init__(self, evicted: bool) -> None:
-        """`evicted`: it was kept, and the reader was too slow."""
+        """`evicted`: they were in the buffer, but the reader was too slow."""
         super().__init__(evicted)
         self.evicted = evicted
 
 
 class Recent(Generic[T]):
-    """Keeps what is put, the newest of it, as long as each follows the one before."""
+    """Keeps the newest of contiguous changes."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -26,15 +26,15 @@ class Recent(Generic[T]):
         self._since: int | None = None
         self._begun: int | None = None
         self.size = 0
-        """Bytes that are kept."""
+        """Bytes in the buffer."""
 
     @property
     def since(self) -> int | None:
-        """The milestone after which nothing is missing; None before there was any."""
+        """The milestone after which all changes are kept; None before the first."""
         return self._since
 
     def put(self, sequence: int, what: T, size: int) -> None:
-        """What this milestone changed over the one before it. Too large to be kept, it begins anew."""
+        """Add the changes of a milestone over the one before it. If they are too large, the buffer restarts."""
         if size > self._bytes_max:
             self.begin(sequence)
             return
@@ -47,13 +47,13 @@ class Recent(Generic[T]):
             self._since = sequence - len(self._kept)
 
     def begin(self, sequence: int) -> None:
-        """This milestone is there, and what it changed is not known."""
+        """Restart the buffer at this milestone, whose changes are unknown."""
         self._kept.clear()
         self.size = 0
         self._since = self._begun = sequence
 
     def after(self, sequence: int) -> T | None:
-        """What the milestone after this one changed; None where there is none yet. Raises Behind."""
+        """Return the changes of the milestone after this one; None if there is none yet. Raises Behind."""
         if self._since is None:
             return None
         if sequence < self._since:

@@ -1,10 +1,9 @@
-"""Whose events a state counts, read off its milestone: two states may be merged where none counts in both.
+"""Overlap of the events in two states, by their milestones: states may be merged if no event counts in both.
 
-A generation reads its region's own source, and copies of other regions' ones; its milestones name them all, and
-how far each was read. What came with the state that it went on from is named too: as a source that is read on
-here, or, of a region whose copies are not, in the origin cut alone
-(`core.generations.source_topics.origin_cut_at`). So the partitions that a milestone names, each by the region
-whose producers write it, are those of every event in its state.
+A generation reads its region's own source, and copies of other regions' sources; its milestones name all of them
+with the offsets read. The events of the state that it continued are named too: as a source that is still read, or
+only in the origin cut (`core.generations.source_topics.origin_cut_at`). So the partitions in a milestone, each
+with the region of its producers, cover every event in its state.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ class Source(NamedTuple):
 
 
 def counted(milestone: Milestone, source: str) -> frozenset[Source]:
-    """The partitions whose events are in a milestone's state. `source`: the job's source topic.
-
-    Of one that was read nowhere behind its beginning there are none.
-    """
+    """Return the partitions whose events are in a milestone's state. `source`: the job's source topic. Partitions
+    that were not read beyond offset 0 are left out."""
     own, found = milestone.generation.region, set()
     for place, offset in (*milestone.source_cut, *milestone.origin_cut):
         if offset > 0:
@@ -41,7 +38,7 @@ def counted(milestone: Milestone, source: str) -> frozenset[Source]:
 
 
 def counted_twice(states: Mapping[str, frozenset[Source]]) -> dict[str, str]:
-    """Of each state that counts events which another one counts too: which, and who; by the states' names."""
+    """Return, by state name, the reason for each state that counts events which another one counts too."""
     found: dict[str, list[str]] = {}
     for one, other in combinations(sorted(states), 2):
         if both := states[one] & states[other]:
@@ -53,7 +50,7 @@ def counted_twice(states: Mapping[str, frozenset[Source]]) -> dict[str, str]:
 
 
 def told(sources: Iterable[Source]) -> str:
-    """For people: the topics, their regions, and the first few of the partitions."""
+    """Format the topics with their regions and first partitions."""
     of: dict[tuple[str, str], list[int]] = {}
     for region, topic, partition in sorted(sources):
         of.setdefault((region, topic), []).append(partition)

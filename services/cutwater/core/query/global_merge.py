@@ -1,13 +1,12 @@
-"""The global view: rows that regions aggregate each from events of their own, merged when they are read.
+"""The global view: rows that regions aggregate from their own events, merged when they are read.
 
-Each region tells of one *lineage*: the generations that went on from one another, of which the newest milestone
-holds all that an earlier one held. So of a lineage one part counts, the newest, however often it is told; those of
-different lineages merge as the measures say, and must be of different events: `core.query.event_overlap` knows
-whether they are. What comes out depends neither on the order of the parts nor on their grouping: they are folded
-by name.
+Each region answers for one *lineage*: generations that continued one another, so that the newest milestone
+includes all earlier ones and only the newest part of a lineage counts. Parts of different lineages are merged by
+the measures and must be of different events (checked by `core.query.event_overlap`). The result does not depend on
+the order or grouping of the parts, as they are folded by name.
 
-A merged state has the highest of its parts' horizons. Below it some region has forgotten its rows, and what the
-others still have would look like a whole: it is left out.
+A merged state has the highest of its parts' horizons. Windows below it are left out, since some region has dropped
+its rows and the others' rows would look complete.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from cutwater.core.protocol.generation import ROOT_PARENT, Generation
 from cutwater.core.protocol.lineage import Lineage
 
 Place = TypeVar("Place", bound=Any)
-"""Which row: a key and window in one form or another, in the order in which rows are read."""
+"""A row's key and window in any form that sorts in reading order."""
 
 
 @dataclass(frozen=True)
 class Part(Generic[Place]):
-    """What one lineage tells of its rows, at one milestone."""
+    """The rows of one lineage at one milestone."""
 
     lineage: str
-    """Its name: that of the region which tells of it."""
+    """The name of the region that answers for it."""
     at: tuple[int, int]
-    """How new: the number of the generation, and the sequence."""
+    """Its age: generation number and sequence."""
     horizon_ms: int
-    """Windows that end at or below it are not told of."""
+    """Windows that end at or below it are not included."""
     rows: Mapping[Place, Partials] = field(default_factory=dict)
     told: Place | None = None
-    """Rows behind this place may be missing; None: it tells of all."""
+    """Rows after this place may be missing; None: all rows are included."""
 
 
 class Merged(NamedTuple, Generic[Place]):
@@ -46,13 +45,13 @@ class Merged(NamedTuple, Generic[Place]):
 
     rows: list[tuple[Place, dict[str, Any]]]
     told: Place | None
-    """Rows behind this place may be missing; None: these are all."""
+    """Rows after this place may be missing; None: these are all."""
     horizon_ms: int
-    """The highest of the parts': windows that end at or below it are left out."""
+    """The highest horizon of the parts: windows that end at or below it are left out."""
 
 
 def newest(parts: Iterable[Part[Place]]) -> list[Part[Place]]:
-    """One part of each lineage, by their names. Of one milestone, two parts are equal."""
+    """Return the newest part of each lineage, sorted by name; parts of the same milestone are equal."""
     found: dict[str, Part[Place]] = {}
     for part in parts:
         known = found.get(part.lineage)
@@ -67,10 +66,8 @@ def merged(
     end_ms: Callable[[Place], int],
     limit: int | None = None,
 ) -> Merged[Place]:
-    """The rows of all parts, at most `limit`, as far as every part tells of them. `end_ms`: of a place's window.
-
-    Raises UsageError where a measure has no merge.
-    """
+    """Return at most `limit` merged rows, up to where every part is complete. `end_ms`: returns a window's end.
+    Raises UsageError if a measure has no merge."""
     counted = newest(parts)
     told = min((part.told for part in counted if part.told is not None), default=None)
     rows: list[tuple[Place, dict[str, Any]]] = []
@@ -86,10 +83,7 @@ def merged(
 def each(
     measures: Sequence[Measure], counted: Sequence[Part[Place]], end_ms: Callable[[Place], int]
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The rows of parts, one of each lineage and by their names: in order, each merged when it is taken.
-
-    Raises as `merged`.
-    """
+    """Yield the merged rows in order; raises as `merged`. `counted`: one part of each lineage, sorted by name."""
     require_mergeable(measures)
     horizon_ms = horizon_of(counted)
     for place in sorted({place for part in counted for place in part.rows}):
@@ -99,30 +93,30 @@ def each(
 
 
 def horizon_of(parts: Iterable[Part[Place]]) -> int:
-    """Of parts together: the highest of theirs."""
+    """Return the highest horizon of the parts."""
     return max((part.horizon_ms for part in parts), default=0)
 
 
 def merged_row(measures: Sequence[Measure], one: Partials, other: Partials) -> dict[str, Any]:
-    """The partials of one key and window over two disjoint sets of events."""
+    """Merge the partials of one key and window over two disjoint sets of events."""
     return {name: value for measure in measures for name, value in merge(measure, one, other).items()}
 
 
 def require_mergeable(measures: Iterable[Measure]) -> None:
-    """Raises UsageError where a measure comes from a query of the user's own: its merge is not known."""
+    """Raise UsageError if a measure comes from the user's own query: there is no known way to merge it."""
     for measure in measures:
         if measure.kind == VALUE:
             raise UsageError(
-                f"column '{measure.name}' comes from a query of your own: how two regions' values of it merge is "
-                "not known, so the job has no global view. It takes declared measures (docs/JOBFILE.md)"
+                f"column '{measure.name}' comes from a query of your own: there is no known way to merge two "
+                "regions' values of it, so the job has no global view. Use declared measures (docs/JOBFILE.md)"
             )
 
 
 def root_of(generation: Generation, lineage: Lineage) -> Generation | None:
-    """The first generation of the lineage that a generation belongs to; None where that is not known.
+    """Return the first generation of the lineage that a generation belongs to; None if unknown.
 
-    `lineage`: the generations of its commit stream, as far as they are known. A generation that was started from
-    another region's milestone holds that region's events, and its own stream does not say whose they are.
+    `lineage`: the known generations of its commit stream. A generation started from another region's milestone
+    holds that region's events, which its own stream does not show.
     """
     if generation.parent == ROOT_PARENT:
         return generation

@@ -1,8 +1,8 @@
-"""Standbys: who holds an owner's part as well, and who is not asked for a while because no answer came.
+"""Placement of partitions on owners and standbys, and a back-off for peers that do not answer.
 
-A standby restores and follows like its owner, all the time, and answers in its place when the owner does not. So
-a takeover is no act: nothing is elected, nothing is handed over, and the owner that comes back is asked first
-again. Partitions are divided by the owners alone: a standby that comes or goes moves no rows.
+A standby always restores and follows like its owner, and answers if the owner does not. So a takeover needs no
+election and no hand-over, and a returning owner is queried first again. Partitions are divided among the owners
+only, so adding or removing a standby moves no rows.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from cutwater.core.errors import UsageError
 from cutwater.core.state.partition_share import Partitions, held_by, owners
 
 STANDBYS_MAX = 4
-"""Of one owner: each may have to be waited for in turn."""
+"""Standbys per owner: a query may have to wait for each in turn."""
 AWAY_S = 5.0
-"""How long somebody who did not answer is left out, where there is somebody else to ask."""
+"""How long a peer that did not answer is skipped, if there is another one."""
 
 Shares = Mapping[str, tuple[str, ...]]
-"""The standbys of each owner, in the order in which they are asked."""
+"""The standbys by owner, in query order."""
 
 
 def shares_of(groups: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """From groups of an owner and its standbys. Raises UsageError where one is named twice, or too many are."""
+    """Build the shares from groups of an owner and its standbys. Raises UsageError for duplicates or too many."""
     found: dict[str, tuple[str, ...]] = {}
     named: set[str] = set()
     for owner, *standbys in groups:
         if len(standbys) > STANDBYS_MAX:
-            raise UsageError(f"peers: {owner} has {len(standbys)} standbys, and may have {STANDBYS_MAX}")
+            raise UsageError(f"peers: {owner} has {len(standbys)} standbys, but may have at most {STANDBYS_MAX}")
         for one in (owner, *standbys):
             if one in named:
                 raise UsageError(f"peers: one is named twice: {one}")
@@ -37,31 +37,29 @@ def shares_of(groups: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def owner_of(peer: str, shares: Shares) -> str:
-    """Whose part a peer holds: its own, unless it is a standby."""
+    """Return the owner whose part a peer holds: itself, unless it is a standby."""
     return next((owner for owner, standbys in shares.items() if peer in standbys), peer)
 
 
 def held(peer: str, shares: Shares, partitions: int) -> Partitions | None:
-    """The partitions, of so many, that a peer holds; None for all: of a lone owner, or where there are no peers.
-
-    Raises UsageError where the owners cannot share them, or the peer is none of these.
-    """
+    """Return the partitions that a peer holds; None for all, that is, for a lone owner or without peers. Raises
+    UsageError if the owners cannot share the partitions, or the peer is not one of `shares`."""
     if not shares:
         return None
     found = held_by(owner_of(peer, shares), owners(shares, partitions))
-    # One owner divides nothing: a lone rehydrator that is given a standby keeps its rows and its snapshots.
+    # With one owner nothing is divided: a lone rehydrator that gets a standby keeps its rows and snapshots.
     return found if len(shares) > 1 else None
 
 
 class Silences:
-    """Who did not answer lately. Moments come from a clock that never goes back; bounded by who is asked."""
+    """Peers that did not answer lately. Times are from a monotonic clock; bounded by the number of peers."""
 
     def __init__(self, away_s: float = AWAY_S) -> None:
         self._away_s = away_s
         self._until_s: dict[str, float] = {}
 
     def may_ask(self, peer: str, now_s: float) -> bool:
-        """Is it time to ask? Of many questions, one asks whoever was away; the others do not wait for it."""
+        """Return whether to query the peer. Of concurrent queries only one tries a silent peer."""
         until_s = self._until_s.get(peer)
         if until_s is None:
             return True
@@ -71,9 +69,9 @@ class Silences:
         return True
 
     def answered(self, peer: str) -> None:
-        """It is there."""
+        """Record an answer."""
         self._until_s.pop(peer, None)
 
     def silent(self, peer: str, now_s: float) -> None:
-        """It gave no answer."""
+        """Record a missing answer."""
         self._until_s[peer] = now_s + self._away_s

@@ -1,4 +1,4 @@
-"""The first rows by a measure, of any number that pass by: nulls last, a total order, memory for a few."""
+"""Top-N rows by a measure from any number of rows: nulls last, a total order, bounded memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 class Ranking(Generic[Row]):
     """Keeps the first `most` of the rows offered.
 
-    By value, the largest first where `descending`; among equal values by the rows themselves, ascending (no two
-    are equal). None comes last either way. NaN is above every number, as in Spark.
+    Ordered by value, largest first if `descending`; equal values by the rows themselves, ascending (no two are
+    equal). None is always last. NaN is above every number, as in Spark.
     """
 
     def __init__(self, most: int, descending: bool) -> None:
@@ -21,7 +21,7 @@ class Ranking(Generic[Row]):
         self._bar: tuple[Any, ...] | None = None
 
     def offer(self, value: Any, row: Row) -> None:
-        """The value must compare with those of the other rows, or be None."""
+        """Add a row. The value must be comparable with the other rows' values, or None."""
         order = self._order(value)
         if self._bar is not None and (order < self._bar if self._descending else order > self._bar):
             return
@@ -30,12 +30,12 @@ class Ranking(Generic[Row]):
             self._cut()
 
     def first(self) -> list[Row]:
-        """The rows, in order."""
+        """Return the rows in order."""
         self._cut()
         return [row for _, row in self._kept]
 
     def _cut(self) -> None:
-        # Sorting is stable, in reverse too: so equal values keep the order of the first sort.
+        # Sorting is stable, also in reverse, so equal values keep the order of the first sort.
         self._kept.sort(key=lambda one: one[1])
         self._kept.sort(key=lambda one: one[0], reverse=self._descending)
         del self._kept[self._most :]
@@ -45,6 +45,6 @@ class Ranking(Generic[Row]):
     def _order(self, value: Any) -> tuple[Any, ...]:
         if value is None:
             return (not self._descending,)
-        # In a sort a NaN would stand wherever it happened to be: it is equal to, below and above nothing.
+        # NaN compares with nothing, so a sort would leave it at a random place.
         nan = value != value  # noqa: PLR0124
         return (self._descending, nan, 0 if nan else value)

@@ -1,1 +1,1 @@
-"""How a reader turns the changelog into a state; snapshots."""
+"""From changelog to state: planning, proofs and snapshots of readers."""

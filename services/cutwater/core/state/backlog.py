@@ -1,9 +1,8 @@
-"""What a reader of the commit stream (a view, a publisher, a client) does next: which milestone to apply, how, and
-whether what it read can be whole.
+"""Backlog of a reader of the commit stream (view, publisher, client): the milestone to apply next, and how.
 
-Two ways lead to a milestone. A *step* applies one milestone's own rows onto the milestone before it, and proves
-them by count and digest. A *jump* takes the newest record per key up to a later milestone's cut: it is how an
-empty reader starts, and how one that was away for longer than compaction waits goes on.
+A *step* applies one milestone's own rows to the milestone before it and proves them by count and digest. A *jump*
+takes the newest record per key up to a later milestone's cut, after a start or an absence beyond the compaction
+lag.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ PENDING_MAX = 1_000
 
 
 class Entry(NamedTuple):
-    """A milestone as it stands on the commit stream."""
+    """A milestone on the commit stream."""
 
     milestone: Milestone
     record: bytes
-    """Its bytes as written: what the next milestone's parent hash is taken of."""
+    """The bytes as written; the next milestone's parent hash covers them."""
     offset: int
-    """Its offset on the commit stream."""
+    """The offset on the commit stream."""
     arrived: int | None = None
-    """Of another region's milestone: where its arrival stands, whose changelog cut it has instead of its own."""
+    """For another region's milestone: the offset of its arrival, whose changelog cut replaces its own."""
 
 
 class Missed(NamedTuple):
-    """A milestone of another region that has not arrived here, and will not: a later one has."""
+    """A milestone of another region that did not arrive here and never will, since a later one has."""
 
     entry: Entry
 
@@ -61,13 +60,12 @@ class Jump:
 
 
 class Backlog:
-    """The milestones that a reader has read and not applied yet. Bounded; checks the chain as they come.
+    """The milestones that a reader has read and not applied yet; bounded. Checks the chain of hashes.
 
-    `floor` is the sequence of a milestone whose application was broken off: the store may hold rows of it, so
-    nothing below it may be shown.
-
-    `lineage`: of the stream up to the milestone that is applied.
-    `hands_over`: another generation's promotion is the end of this one and no error: `over` says when.
+    `floor`: the sequence of a milestone whose application was interrupted. The store may hold rows of it, so no
+    earlier milestone may be shown.
+    `lineage`: the lineage of the stream up to the applied milestone.
+    `hands_over`: another generation's promotion ends this reader without an error; see `over`.
     """
 
     def __init__(
@@ -81,7 +79,7 @@ class Backlog:
         hands_over: bool = False,
     ) -> None:
         self.lineage = lineage
-        """The generations up to this one, as far as the stream was read."""
+        """The generations up to this one, as far as the stream has been read."""
         self.successor: Milestone | None = None
         """The first milestone of the generation that takes over from this one."""
         self._hands_over = hands_over
@@ -100,12 +98,12 @@ class Backlog:
 
     @property
     def full(self) -> bool:
-        """Should reading pause until something is applied? Never before the stream's end was seen once."""
+        """Whether to pause reading until a milestone is applied; false until the stream's end is reached once."""
         return self._complete and len(self._pending) >= self._pending_max
 
     @property
     def position(self) -> int | None:
-        """Where to read the stream from: at the last milestone known, which must stand there again."""
+        """The offset to read the stream from: that of the last known milestone, which is checked again."""
         return self.known.offset if self.known else None
 
     @property
@@ -114,15 +112,15 @@ class Backlog:
         return self._last or self._applied
 
     def add(self, entry: Entry) -> None:
-        """Take the next milestone of the stream, or the last one again after a pause.
+        """Add the next milestone of the stream, or the last one again after a pause.
 
-        Raises DivergenceError for a broken chain or a stream that is not the reader's; FencedError when a newer
-        generation was promoted, where that is not handed over to. Then nothing has changed.
+        Raises DivergenceError for a broken chain or a stream that is not the reader's; FencedError if a newer
+        generation was promoted and `hands_over` is false. The backlog is unchanged then.
         """
         if self._last and entry.offset == self._last.offset:
             return self._check_same(entry, self._last)
         if self.successor:
-            return None  # what follows is for its reader
+            return None  # later milestones are for the successor's reader
         self._check(entry)
         milestone = entry.milestone
         if milestone.generation.number > self._generation.number:
@@ -141,10 +139,7 @@ class Backlog:
         return None
 
     def missed(self, entry: Entry) -> None:
-        """The next milestone of the stream, which cannot be read here. Only a jump leads past it.
-
-        Raises as `add` does.
-        """
+        """Record that the next milestone cannot be read here: only a jump leads past it. Raises as `add` does."""
         if self._last and entry.offset == self._last.offset:
             return self._check_same(entry, self._last)
         if self.successor:
@@ -158,20 +153,18 @@ class Backlog:
         return None
 
     def end_of_stream(self) -> None:
-        """The stream was read to its end. Raises DivergenceError when it ends before the reader's milestone."""
+        """Record the end of the stream. Raises DivergenceError if it ends before the reader's milestone."""
         self._complete = True
         read = self._last.milestone.sequence if self._last else 0
         if read < self._sequence:
             raise DivergenceError(
-                f"the commit stream ends at sequence {read}, and {self._reader.name} has got to {self._sequence}: "
-                f"the topic was replaced or cut. Find out why; then {self._reader.anew}."
+                f"the commit stream ends at sequence {read}, but {self._reader.name} is at {self._sequence}: "
+                f"the topic was replaced or truncated. Find the cause; then {self._reader.anew}."
             )
 
     def plan(self, now_ms: int) -> Step | Jump | None:
-        """What to apply next; None when there is nothing, or not enough is known yet.
-
-        Raises UnavailableError where our clock is behind that of who commits.
-        """
+        """Return what to apply next; None if nothing yet. Raises UnavailableError if this machine's clock is
+        slow."""
         if not self._pending or self.over(now_ms):
             return None
         self._require_clock(now_ms)
@@ -183,25 +176,23 @@ class Backlog:
         return Jump(newest)
 
     def _require_clock(self, now_ms: int) -> None:
-        """By a clock that is far behind, a milestone is young that compaction has overtaken."""
+        """Raise UnavailableError for a slow clock: it makes a milestone look young that compaction has passed."""
         newest = self._pending[-1].milestone
         if newest.committed_ms - now_ms > MARGIN_MS:
             minutes = (newest.committed_ms - now_ms) // 60_000
             raise UnavailableError(
                 f"milestone {newest.token} was committed {minutes:,} minutes from now, by this machine's clock: "
-                "it is behind that of commit-signal's machine. Set both by NTP. Until they agree, nobody here "
-                "knows what compaction has taken"
+                "the clock is behind that of commit-signal's machine. Synchronise both by NTP. Until they agree, "
+                "this reader cannot know which values compaction has removed"
             )
 
     def over(self, now_ms: int) -> bool:
-        """Has another generation taken over, and is nothing left but what only a jump could bring?
-
-        A jump takes as long as beginning with the other one, and its changelog may be gone by then.
-        """
+        """Return whether another generation has taken over and only a jump could add anything here. A jump takes
+        as long as starting with the other generation, and this changelog may be deleted by then."""
         return self.successor is not None and (not self._pending or self._must_jump(now_ms))
 
     def done(self, entry: Entry) -> None:
-        """This milestone is applied, whole."""
+        """Record that this milestone is completely applied."""
         self._applied = entry
         self._floor = 0
         self._gap = False
@@ -209,11 +200,11 @@ class Backlog:
             self._pending.popleft()
 
     def overtaken(self, entry: Entry, looked: bool) -> None:
-        """Compaction may have taken values of this milestone: only a jump can be whole.
+        """Record that compaction may have removed values of this milestone: only a jump can be complete.
 
-        To a later one where somebody `looked` above the cut, else to this one or a later one: it got too old while
-        it was read, and an idle job may write no other. Rows above the applied milestone may be in the store by
-        now, so it may not be shown again either.
+        `looked`: records above the cut show it, so only a later milestone will do. Otherwise this one is possible
+        too: it grew too old while it was read, and an idle job may write no other. The store may hold rows above
+        the applied milestone by now, so that one may not be shown again either.
         """
         least = entry.milestone.sequence + looked
         self._gap = True
@@ -232,7 +223,7 @@ class Backlog:
 
     def _check(self, entry: Entry) -> None:
         milestone = entry.milestone
-        # The milestone of the reader itself is read first, or was pruned: its hash is known either way.
+        # The reader's own milestone is read first, or was pruned: its hash is known either way.
         known = self._applied if milestone.sequence == self._sequence + 1 else None
         pair = [one for one in (self._last or known, entry) if one is not None]
         for found in breaks((one.milestone, one.record) for one in pair):
@@ -250,26 +241,26 @@ class Backlog:
         if entry.record != known.record:
             raise DivergenceError(
                 f"at offset {entry.offset} of the commit stream {known.milestone.token} is not as "
-                f"{self._reader.name} knows it: the topic was replaced. Find out why; then {self._reader.anew}."
+                f"{self._reader.name} knows it: the topic was replaced. Find the cause; then {self._reader.anew}."
             )
 
 
 def fresh(milestone: Milestone, now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
-    """Is everything above this milestone's cut too young to be compacted? It was written after its barrier."""
+    """Return whether all records above the cut, written after the barrier, are too young to be compacted."""
     return now_ms - milestone.written_ms < lag_ms - MARGIN_MS
 
 
 def contained(first_above_ms: Iterable[int | None], now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
-    """Can compaction have spared every value below a cut? Asked when a reader passes the cut.
+    """Return whether compaction has kept every value below a cut. A reader checks this when it passes the cut.
 
-    `first_above_ms` is per partition the log time of the first record above the cut, None where nothing
-    follows it. Compaction only removes a value for the sake of a record that is older than the lag.
+    `first_above_ms`: by partition, the log time of the first record above the cut; None if there is none.
+    Compaction removes a value only if a newer record of its key is older than the lag.
     """
     return all(time is None or now_ms - time < lag_ms - MARGIN_MS for time in first_above_ms)
 
 
 def mismatch(milestone: Milestone, rows: int, digest: int, partitions: Partitions | None = None) -> str | None:
-    """What is wrong with the rows read for a milestone (`digest` signed), or None. `partitions`: None for all."""
+    """Return how the rows read differ from the milestone's proof (`digest` signed), or None."""
     proof = proof_of(milestone, partitions)
     if (rows, digest) == proof:
         return None
@@ -277,4 +268,4 @@ def mismatch(milestone: Milestone, rows: int, digest: int, partitions: Partition
     of = f"epoch {milestone.epoch}, attempt {milestone.attempt}"
     if partitions is not None:
         of += f", partitions {', '.join(map(str, sorted(partitions)))}"
-    return f"milestone {milestone.token} ({of}) {says}, and the changelog holds {rows} with digest {digest}"
+    return f"milestone {milestone.token} ({of}) {says}, but the changelog holds {rows} with digest {digest}"

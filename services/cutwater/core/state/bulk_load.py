@@ -1,4 +1,4 @@
-"""A bulk restore: what its workers are told and tell, and how the partitions are divided among them."""
+"""Bulk restore: the tasks and results of its workers, and the division of partitions among them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Slice(NamedTuple):
 
 
 def divided(slices: Iterable[Slice], workers: int) -> list[list[Slice]]:
-    """The slices that have anything, in at most so many even parts: the largest first, each to who has least."""
+    """Divide the non-empty slices into at most `workers` even parts: largest slice first, to the smallest part."""
     parts: list[list[Slice]] = [[] for _ in range(workers)]
     loads = [0] * workers
     for one in sorted(slices, key=lambda one: (-one.records_max, one.partition)):
@@ -39,7 +39,7 @@ def divided(slices: Iterable[Slice], workers: int) -> list[list[Slice]]:
 
 @dataclass(frozen=True)
 class Task:
-    """What one worker does: read its slices, and write what is left of them as sorted files."""
+    """The task of one worker: read its slices and write the newest rows as sorted files."""
 
     topic: str
     slices: Sequence[Slice]
@@ -48,24 +48,24 @@ class Task:
     floor_ms: int
     """Windows that end at or below it are not kept."""
     horizon_ms: int
-    """A tombstone above it is a breach."""
+    """A tombstone above it is a contract breach."""
     own: str
-    """The header of the milestone's own rows, which are counted and proved; no row may be of anybody later."""
+    """The header of the milestone's own rows, which are counted and proved; no row may be of a later writer."""
     key_header: str
     value_header: str
-    """Of key and value, as hexadecimal digits."""
+    """Headers of key and value, in hexadecimal."""
     rows_max: int
     bytes_max: int
-    """Of keys and values held in memory before a file is written."""
+    """Bytes of keys and values held in memory before a file is written."""
     stall_s: float
     native: bool = False
-    """Are rows gathered by the optional module? Who says so has seen that it can be imported."""
+    """Whether the optional native module gathers the rows; the caller has checked that it can be imported."""
     selection: Selection | None = None
-    """What is kept of the rows that are read and proved; None for all."""
+    """The rows to keep of those read and proved; None for all."""
 
     @property
     def last(self) -> Writer:
-        """Who wrote the milestone's own rows. Raises UsageError where that is no header of ours."""
+        """The writer of the milestone's own rows. Raises UsageError if `own` is not one of our headers."""
         writer = Writer.of_header(self.own.encode())
         if writer is None:
             raise UsageError(f"a worker of a bulk restore is started by a service (writer {self.own!r})")
@@ -88,13 +88,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """How far a restore has come. All below `next` is in the store, whatever happens to us."""
+    """The progress of a restore. All records below `next` are durable in the store."""
 
     next: Mapping[int, int]
-    """By partition."""
+    """Offset by partition."""
     rows: int = 0
     digest: int = 0
-    """Of the milestone's own rows, unsigned; a row that stands on the log twice counts twice."""
+    """Unsigned digest of the milestone's own rows; a row that is on the log twice counts twice."""
     records: int = 0
     bytes: int = 0
 
@@ -112,11 +112,11 @@ class Done:
 
     @staticmethod
     def of(text: str) -> Done:
-        """Of our own text."""
+        """Parse what `text` returned."""
         told = json.loads(text)
         return Done(**{**told, "next": {int(at): offset for at, offset in told["next"].items()}})
 
 
 def left(slices: Iterable[Slice], done: Done) -> list[Slice]:
-    """What is still to be read."""
+    """Return what is still to be read of the slices."""
     return [Slice(at, max(first, done.next.get(at, first)), end) for at, first, end in slices]

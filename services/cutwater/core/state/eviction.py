@@ -1,7 +1,7 @@
-"""`max_bytes`: which of the oldest closed windows a view lets go of, where its state is larger than it may be.
+"""Size limit `max_bytes`: the oldest closed windows that a view evicts if its state is too large.
 
-Whole time segments only, so that it costs one range deletion. A window is closed when the watermark has reached
-its end; an open one stays, whatever it takes. What was let go does not come back: the lower bound never falls.
+Whole time segments are evicted, each by one range deletion. A window is closed when the watermark reaches its end;
+open windows stay, whatever their size. The lower bound never falls, so evicted windows do not return.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 class Eviction(NamedTuple):
     lower_ms: int | None
-    """Windows that end at or below it are not in the view; None: nothing was evicted so far."""
+    """Windows that end at or below it are not in the view; None: nothing has been evicted so far."""
     segments: tuple[int, ...]
-    """Those to be dropped now, the oldest first."""
+    """The segments to drop now, oldest first."""
     bytes: int
-    """That they hold."""
+    """Bytes in the dropped segments."""
     left_bytes: int
-    """That stay."""
+    """Bytes that stay."""
     over_bytes: int
-    """By how much they are more than may be: open windows alone are too many. 0: they are not."""
+    """Bytes above `max_bytes` that stay, because the open windows alone exceed it; 0: none."""
 
 
 def evict(
@@ -31,10 +31,10 @@ def evict(
     horizon_ms: int,
     lower_ms: int | None,
 ) -> Eviction:
-    """The fewest segments, oldest first, by which the state comes down to `max_bytes`.
+    """Return the fewest segments, oldest first, whose removal brings the state down to `max_bytes`.
 
-    `segments`: the bytes of each by its number; segment n holds the windows that end in (n·length, (n+1)·length].
-    Those that horizon or lower bound have passed are gone, whatever is said of them.
+    `segments`: bytes by segment number; segment n holds the windows that end in (n·length, (n+1)·length]. Segments
+    that the horizon or the lower bound has passed count as gone.
     """
     gone_ms = horizon_ms if lower_ms is None else max(horizon_ms, lower_ms)
     held = {number: size for number, size in segments.items() if size and (number + 1) * length_ms > gone_ms}

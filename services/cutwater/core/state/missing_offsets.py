@@ -1,6 +1,6 @@
-"""Which offsets a reader still needs and a log holds no longer: the exact gap, to be told to a person.
+"""Offsets that a reader still needs and a log no longer holds: the exact gap, for error messages.
 
-Compaction leaves a log's first and last offset where they are. Only who deletes records or the topic moves them.
+Compaction does not move a log's first and last offset. Only deleting records or the topic does.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from collections.abc import Mapping
 
 
 def gaps(needed: Mapping[int, tuple[int, int]], kept: Mapping[int, tuple[int, int]]) -> list[str]:
-    """What is missing, a text for each partition that lacks something.
+    """Return a text for each partition that lacks offsets.
 
-    `needed`: by partition, the next offset that a reader asks for, and the end of what it needs; the end is not
-    above the offset where it needs nothing yet. `kept`: the log's first offset and its end, open transactions
-    included.
+    `needed`: by partition, a reader's next offset and the end of what it needs (not above it if nothing yet).
+    `kept`: by partition, the log's first offset and its end, open transactions included.
     """
     found = []
     for partition, (position, end) in sorted(needed.items()):
@@ -22,7 +21,7 @@ def gaps(needed: Mapping[int, tuple[int, int]], kept: Mapping[int, tuple[int, in
             found.append(f"partition {partition} begins at {low}: {_offsets(position, low)} were deleted")
         if max(position, end) > high:
             lost = _offsets(max(low, high), max(position, end))
-            found.append(f"partition {partition} ends at {high}: {lost}, which it held, are not there any more")
+            found.append(f"partition {partition} ends at {high}: {lost} were there before and are missing now")
     return found
 
 

@@ -1,9 +1,8 @@
-"""What a view at a wanted milestone is made of, before anything is read: which milestones can be had, and how.
+"""Plan of a point-in-time restore: the milestones that can be restored, and from what.
 
-A milestone can be read from the changelog as long as compaction has spared every value below its cut: nothing
-follows the cut, or what follows is younger than the compaction lag (`core.state.backlog.contained`, which is asked
-again when the reading passes the cut). One that a snapshot holds can be had from there, however old it is. Of an
-older snapshot only what came since is read.
+A milestone can be read from the changelog if compaction has kept every value below its cut: nothing follows the
+cut, or what follows is younger than the compaction lag (`core.state.backlog.contained`, checked again at the cut).
+A snapshot can be restored at any age; after an older one the changelog since then is read.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from cutwater.core.state.partition_share import Partitions
 from cutwater.core.util.timestamps import iso, iso_ms
 
 RECORDS_PER_S = 200_000
-"""Of one worker, roughly; the machine and the rows decide."""
+"""A rough figure for one worker; it depends on the machine and the rows."""
 _SHOWN_MAX = 5
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is wanted: one milestone, or the newest that was committed by a moment, or the newest of all."""
+    """The requested milestone: by token, the newest committed by a moment, or the newest of all."""
 
     token: Token | None = None
     at_ms: int | None = None
 
     @staticmethod
     def of(text: str) -> Target:
-        """`latest`, a token, or a moment as ISO 8601 (UTC where it has no offset). Raises UsageError."""
+        """Parse `latest`, a token, or an ISO 8601 time (UTC if it has no offset). Raises UsageError."""
         if text == "latest":
             return Target()
         try:
@@ -46,7 +45,7 @@ class Target:
             return Target(at_ms=iso_ms(text))
         except ValueError:
             raise UsageError(
-                f"'{text}' is no target: write latest, a token such as g1-local-00000000:42, or a moment such as "
+                f"'{text}' is no target: write latest, a token such as g1-local-00000000:42, or a time such as "
                 "2026-01-31T08:00:00Z"
             ) from None
 
@@ -58,48 +57,48 @@ class Kept(NamedTuple):
     files: int
     bytes: int
     lower_ms: int | None = None
-    """Windows that end at or below it were evicted from the view for its size, as far as the snapshot says."""
+    """Windows that end at or below it were evicted from the view (`max_bytes`); None: unknown or none."""
 
     def lacks(self, horizon_ms: int) -> bool:
-        """Does a view that begins from it lack windows above this horizon?"""
+        """Return whether a view restored from it lacks windows above this horizon."""
         return self.lower_ms is not None and self.lower_ms > horizon_ms
 
 
 @dataclass(frozen=True)
 class Known:
-    """What there is to restore from."""
+    """The sources of a restore."""
 
     stream: Sequence[Entry]
-    """The milestones of one generation that are kept, oldest first."""
+    """The retained milestones of one generation, oldest first."""
     starts: Mapping[int, int]
-    """First offset that is kept, by partition of the changelog."""
+    """First retained offset by partition of the changelog."""
     ends: Mapping[int, int]
     now_ms: int
     partitions: Partitions | None = None
-    """Those that are wanted; None for all."""
+    """The partitions to restore; None for all."""
     snapshots: Sequence[Kept] = ()
-    """Of these partitions."""
+    """Snapshots of these partitions."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to get there."""
+    """The way to a milestone."""
 
     to: Entry
     since: Milestone | None
-    """What the folder holds already."""
+    """The milestone that the folder holds already."""
     snapshot: Kept | None
-    """What it begins from, where it holds nothing."""
+    """The snapshot to start from, if the folder holds nothing."""
     slices: tuple[Slice, ...]
-    """What is read of the changelog; compaction has left fewer records than offsets."""
+    """The offsets to read of the changelog; compaction has left fewer records than offsets."""
     held: bool
-    """Can the changelog alone give the milestone, if the snapshot turns out to be damaged?"""
+    """Whether the changelog alone is enough, if the snapshot turns out to be damaged."""
     passed_over: Kept | None = None
-    """A newer snapshot, from which windows were evicted that can be had in this way."""
+    """A newer snapshot that lacks evicted windows which this plan restores."""
 
     @property
     def lower_ms(self) -> int | None:
-        """Windows that end at or below it will be missing, evicted from the snapshot. None: none will."""
+        """Windows that end at or below it will be missing, as evicted from the snapshot; None: none will."""
         one = self.snapshot
         return one.lower_ms if one and one.lacks(self.to.milestone.horizon_ms) else None
 
@@ -108,18 +107,18 @@ class Plan:
         return sum(one.records_max for one in self.slices)
 
     def seconds(self, workers: int) -> float:
-        """A guess: the largest share of one worker at `RECORDS_PER_S`."""
+        """Return an estimate: the largest share of one worker at `RECORDS_PER_S`."""
         shares = (sum(one.records_max for one in part) for part in divided(self.slices, workers))
         return max(shares, default=0) / RECORDS_PER_S
 
 
 def restorable(known: Known) -> list[Entry]:
-    """The milestones that can be had, oldest first."""
+    """Return the milestones that can be restored, oldest first."""
     return [entry for at, entry in enumerate(known.stream) if _available(known, at)]
 
 
 def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
-    """Raises UsageError where the milestone is not there, cannot be had any more, or lies behind the view."""
+    """Plan a restore. Raises UsageError for an unknown, no longer restorable or too old milestone."""
     at = _wanted(target, known)
     entry, milestone = known.stream[at], known.stream[at].milestone
     if since is not None and since.sequence > milestone.sequence:
@@ -130,7 +129,7 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
     held = _held(known, at)
     if since is not None and since != milestone and not held:
         raise UsageError(
-            f"{milestone.token} is in a snapshot only, and the folder holds a view at {since.token} already: name "
+            f"{milestone.token} is in a snapshot only, and the folder holds a view at {since.token} already. Name "
             "another --data-dir"
         )
     older = [one for one in known.snapshots if one.milestone.sequence <= milestone.sequence and _ours(known, one)]
@@ -145,14 +144,14 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
     if lost := _lost(known, slices):
         first = lost[0]
         raise UsageError(
-            f"partition {first.partition} of the changelog begins at {known.starts[first.partition]}, and offsets "
+            f"partition {first.partition} of the changelog starts at {known.starts[first.partition]}, but offsets "
             f"from {first.first} are needed: records were deleted. Start a new generation"
         )
     return Plan(entry, since, newest, slices, held)
 
 
 def _newest(snapshots: Sequence[Kept], milestone: Milestone) -> Kept | None:
-    """Of the same milestone one that lacks nothing."""
+    """Return the newest one; of those of the same milestone, one without evictions."""
     ranked = (
         (one.milestone.sequence, not one.lacks(milestone.horizon_ms), at) for at, one in enumerate(snapshots)
     )
@@ -161,7 +160,7 @@ def _newest(snapshots: Sequence[Kept], milestone: Milestone) -> Kept | None:
 
 
 def _lost(known: Known, slices: Sequence[Slice]) -> list[Slice]:
-    """Those of which records were deleted."""
+    """Return the slices of which records were deleted."""
     return [one for one in slices if one.first < known.starts.get(one.partition, 0)]
 
 
@@ -175,25 +174,25 @@ def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]
 
 
 def _wanted(target: Target, known: Known) -> int:
-    """Its place in the stream."""
+    """Return the target's index in the stream."""
     if not known.stream:
         raise UsageError("the commit stream holds no milestone of this generation yet")
     found = [at for at, entry in enumerate(known.stream) if _is_meant(target, entry.milestone)]
     if not found:
         wanted = target.token or f"a milestone committed by {iso(target.at_ms or 0)}"
         raise UsageError(f"the commit stream does not hold {wanted}; {_those(known.stream)}")
-    if target == Target():  # of the newest ones any will do
+    if target == Target():  # `latest`: the newest that can be restored
         found = [at for at in found if _available(known, at)] or found
     if not _available(known, found[-1]):
         raise UsageError(
-            f"{known.stream[found[-1]].milestone.token} cannot be restored: compaction may have taken values "
-            f"below its cut, and no snapshot is of it; {_those(restorable(known))}"
+            f"{known.stream[found[-1]].milestone.token} cannot be restored: compaction may have removed values "
+            f"below its cut, and there is no snapshot of it; {_those(restorable(known))}"
         )
     return found[-1]
 
 
 def _ours(known: Known, one: Kept) -> bool:
-    """Is its milestone of this stream, as far as that is kept?"""
+    """Return whether the snapshot's milestone is on this stream, or older than its retained part."""
     same = next((kept for kept in known.stream if kept.milestone.sequence == one.milestone.sequence), None)
     return (
         one.milestone.sequence < known.stream[0].milestone.sequence
@@ -216,16 +215,16 @@ def _is_meant(target: Target, milestone: Milestone) -> bool:
 def _held(known: Known, at: int) -> bool:
     milestone = known.stream[at].milestone
     following = any(known.ends.get(place.partition, 0) > end for place, end in milestone.changelog_cut)
-    # What follows a cut was written by the next epoch: not before that began, or before the cut's own rows were.
-    # (An attempt that was killed may have written some of it sooner: found when the reading passes the cut.)
+    # The next epoch wrote what follows the cut: not before it started, or before the cut's own rows were written.
+    # (A killed attempt may have written rows earlier: the check when the reader passes the cut finds them.)
     later = known.stream[at + 1].milestone.epoch_started_ms if at + 1 < len(known.stream) else milestone.written_ms
     return contained([later if following else None], known.now_ms)
 
 
 def _those(entries: Sequence[Entry]) -> str:
-    """Which ones there are, in a few words: contiguous ones as ranges."""
+    """Return the restorable milestones as text, contiguous ones as ranges."""
     if not entries:
-        return "none of those that are kept can be had: wait for the next milestone"
+        return "none of the retained milestones can be restored: wait for the next one"
     ranges: list[list[Token]] = []
     for entry in entries:
         token = entry.milestone.token

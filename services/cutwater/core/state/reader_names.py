@@ -1,4 +1,4 @@
-"""Who reads the commit stream: what messages call it, and what to do once the stream is another one."""
+"""Readers of the commit stream in error messages: their names, and how to restart each on a replaced stream."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 class Reader(NamedTuple):
     name: str
-    """As the subject of a sentence."""
+    """The subject of a sentence."""
     anew: str
-    """How to let it begin anew."""
+    """Instruction to restart it from nothing."""
 
 
 VIEW = Reader("the view", "delete the view's folder to rebuild it")
 PUBLISHER = Reader(
-    "the publisher", "delete the job's topics .output and .published, and let it and its readers begin anew"
+    "the publisher",
+    "delete the job's topics .output and .published, and start it and its readers from the beginning",
 )
-CLIENT = Reader("this reader", "begin again without a token")
-MIRROR = Reader("the mirror", "begin a new copy by 'cutwater mirror resync'")
+CLIENT = Reader("this reader", "start again without a token")
+MIRROR = Reader("the mirror", "start a new copy by 'cutwater mirror resync'")

@@ -1,7 +1,7 @@
-"""A part of the state by what is in it: some keys, keys that begin alike, windows newer than a moment.
+"""Selection of a part of the state by content: keys, key prefixes, windows newer than a time.
 
-The log is read whole all the same, and proved by count and digest: only what is kept is less. Which partitions are
-read at all is another matter (`core.state.partition_share`).
+The log is still read completely and proved by count and digest; only less of it is stored. Which partitions are
+read is decided separately (`core.state.partition_share`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from cutwater.core.errors import UsageError
 from cutwater.core.util.timestamps import iso, moment_ms
 
 NAMES_MAX = 1_000
-"""Keys and prefixes together: each row is compared with them, and every answer of a replica names them."""
+"""Limit of keys and prefixes together: each row is compared with them, and each answer of a replica lists them."""
 NAME_CHARS_MAX = 1_000
 _SHOWN_MAX, _SHOWN_CHARS_MAX = 5, 60
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is kept: a row whose key is one of `keys` or begins with one of `prefixes` (any, where both are empty),
-    and whose window ends after `since_ms`."""
+    """The rows to keep: the key is one of `keys` or starts with one of `prefixes` (any key if both are empty), and
+    the window ends after `since_ms`."""
 
     keys: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
@@ -33,32 +33,32 @@ class Selection:
     def of(
         keys: Iterable[str] = (), prefixes: Iterable[str] = (), since_ms: int | None = None
     ) -> Selection | None:
-        """None where nothing is left out. Raises UsageError for what is none."""
+        """Return the selection; None if it includes everything. Raises UsageError if it is invalid."""
         one = Selection(frozenset(keys), tuple(sorted(set(prefixes))), since_ms)
         names = [*sorted(one.keys), *one.prefixes]
         if len(names) > NAMES_MAX:
-            raise UsageError(f"a selection of {len(names)} keys and prefixes: {NAMES_MAX} are allowed")
+            raise UsageError(f"a selection of {len(names)} keys and prefixes: at most {NAMES_MAX} are allowed")
         try:
             "".join(names).encode()
         except UnicodeEncodeError:
-            raise UsageError("a selection with half a surrogate pair in a key: no key holds that") from None
+            raise UsageError("a selection with half a surrogate pair in a key: no key can contain that") from None
         long = [name for name in names if len(name) > NAME_CHARS_MAX]
         if long:
-            raise UsageError(f"a selection with a key of {len(long[0])} characters: {NAME_CHARS_MAX} are allowed")
+            raise UsageError(f"a selection has a key of {len(long[0])} characters: {NAME_CHARS_MAX} are allowed")
         if "" in one.prefixes:
-            raise UsageError("a selection with an empty prefix: every key begins with it; leave it out")
+            raise UsageError("a selection with an empty prefix: every key starts with it; leave it out")
         return None if one == Selection() else one
 
     @property
     def any_key(self) -> bool:
-        """Is every key kept?"""
+        """Whether every key is kept."""
         return not (self.keys or self.prefixes)
 
     def keeps_key(self, key: str) -> bool:
         return self.any_key or key in self.keys or key.startswith(self.prefixes)
 
     def any_begins(self, prefix: str, held: Callable[[str], bool] = lambda _key: True) -> bool:
-        """May a key that begins so be kept? Of the keys that are named, `held` says which are there at all."""
+        """Return whether a key with this prefix may be kept. `held`: whether one of `keys` exists at all."""
         return (
             self.any_key
             or any(key.startswith(prefix) and held(key) for key in self.keys)
@@ -66,15 +66,15 @@ class Selection:
         )
 
     def keeps(self, key: str, end_ms: int) -> bool:
-        """Is the row of this key, in the window that ends then, a part of it?"""
+        """Return whether the row of this key and window end is included."""
         return (self.since_ms is None or end_ms > self.since_ms) and self.keeps_key(key)
 
     def raised(self, floor_ms: int) -> int:
-        """Windows that end at or below it are not kept, where those up to `floor_ms` are not in any case."""
+        """Return the lower bound of kept windows: the later of `floor_ms` and `since_ms`."""
         return floor_ms if self.since_ms is None else max(floor_ms, self.since_ms)
 
     def of_bytes(self) -> Callable[[bytes], bool] | None:
-        """`keeps_key` of keys in UTF-8, of which there are millions; None where every key is kept."""
+        """Return a fast `keeps_key` for keys in UTF-8; None if every key is kept."""
         if self.any_key:
             return None
         keys = frozenset(key.encode() for key in self.keys)
@@ -84,19 +84,19 @@ class Selection:
         return lambda key: key in keys or key.startswith(prefixes)
 
     def as_object(self) -> dict[str, Any]:
-        """As answers, exports and stores name it."""
+        """Return the JSON object used in answers, exports and stores."""
         return {"keys": sorted(self.keys), "prefixes": [*self.prefixes], "since_ms": self.since_ms}
 
     @staticmethod
     def of_object(told: Any) -> Selection | None:
-        """The inverse; None of None. Raises UsageError."""
+        """Parse `as_object`; None stays None. Raises UsageError."""
         try:
             return None if told is None else Selection.of(told["keys"], told["prefixes"], told["since_ms"])
         except (KeyError, TypeError):
             raise UsageError(f"{str(told)[:200]!r} is no selection") from None
 
     def __str__(self) -> str:
-        """In words, with the first few names."""
+        """Return a description with the first names."""
         parts = [f"the keys {_first(sorted(self.keys))}"] if self.keys else []
         parts += [f"the keys that begin with {_first(self.prefixes)}"] if self.prefixes else []
         text = " and ".join(parts) or "all keys"
@@ -111,10 +111,8 @@ def _first(names: Sequence[str]) -> str:
 
 
 def names_of(text: str) -> list[str]:
-    """Comma separated names, or a JSON list where a name itself holds a comma; of no text none.
-
-    Raises UsageError, for a text without names, too: it would ask for everything.
-    """
+    """Parse comma-separated names or a JSON list; an empty text has none. Raises UsageError, also for ",": a
+    selection without names would include everything."""
     if not text:
         return []
     try:
@@ -128,7 +126,7 @@ def names_of(text: str) -> list[str]:
 
 
 def since_of(text: str) -> int | None:
-    """The moment that windows must be newer than, in ms; None of nothing. Raises UsageError."""
+    """Parse the time that windows must be newer than, in ms; None for an empty text. Raises UsageError."""
     try:
         return moment_ms(text) if text else None
     except ValueError:

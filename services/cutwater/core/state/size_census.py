@@ -1,7 +1,6 @@
-"""How large a view's state is, and where: rows and bytes by time segment, by shard, and of the largest keys.
+"""Census of a view's state: rows and bytes by time segment, by shard, and of the largest keys.
 
-Bytes are those of keys and values as they are stored, before compression. A census adds them up, one run of rows
-of the same key and segment at a time; what it holds meanwhile is bounded, whatever it meets.
+Bytes are those of stored keys and values before compression. Memory is bounded for any state.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 LARGEST_KEYS = 20
-"""That a census names."""
+"""Number of largest keys that a census names."""
 KEYS_HELD = 4_000
-"""That are counted by themselves at a time: fewer keys than that are counted exactly."""
+"""Number of keys counted separately at a time: fewer keys than that are counted exactly."""
 
 
 class Size(NamedTuple):
@@ -29,18 +28,18 @@ NOTHING = Size()
 
 
 class KeySize(NamedTuple):
-    """One of the largest keys; by so many bytes too little at most as the census says (`error_bytes`)."""
+    """One of the largest keys; `bytes` is too small by at most `Sizes.error_bytes`."""
 
     key: str
     bytes: int
 
 
 class Heaviest:
-    """The heaviest of very many names, in bounded memory (Misra and Gries, in the batched form).
+    """The heaviest of very many names in bounded memory (Misra and Gries, batched).
 
-    When more than twice `most` names are held, the weight of the one in the middle is taken from all, and those
-    that have nothing left go. So what is said of a name is too little by `error` at most, and that is no more than
-    the sum of all weights divided by `most`.
+    Beyond twice `most` names, the weight of the (`most` + 1)-th is subtracted from all, and names without weight
+    are dropped. So weights are too small by at most `error`, which is at most the sum of all weights divided by
+    `most`.
     """
 
     def __init__(self, most: int) -> None:
@@ -59,28 +58,28 @@ class Heaviest:
             self.error += taken
 
     def first(self, count: int) -> list[tuple[str, int]]:
-        """The heaviest, with what is known of their weights."""
+        """Return the heaviest names with their known weights."""
         return heapq.nsmallest(count, self._weights.items(), key=lambda one: (-one[1], one[0]))
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a census found."""
+    """The result of a census."""
 
     total: Size
     segments: Mapping[int, Size]
-    """By the number of the segment."""
+    """Size by segment number."""
     shards: Mapping[int, Size]
-    """By shard; those that hold nothing are left out."""
+    """Size by shard; empty shards are left out."""
     largest: tuple[KeySize, ...]
     """The largest first."""
     error_bytes: int
-    """So much may be missing from the bytes of one of the largest, at most; a key left out is no larger than this
-    and the smallest of them together."""
+    """Upper bound of the bytes missing from one of `largest`; a key left out is no larger than this bound plus the
+    smallest of them."""
 
 
 class Tally:
-    """Sums up a census. Not for two of them."""
+    """The sums of one census; not reusable."""
 
     def __init__(self, keys_held: int = KEYS_HELD) -> None:
         self._total = NOTHING
@@ -89,7 +88,7 @@ class Tally:
         self._keys = Heaviest(keys_held // 2)
 
     def add(self, segment: int, shard: int, key: str, rows: int, size: int) -> None:
-        """Rows of one key in one segment, with their bytes."""
+        """Add rows of one key in one segment, with their bytes."""
         self._total = self._total.plus(rows, size)
         self._segments[segment] = self._segments.get(segment, NOTHING).plus(rows, size)
         self._shards[shard] = self._shards.get(shard, NOTHING).plus(rows, size)

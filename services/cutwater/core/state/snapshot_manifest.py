@@ -1,13 +1,13 @@
-"""Snapshots of a view: what a manifest says, what the objects are called, which are kept, and what may be deleted.
+"""Snapshots of a view: manifest, object names, retention and garbage collection.
 
     <job>/<generation>/<share>/manifests/<sequence, 19 digits>.json    the snapshot of one milestone
-    <job>/<generation>/<share>/retired/<sequence, 19 digits>.json      the same, no longer kept; a while later gone
+    <job>/<generation>/<share>/retired/<sequence, 19 digits>.json      a retired snapshot, deleted after a while
     <job>/<generation>/<share>/files/<sha256>-<upload>                 a file, named by its content and its upload
 
-An object of `files` is written once, by one upload, and lives through four states: uploaded, named by a manifest,
-named by retired ones only, deleted. None leads back: an upload names objects that it wrote itself or that a
-manifest names which was not retired when the upload began. So with uploads shorter than the grace period, whatever
-has been unnamed for that long is named by nobody ever again, and can be deleted without asking anyone.
+An object of `files` is written once, by one upload, and has four states: uploaded, named by a manifest, named by
+retired manifests only, deleted. No state leads back: an upload names only its own objects and those of manifests
+not retired when it started. If uploads are shorter than the grace period, an object unnamed for that long stays
+unnamed and can be deleted without coordination.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 SHARE_CHARACTERS_MAX = 64
 UNSIGNED = Keys()
 UPLOAD_SHARE_OF_GRACE = 0.5
-"""An upload that takes longer than this part of the grace period is given up: what it names may be gone."""
+"""An upload that takes longer than this part of the grace period is abandoned: files it names may be deleted."""
 
 _NUMBER_MAX = (1 << 63) - 1
 _MOMENT_MAX = 253_402_300_799_999
-"""The last millisecond of the year 9999: later ones cannot be shown."""
+"""The last millisecond of the year 9999: later ones cannot be formatted."""
 _PARTITION_MAX = (1 << 31) - 1
 _TEXT_CHARS_MAX = 300
 _SHOWN_CHARS = 200
-# What comes of JSON of the wrong shape; the last of text that is nested too deeply to be written again.
+# Errors for JSON of the wrong shape; the last one for text nested too deeply to be written again.
 _WRONG = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, UsageError, RecursionError)
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -50,7 +50,7 @@ _MANIFEST_NAME = re.compile(r"([0-9]{19})\.json")
 
 
 class Unusable(Exception):
-    """A manifest or a file of a snapshot is not what it must be; the text says which and why."""
+    """A manifest or a file of a snapshot is invalid; the text says which one and why."""
 
 
 class File(NamedTuple):
@@ -63,7 +63,7 @@ class File(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """An object as the store lists it."""
+    """An object in the store's listing."""
 
     name: str
     size: int
@@ -77,20 +77,19 @@ class Manifest:
     job: str
     generation: Generation
     partitions: Partitions | None
-    """Those that the view holds; None for all."""
+    """The partitions that the view holds; None for all."""
     sequence: int
     record: bytes
-    """The milestone's bytes as they stand on the commit stream."""
+    """The milestone's bytes on the commit stream."""
     offset: int
-    """Where they stand."""
+    """The milestone's offset on the commit stream."""
     segment_ms: int
     schema: str
     """Fingerprint of the rows' schema."""
     files: tuple[File, ...]
     created_ms: int
     lower_ms: int | None = None
-    """Windows that end at or below it were evicted from the view for its size. None: none were, or the manifest is
-    of a version that did not say."""
+    """Windows that end at or below it were evicted from the view (`max_bytes`); None: no evictions, or unknown."""
 
     @property
     def size(self) -> int:
@@ -101,10 +100,7 @@ class Manifest:
         return frozenset(one.object for one in self.files)
 
     def encode(self, keys: Keys = UNSIGNED, folder: str = "") -> bytes:
-        """JSON with a checksum over itself: a manifest is believed whole or not at all.
-
-        `folder`: of its share, which a signature is over, too.
-        """
+        """Return JSON with a checksum. `folder`: the share's folder, which the signature covers too."""
         plain: dict[str, Any] = {
             "format": FORMAT,
             "job": self.job,
@@ -125,32 +121,32 @@ class Manifest:
 
     @staticmethod
     def decode(data: bytes, keys: Keys = UNSIGNED, folder: str = "") -> Manifest:
-        """Raises Unusable for bytes that no `encode` made, or none with these keys, or that of a newer version."""
+        """Parse a manifest. Raises Unusable unless `encode` made it with this format and one of these keys."""
         try:
             plain = json.loads(data)
         except (ValueError, RecursionError):
-            raise Unusable("the manifest is no JSON: it is damaged") from None
+            raise Unusable("the manifest is not JSON: it is damaged") from None
         if not isinstance(plain, dict) or "format" not in plain:
-            raise Unusable("this is no manifest of a snapshot")
+            raise Unusable("this is not a manifest of a snapshot")
         try:
             if plain["format"] != FORMAT:
                 told = repr(plain["format"])[:_SHOWN_CHARS]
-                raise Unusable(f"the manifest is of format {told}, and this version reads {FORMAT}")
+                raise Unusable(f"the manifest is of format {told}, but this version reads format {FORMAT}")
             if plain.pop("checksum", None) != _checksum(plain):
-                raise Unusable("the manifest's checksum is not that of its content: it is damaged")
+                raise Unusable("the manifest's checksum does not match its content: it is damaged")
             signature = plain.pop("signature", None)
             if problem := keys.problem(folder, _canonical(plain), signature):
                 raise Unusable(problem)
             return _manifest(plain)
         except _WRONG as error:
-            raise Unusable(f"the manifest says what none can say: {_shown(error)}") from None
+            raise Unusable(f"the manifest has an invalid value: {_shown(error)}") from None
 
 
 def _manifest(plain: Mapping[str, Any]) -> Manifest:
-    """Raises one of _WRONG."""
+    """Build a manifest. Raises one of _WRONG."""
     partitions = plain["partitions"]
     if not isinstance(plain["files"], list) or len(plain["files"]) > FILES_MAX:
-        raise ValueError(f"its files are no list of {FILES_MAX:,} at most")
+        raise ValueError(f"`files` is not a list of at most {FILES_MAX:,}")
     files = [File(**one) for one in plain["files"]]
     for one in files:
         _require_sound(one)
@@ -172,31 +168,31 @@ def _manifest(plain: Mapping[str, Any]) -> Manifest:
 
 
 def _number(value: Any, least: int = 0, most: int = _NUMBER_MAX) -> int:
-    """What JSON calls a number may be a fraction, infinite, or true."""
+    """Return a checked integer: a number in JSON may be a fraction or infinite, and `true` is an int in Python."""
     if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{_shown(value)} is no number from {least} to {most}")
+        raise ValueError(f"{_shown(value)} is not an integer from {least} to {most}")
     return value
 
 
 def _numbers(value: Any) -> Partitions:
     if not isinstance(value, list):
-        raise ValueError(f"{_shown(value)} is no list of partitions")
+        raise ValueError(f"{_shown(value)} is not a list of partitions")
     return frozenset(_number(one, most=_PARTITION_MAX) for one in value)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > _TEXT_CHARS_MAX:
-        raise ValueError(f"{_shown(value)} is no name")
+        raise ValueError(f"{_shown(value)} is not a name")
     return value
 
 
 def _shown(value: object) -> str:
-    """For an error: what a stranger wrote may be long."""
+    """Shorten a foreign value for an error text."""
     return f"{str(value)[:_SHOWN_CHARS]!r}"
 
 
 def _require_sound(one: File) -> None:
-    """Names from an object store become paths on this machine: nothing but a plain file name passes."""
+    """Require plain file names: names from an object store become paths on this machine."""
     named = _OBJECT.fullmatch(one.object)
     sound = _FILE_NAME.fullmatch(one.name) and _SHA256.fullmatch(one.sha256) and named
     if not sound or (named and named[1] != one.sha256):
@@ -216,10 +212,10 @@ def _canonical(plain: Mapping[str, Any]) -> bytes:
 
 
 def share_name(partitions: Partitions | None, replica_in: str = "") -> str:
-    """`all`, or `p0-2` for a view of the partitions 0 and 2; of very many a digest, since names have an end.
+    """Return `all`, or `p0-2` for a view of partitions 0 and 2; a digest if the name would be too long.
 
-    `all.in-eu` for a view in another region, by its copies: it is at the origin's milestone, and has cuts of its
-    own. Views of the origin look for no such name, so both regions may share a store.
+    `all.in-eu` is a view in another region, made from copies: the same milestone with cuts of its own. Views of
+    the origin ignore such names, so both regions may share a store.
     """
     return _held(partitions) + (f".in-{replica_in}" if replica_in else "")
 
@@ -235,7 +231,7 @@ def _held(partitions: Partitions | None) -> str:
 
 @dataclass(frozen=True)
 class Names:
-    """Of the objects of one share: the views that hold the same partitions of one generation of a job."""
+    """The object names of one share: the views that hold the same partitions of one generation of a job."""
 
     job: str
     generation: str
@@ -268,13 +264,13 @@ class Names:
 
 
 def shares_of(job: str, names: Iterable[str]) -> list[Names]:
-    """Every share that has objects, from the names of a job's objects."""
+    """Return every share with objects, from the names of a job's objects."""
     found = {tuple(name.split("/")[1:3]) for name in names if name.startswith(f"{job}/") and name.count("/") == 4}
     return [Names(job, generation, share) for generation, share in sorted(found)]
 
 
 def sequence_of(name: str) -> int | None:
-    """Which milestone's manifest an object is, by its name alone; None where it is none."""
+    """Return the sequence of a manifest from its object name; None for other objects."""
     found = _MANIFEST_NAME.fullmatch(name.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -287,7 +283,7 @@ def object_name(sha256: str, upload: str) -> str:
 
 
 class Policy(NamedTuple):
-    """Which snapshots are kept: the last ones, and one per hour and per day for so many hours and days."""
+    """Retention of snapshots: the `last` ones, one per hour for `hours` and one per day for `days`."""
 
     last: int = 3
     hours: int = 24
@@ -295,14 +291,14 @@ class Policy(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What the retention knows of a snapshot."""
+    """A snapshot as input of the retention."""
 
     sequence: int
     created_ms: int
 
 
 def kept(snapshots: Iterable[Kept], policy: Policy, now_ms: int) -> frozenset[int]:
-    """The sequences of those that stay. The newest always does; of an hour or a day, its newest."""
+    """Return the sequences that stay: always the newest; for an hour or a day, its newest."""
     every = sorted(snapshots, reverse=True)
     found = {one.sequence for one in every[: max(1, policy.last)]}
     for length_ms, count in ((HOUR_MS, policy.hours), (DAY_MS, policy.days)):
@@ -315,7 +311,7 @@ def kept(snapshots: Iterable[Kept], policy: Policy, now_ms: int) -> frozenset[in
 
 
 def deletable(files: Iterable[Stored], referenced: frozenset[str], now_ms: int, grace_ms: int) -> list[Stored]:
-    """The files that nobody names, and that no running upload can be about to name."""
+    """Return the files that no manifest names and no running upload can still name."""
     return [
         one
         for one in files
@@ -324,7 +320,7 @@ def deletable(files: Iterable[Stored], referenced: frozenset[str], now_ms: int, 
 
 
 class Pruning(NamedTuple):
-    """What can go: manifests to retire, files to delete, retired manifests to forget."""
+    """Manifests to retire, files to delete, and retired manifests to forget."""
 
     retire: list[int]
     delete: list[Stored]
@@ -340,10 +336,10 @@ def pruning(
     grace_ms: int,
     needed: frozenset[int] = frozenset(),
 ) -> Pruning:
-    """`now_ms` is from before anything was listed; then `live` was, then `retired`, then `files`.
+    """Return what to prune. `now_ms` is taken first; then `live`, `retired` and `files` are listed, in this order.
 
-    What a manifest names that is retired only now stays for a whole grace period: an upload may be reusing it.
-    `needed`: sequences that stay, whatever the policy says.
+    Files of a manifest that is retired now stay for a whole grace period: an upload may be reusing them.
+    `needed`: sequences that stay whatever the policy says.
     """
     stay = kept((Kept(one.sequence, one.created_ms) for one in live), policy, now_ms) | needed
     young = [manifest for at, manifest in retired if now_ms - at.modified_ms < grace_ms]
@@ -357,5 +353,5 @@ def pruning(
 
 
 def upload_ms_max(grace_ms: int) -> int:
-    """How long an upload may take, from its look at the manifests to its own."""
+    """Return the longest duration of an upload, from listing the manifests to writing its own."""
     return int(grace_ms * UPLOAD_SHARE_OF_GRACE)

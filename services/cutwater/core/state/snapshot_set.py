@@ -1,4 +1,4 @@
-"""Which snapshots stand for a parent's changelog: of exactly its milestone, together of all its partitions."""
+"""Snapshots that replace a parent's changelog: all of exactly its milestone, together with all its partitions."""
 
 from __future__ import annotations
 
@@ -14,38 +14,34 @@ SHOWN_MAX = 5
 
 
 def unfit(parent: Milestone, manifest: Manifest, milestone: object) -> str:
-    """Why a snapshot is not the parent's state at its milestone; empty where it is.
-
-    `milestone`: what its record says, as the region has it that wrote it; `parent` likewise.
-    """
+    """Return why a snapshot is not the parent's state at its milestone; empty if it is. `milestone`: the
+    snapshot's record as in the region that wrote it; `parent` likewise."""
     if (manifest.job, manifest.generation, manifest.sequence) != (parent.job, parent.generation, parent.sequence):
         return f"it is of {manifest.job}, {manifest.generation}:{manifest.sequence}"
     if milestone != parent:
         return f"its {parent.token} is another milestone: of a stream that was replaced, or of a fork"
     if manifest.schema != parent.schema_fingerprint:
-        return f"its rows are of schema {manifest.schema}, and the milestone's of {parent.schema_fingerprint}"
+        return f"its rows are of schema {manifest.schema}, but the milestone's are of {parent.schema_fingerprint}"
     return evicted(parent, manifest.lower_ms)
 
 
 def evicted(parent: Milestone, lower_ms: int | None) -> str:
-    """Why a view that keeps no windows which end by `lower_ms` is not the state; empty where it is."""
+    """Return why a view without the windows that end by `lower_ms` is not the whole state; empty if it is."""
     if lower_ms is None or lower_ms <= parent.horizon_ms:
         return ""
     return f"windows that end by {iso(lower_ms)} were evicted from the view (max_bytes)"
 
 
 class Share(NamedTuple):
-    """What one snapshot gives."""
+    """The partitions taken from one snapshot."""
 
     name: str
     partitions: Partitions
 
 
 def covering(held: Mapping[str, Partitions | None], partitions: int) -> tuple[Share, ...]:
-    """Snapshots that hold every partition once, by name; none where they do not together.
-
-    `held`: what each of them holds, None for all. As few as can be had by taking the largest part first.
-    """
+    """Return snapshots, by name, that together hold every partition once; none if they cannot. `held`: the
+    partitions of each, None for all. The largest part is taken first, to use few snapshots."""
     missing = frozenset(range(partitions))
     found: list[Share] = []
     left = {name: missing if part is None else part for name, part in held.items()}
@@ -62,31 +58,31 @@ def covering(held: Mapping[str, Partitions | None], partitions: int) -> tuple[Sh
 def refusal(
     parent: Milestone, why: str, store: str, passed_over: Mapping[str, str], parts: Iterable[str] = ()
 ) -> str:
-    """Neither the changelog nor the store has the state. `why`: what is wrong with the changelog.
+    """Return the error text if neither the changelog nor the store has the state.
 
-    `passed_over`: by share, what is wrong with its snapshot. `parts`: the shares whose snapshots are right, and
-    hold a part only.
+    `why`: the problem of the changelog. `passed_over`: by share, the problem of its snapshot. `parts`: the shares
+    whose snapshots are valid but hold a part only.
     """
     told = {**dict.fromkeys(parts, "it holds a part only"), **passed_over}
-    # A manifest that stands is never overwritten: beside it 'create' would find its work done.
+    # A manifest is never overwritten: with a damaged one in place, 'create' would find its work done.
     anew = (
-        "; where one stands that is damaged, start that view with CUTWATER_SNAPSHOTS of an empty place first: "
-        "what stands is never overwritten"
+        "; if a snapshot there is damaged, first start that view with CUTWATER_SNAPSHOTS set to an empty place: "
+        "an existing snapshot is never overwritten"
     )
     return (
-        f"{parent.token} cannot be gone on from: {why}; and {_found(parent, store, told)}. "
+        f"a generation cannot continue from {parent.token}: {why}; and {_found(parent, store, told)}. "
         "Take a snapshot of a view that shows that milestone ('cutwater snapshots create'; in a standby region, "
-        f"of its replica{anew if passed_over else ''}), name the store of one by CUTWATER_SNAPSHOTS, or start "
+        f"of its replica{anew if passed_over else ''}), set CUTWATER_SNAPSHOTS to a store that has one, or start "
         "from a later milestone"
     )
 
 
 def _found(parent: Milestone, store: str, passed_over: Mapping[str, str]) -> str:
     if not store:
-        return "no store of snapshots is named"
+        return "no snapshot store is configured"
     if not passed_over:
         return f"{store} holds no snapshot of it"
-    return f"no snapshot in {store} can stand for it ({'; '.join(_reasons(passed_over.items()))})"
+    return f"no snapshot in {store} can replace it ({'; '.join(_reasons(passed_over.items()))})"
 
 
 def _reasons(passed_over: Iterable[tuple[str, str]]) -> list[str]:

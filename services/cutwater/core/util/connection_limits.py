@@ -1,9 +1,9 @@
-"""Who may stay connected to an HTTP port, and who may have work done there: decided from plain values.
+"""Limits on the connections of an HTTP port, in total and by address.
 
-A connection waits (for a head, for the next request) or works. Only so many work at a time, of one address
-fewer: who comes in addition is refused at once. Whoever waits holds nothing against newcomers. Over the bound on
-all, one that waits is cut off for each newcomer: of the address that has most of them, and first who never had an
-answer. So half requests, however many, keep nobody out.
+A connection waits (for a request head, or for the next request) or works. A request beyond the limit on working
+connections is refused at once. At the limit on open connections, each new one closes a waiting one: of the address
+with the most waiting connections, first those that never had an answer. So incomplete requests never block new
+clients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 _NEIGHBOURS = 64
-"""Bits of an IPv6 address that one customer has for itself: behind them it is one client with many addresses."""
+"""Bits of an IPv6 address that identify one customer, who may have all addresses behind them."""
 
 
 class _Bounds(NamedTuple):
@@ -25,10 +25,10 @@ class _Bounds(NamedTuple):
 
 
 class Bounds(_Bounds):
-    """Of connections at one port: open ones, of one address, at work, and at work for one address."""
+    """Limits of one port: open connections, of one address, working ones, and working ones of one address."""
 
     def __new__(cls, every: int, by_address: int, working: int, working_by_address: int) -> Bounds:
-        """Raises ValueError where nobody who waits might be there to make room."""
+        """Raise ValueError if all open connections could be working, so that none could be closed."""
         if not (0 < working_by_address <= working < every and working_by_address < by_address <= every):
             raise ValueError("more must be connected than at work, in all and by address")
         return super().__new__(cls, every, by_address, working, working_by_address)
@@ -39,11 +39,9 @@ One = TypeVar("One", bound=Hashable)
 
 @dataclass
 class _Address(Generic[One]):
-    """The connections of one client, the oldest first."""
-
     unanswered: dict[One, None] = field(default_factory=dict)
     idle: dict[One, None] = field(default_factory=dict)
-    """They had an answer, and may ask again."""
+    """Connections that had an answer, and wait for the next request."""
     working: set[One] = field(default_factory=set)
 
     def __len__(self) -> int:
@@ -51,7 +49,7 @@ class _Address(Generic[One]):
 
     @property
     def weight(self) -> tuple[int, int]:
-        """Who has most is who makes room."""
+        """The order in which addresses must close a connection, the largest first."""
         return len(self.unanswered), len(self.idle)
 
     @property
@@ -65,7 +63,7 @@ class _Address(Generic[One]):
 
 
 class Connections(Generic[One]):
-    """Those of one port. Not for several threads."""
+    """The connections of one port. Not thread-safe."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -78,11 +76,10 @@ class Connections(Generic[One]):
 
     @property
     def working(self) -> int:
-        """Requests that are worked on."""
         return self._working
 
     def opened(self, one: One, host: str) -> One | None:
-        """A client has connected; returned is whom to cut off for it, and that one is forgotten."""
+        """Add a connection. Return the one to close for it, which is removed here, or None."""
         name = client_of(host)
         cut = self._to_cut(self._addresses.get(name))
         if cut is not None:
@@ -99,21 +96,20 @@ class Connections(Generic[One]):
         return None
 
     def begun(self, one: One) -> str:
-        """It asks for work: why there is none, or empty. Whoever is refused goes on waiting."""
+        """Start a request. Return why it is refused, or an empty text. A refused connection continues to wait."""
         its = self._addresses.get(self._address_of.get(one, ""))
         if its is None:
-            return "the connection was cut off"
+            return "the connection was closed"
         if self._working >= self._bounds.working:
-            return f"{self._bounds.working} requests are under way already"
+            return f"{self._bounds.working} requests are in progress already"
         if len(its.working) >= self._bounds.working_by_address:
-            return f"{self._bounds.working_by_address} requests of this address are under way already"
+            return f"{self._bounds.working_by_address} requests of this address are in progress already"
         its.forget(one)
         its.working.add(one)
         self._working += 1
         return ""
 
     def ended(self, one: One) -> None:
-        """Its work is done, and it was answered: it may ask again."""
         its = self._addresses.get(self._address_of.get(one, ""))
         if its is not None and one in its.working:
             its.forget(one)
@@ -121,7 +117,7 @@ class Connections(Generic[One]):
             self._working -= 1
 
     def closed(self, one: One) -> None:
-        """It is not connected any more. Said of one that is unknown, it changes nothing."""
+        """Remove a connection. An unknown one changes nothing."""
         name = self._address_of.pop(one, None)
         if name is None:
             return
@@ -133,7 +129,7 @@ class Connections(Generic[One]):
 
 
 def client_of(host: str) -> str:
-    """What counts as one client: an IPv4 address, or the network of an IPv6 one."""
+    """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,7 +1,7 @@
-r"""Text from outside as a terminal may show it: no control character, and how many columns it takes.
+r"""Untrusted text made safe for a terminal, and its width in columns.
 
 Keys, topic names, error texts and process names are data. A control sequence in them must not move the cursor, set
-the title or hide a line, so each character that is not printable is written as in Python: `\x1b`, `\n`, `\u202e`.
+the title or hide a line, so each character that is not printable is escaped as in Python: `\x1b`, `\n`, `\u202e`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""So many bytes a second and no more: when the next may go."""
+"""A limit in bytes per second."""
 
 from __future__ import annotations
 
 PIECE_S = 5.0
-"""What goes at once is paid for in so long, about. Who sets a rate may have brokers that take no more: what they
-are given at once must be acknowledged well before anybody gives up (20 s)."""
+"""The time that one piece takes at the limit. Brokers that accept no higher rate must acknowledge a piece well
+before the timeout (20 s)."""
 
 
 class Throttle:
-    """Bytes are taken first and paid for by waiting. Moments come from a clock that never goes back."""
+    """Bytes are sent first, followed by a proportional wait. Times are seconds of a monotonic clock."""
 
     def __init__(self, bytes_per_s: int) -> None:
-        """0 for as many as there are."""
+        """`bytes_per_s`: 0 for no limit."""
         self._bytes_per_s = bytes_per_s
         self._free_s = 0.0
 
@@ -20,9 +20,8 @@ class Throttle:
             self._free_s = max(self._free_s, now_s) + size / self._bytes_per_s
 
     def piece(self, most: int) -> int:
-        """So many bytes may go at once, of at most `most`."""
+        """Return how many bytes may be sent at once, at most `most`."""
         return min(most, max(1, int(PIECE_S * self._bytes_per_s))) if self._bytes_per_s else most
 
     def free(self, now_s: float) -> bool:
-        """Is everything paid for that was taken?"""
         return now_s >= self._free_s

@@ -1,4 +1,4 @@
-"""What a message says of a value that a person wrote: shown safely, and the word that was probably meant."""
+"""User input in messages: shown safely, with the word that was probably meant."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from difflib import get_close_matches
 from typing import Any
 
 SHOWN_MAX = 80
-"""Characters of a value that a message repeats."""
+"""The most characters of a value that a message repeats."""
 _WORD_MAX = 64
 _CUTOFF = 0.8
-"""One letter wrong in five. Below it 'median' would be taken for 'min'."""
+"""One wrong letter in five. With a lower value 'median' would match 'min'."""
 _TYPO_MIN = 6
-"""Letters of a synonym below which a word near to it means nothing: 'median' is no 'mean'."""
+"""The least letters of a synonym that is matched with typos: 'median' is not 'mean'."""
 
 
 def safe(text: str, most: int = SHOWN_MAX) -> str:
-    """Return the text without a URL's user and password, without control characters, and cut."""
+    """Return the text without a URL's user and password, escaped and shortened."""
     begin, end = text.find("://"), text.rfind("@")
     if 0 <= begin < end:
         text = f"{text[: begin + 3]}…{text[end:]}"
@@ -25,7 +25,7 @@ def safe(text: str, most: int = SHOWN_MAX) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message repeats it. Lists and mappings are named only: aliases can make them endless."""
+    """Return a value as text for a message. Lists and mappings are only named: aliases can make them endless."""
     if value is None:
         return "nothing"
     if isinstance(value, str):
@@ -34,19 +34,19 @@ def shown(value: Any) -> str:
         return "a mapping" if isinstance(value, dict) else "a list"
     try:
         return safe(repr(value))
-    except ValueError:  # Python refuses to write an integer of more than 4,300 digits
+    except ValueError:  # Python does not print integers of more than 4,300 digits
         return "a number with too many digits"
 
 
 def listed(names: Iterable[str], most: int = 30) -> str:
-    """Return names in their order, at most so many."""
+    """Return names in their order, at most `most`."""
     known = list(names)
     rest = f" and {len(known) - most} more" if len(known) > most else ""
     return ", ".join(safe(one) for one in known[:most]) + rest
 
 
 def closest(word: str, allowed: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
-    """Return the allowed word that was probably meant, or an empty text if none is near.
+    """Return the allowed word that was probably meant, or an empty text if none is close.
 
     `synonyms`: other words for allowed ones. Letter case, and `-` for `_`, make no difference.
     """

@@ -1,7 +1,7 @@
-"""Tables as lines of text that fit into a terminal, or are as wide as they need to be.
+"""Tables as lines of text, limited to the width of a terminal or not.
 
-Too narrow a terminal never breaks a word. Columns are taken by their rank as long as they fit. Long values stand
-under their row. What is left out is named in the last line. Cells are data: no markup, no control characters.
+A narrow terminal never breaks a word. Columns are added by rank while they fit. Long values are shown under their
+row. The last line names the columns that are left out. Cells are data: no markup, no control characters.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from typing import Any, NamedTuple
 from cutwater.core.util.printable_text import printable, width
 
 GAP = 2
-"""Blanks between two columns."""
 INDENT = 2
-"""Blanks before what stands under a row."""
 HINT = "--wide shows all columns, --json all values"
 TITLE, HEADING = "bold", "dim"
 _NUMBER = re.compile(
     r"(-?[0-9][0-9,]*(\.[0-9]+)?([eE][-+]?[0-9]+)?|NaN|-?Infinity|nan|-?inf)( (s|ms|bytes|[kKMGT]?B))?"
 )
-"""A number, with its unit if it has one."""
 _UNKNOWN = ("", "?", "-")
 
 
@@ -38,24 +35,21 @@ class Styled:
 
 @dataclass(frozen=True)
 class Lines:
-    """A cell of several facts: joined in one line, or packed under the row."""
+    """A cell of several facts: joined on one line, or packed under the row."""
 
     items: tuple[str, ...]
 
 
 Line = tuple[Styled, ...]
-"""One line of the output, in parts."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table."""
-
     name: str
     rank: int = 0
-    """The greater, the sooner it is left out in a narrow terminal. 0: never; it stands under the row instead."""
+    """Columns with a higher rank are left out first in a narrow terminal. 0: never; it moves under the row."""
     below: bool = False
-    """Long text: where the whole table does not fit, it stands under the row."""
+    """Long text, which moves under the row if the whole table does not fit."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +60,10 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Any, ...], ...] = field(repr=False)
     hint: str = HINT
-    """How to see what is left out."""
+    """How to see the columns that are left out."""
 
     def lines(self, width_max: int | None) -> list[Line]:
-        """Return the table as lines. `width_max`: the columns of the terminal, None for all that is needed."""
+        """Return the table as lines. `width_max`: the columns of the terminal, None for no limit."""
         grid = [[_shown(cell) for cell in row] for row in self.rows]
         names = [printable(one.name) for one in self.columns]
         widths = [max(map(width, (name, *(row[at].text for row in grid)))) for at, name in enumerate(names)]
@@ -89,18 +83,18 @@ class Table:
 
 
 def table(title: str, columns: Sequence[str | Column], rows: Iterable[Sequence[Any]], hint: str = HINT) -> Table:
-    """Return a table; a column that is only named is never left out."""
+    """Return a table. A column given by name is never left out."""
     made = tuple(Column(one) if isinstance(one, str) else one for one in columns)
     return Table(title, made, tuple(tuple(row) for row in rows), hint)
 
 
 def ranked(first: Sequence[str | Column], *others: str, rank: int = 1) -> list[str | Column]:
-    """Return columns of which the last ones are left out first. `first`: those that are told as they are."""
+    """Return columns of which the last ones are left out first. `first`: columns that keep their rank."""
     return [*first, *(Column(name, rank + at) for at, name in enumerate(others))]
 
 
 def number_text(value: int | float | Decimal) -> str:
-    """Return a number without losing a digit, thousands apart: 1,263,109.430000007."""
+    """Return a number with all digits and thousands separators: 1,263,109.430000007."""
     if isinstance(value, int):
         return f"{value:,}"
     if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
@@ -111,14 +105,14 @@ def number_text(value: int | float | Decimal) -> str:
 
 
 def wrapped(text: str, width_max: int | None, indent: int = 0) -> list[str]:
-    """Return lines that are broken between words; a word that is longer than a line stays whole."""
+    """Return the text as lines, broken between words; a word that is longer than a line stays whole."""
     return packed(text.split(" "), " ", width_max, "", indent)
 
 
 def packed(items: Sequence[str], between: str, width_max: int | None, first: str, indent: int) -> list[str]:
-    """Return items one behind the other in as few lines as hold them; one that is too long is broken at blanks.
+    """Return items joined in as few lines as possible; one that is too long is broken at blanks.
 
-    `first`: what the first line begins with. `indent`: blanks before each other line.
+    `first`: the start of the first line. `indent`: blanks before the other lines.
     """
     lines, line, empty = list[str](), first, True
     for at, item in enumerate(items):
@@ -130,7 +124,7 @@ def packed(items: Sequence[str], between: str, width_max: int | None, first: str
         if " " in text and (empty or indent + width(text) > width_max):
             *whole, line = packed(text.split(" "), " ", width_max, line + gap, indent)
             lines += whole
-        elif empty:  # a line that holds only what it begins with is no place to break
+        elif empty:  # do not break a line that holds only its start
             line += text
         else:
             lines.append(line)
@@ -140,8 +134,6 @@ def packed(items: Sequence[str], between: str, width_max: int | None, first: str
 
 
 class _Shown(NamedTuple):
-    """A cell as text."""
-
     items: tuple[str, ...]
     style: str = ""
     number: bool = False
@@ -156,7 +148,7 @@ class _Shown(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Which columns stand side by side and how wide each is, which under the row, which not at all."""
+    """Columns side by side with their widths, columns under the row, and columns left out."""
 
     beside: tuple[tuple[int, int], ...]
     below: tuple[int, ...] = ()
@@ -183,7 +175,7 @@ def _layout(columns: Sequence[Column], widths: Sequence[int], width_max: int | N
         return _Layout(tuple(enumerate(widths)))
     long = {at for at, one in enumerate(columns) if one.below or (widths[at] > width_max // 2 and at > 0)}
     below, left_out, beside, room = set[int](), set[int](), set[int](), width_max + GAP
-    # The first one names the row: half the width is no bound for it. Long ones come last, if there is room left.
+    # The first column names the row, so half the width is no limit for it. Long ones are placed last, if they fit.
     for at in sorted(range(len(columns)), key=lambda at: (at in long, columns[at].rank, at)):
         if widths[at] + GAP <= room and not (at in long and (left_out or below & long)):
             beside.add(at)

@@ -1,4 +1,4 @@
-"""Moments as people write them, and as they are shown."""
+"""Parsing and formatting of timestamps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LARGEST_MS = (1 << 63) - 1
 
 
 def moment_ms(text: str) -> int:
-    """Milliseconds since 1970, from such a number or from ISO 8601 (UTC where it has no offset).
+    """Parse milliseconds since 1970, from such a number or from ISO 8601 (UTC if it has no offset).
 
-    Raises ValueError for what is neither, and for more than 64 bits hold.
+    Raises ValueError for other texts, and for numbers beyond 64 bits.
     """
     number = int(text) if _NUMBER.fullmatch(text) else iso_ms(text)
     if abs(number) > _LARGEST_MS:
@@ -23,7 +23,7 @@ def moment_ms(text: str) -> int:
 
 
 def iso_ms(text: str) -> int:
-    """The same from ISO 8601 alone."""
+    """Parse milliseconds since 1970 from ISO 8601. Raises ValueError."""
     try:
         return (parsed(text) - _EPOCH) // _MS
     except OverflowError as error:
@@ -31,15 +31,15 @@ def iso_ms(text: str) -> int:
 
 
 def parsed(text: str) -> datetime:
-    """A moment from ISO 8601, in UTC where it has no offset. Raises ValueError."""
+    """Parse ISO 8601, as UTC if it has no offset. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def iso(time_ms: int, always_ms: bool = False) -> str | int:
-    """A moment as ISO 8601 in UTC; beyond the years 1 to 9999 the number itself.
+    """Return a time as ISO 8601 in UTC; beyond the years 1 to 9999 the number itself.
 
-    To the second where it is a whole one, unless `always_ms`.
+    Whole seconds have no fraction, unless `always_ms`.
     """
     try:
         moment = _EPOCH + timedelta(milliseconds=time_ms)

@@ -1,24 +1,24 @@
-"""When a broker's word that a topic does not exist is believed.
+"""A debounce for "topic does not exist".
 
-A broker that is just back may say so of every topic for a moment. Whoever believed it at once would stop copying
-for good what is only away.
+A broker that has just restarted may report this for every topic. Without the debounce, a mirror would permanently
+stop copying such topics.
 """
 
 from __future__ import annotations
 
 
 class Absences:
-    """Which topics were said not to exist, and since when. Times in seconds, of a clock that never goes back."""
+    """Topics that are reported as missing, and since when. Times are seconds of a monotonic clock."""
 
     def __init__(self, believed_s: float) -> None:
-        """`believed_s`: for so long it must be said without a break."""
+        """`believed_s`: how long a topic must be reported as missing without a break."""
         self._believed_s = believed_s
         self._since_s: dict[str, float] = {}
 
     def said(self, topic: str, now_s: float) -> bool:
-        """A broker says again that there is no such topic: is it to be believed now?"""
+        """Note that a broker reports the topic as missing. Return whether it has been missing for `believed_s`."""
         return now_s - self._since_s.setdefault(topic, now_s) >= self._believed_s
 
     def broken(self, topic: str) -> None:
-        """The topic was seen, or nobody answered: what was said before does not count any more."""
+        """Note that the topic was seen, or that no broker answered: the time starts again."""
         self._since_s.pop(topic, None)

@@ -1,3 +1,3 @@
-"""The demonstration of two regions: one of them dies with flights on the way, and the other goes on."""
+"""The demonstration of two regions: one of them dies with flights in progress, and the other continues the job."""
 
 US, EU = "us", "eu"

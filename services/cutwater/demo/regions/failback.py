@@ -1,4 +1,4 @@
-"""The region returns: the rest of its events, the exact loss, and the way home."""
+"""The region's return: the rest of its events, the exact loss, and the failback."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from cutwater.operations.regions.forks import Forking
 
 
 def come_back(scene: Scene, seen: Milestone, gone: GoneOn) -> Held:
-    """us's broker starts on its data, and eu takes the rest of its events. Returns what us held.
-
-    `seen`: the newest milestone of us before it died.
-    """
+    """Start us's broker on its data; eu copies the rest of its events. Return the events that us held. `seen`: the
+    newest milestone of us before it died."""
     us, eu, job = scene.us, scene.eu, scene.job
-    with scene.telling.step("us returns: its broker starts on its data, and the mirror goes on"):
+    with scene.telling.step("us returns: its broker starts on its data, and the mirror continues"):
         scene.started(us.start_broker(scene.stop))
         stood = held(us.cluster, job, US, [])
         loss.tell(scene, seen, gone, stood)
@@ -30,23 +28,23 @@ def come_back(scene: Scene, seen: Milestone, gone: GoneOn) -> Held:
 
 
 def _leave(scene: Scene) -> None:
-    """us's driver and commit-signal, started again as a service manager would, ask eu first."""
+    """Start us's driver and commit-signal again, as a service manager would: they ask eu first, and exit."""
     us, eu = scene.us, scene.eu
     before = scene.newest(us)
     members = us.writers(beside=eu)
     scene.started(us.start(members, scene.stop))
-    scene.until(lambda: all(one.finished for one in members), "us's driver and commit-signal to leave")
+    scene.until(lambda: all(one.finished for one in members), "us's driver and commit-signal to exit")
     after = scene.newest(us)
     scene.telling.check(
-        "us's driver and commit-signal leave: eu has the job",
+        "us's driver and commit-signal exit: eu has the job",
         after == before,
         f"the newest milestone of us is {after.token if after else 'none'}, as before",
     )
 
 
 def taken(scene: Scene, gone: GoneOn, stood: Held) -> list[Late]:
-    """eu's generation takes the rest in: in its rows, or on its late list. Returns that list."""
-    with scene.telling.step("eu takes in what us still had"):
+    """Let eu's generation process the rest: in its rows, or on its late list. Return that list."""
+    with scene.telling.step("eu processes the events that only us had"):
         late = take_all(scene, scene.eu, [])
         lost = stood.events.keys() - gone.copied
         listed = {one.event for one in late} & lost
@@ -54,20 +52,20 @@ def taken(scene: Scene, gone: GoneOn, stood: Held) -> list[Late]:
         scene.telling.fact("lost_counted", counted)
         scene.telling.fact("lost_late", len(listed))
         scene.telling.say(
-            f"of the {len(lost):,} lost events {counted:,} are counted now, and {len(listed):,} came too late "
-            "for their windows: they are on the late list"
+            f"of the {len(lost):,} lost events {counted:,} are counted now, and {len(listed):,} were too late for "
+            "their windows: they are on the late list"
         )
         _, exact = Forking(scene.eu.cluster, scene.job, US, scene.us.cluster).loss()
         scene.telling.check(
-            "'cutwater forks loss' says the same",
+            "'cutwater forks loss' reports the same",
             exact.exact and (exact.events, exact.late.events, exact.absent) == (len(lost), len(listed), 0),
-            f"{exact.events:,} events were not here, {exact.late.events:,} came too late, {exact.absent} are away",
+            f"{exact.events:,} events were lost, {exact.late.events:,} were too late, {exact.absent} are absent",
         )
         return late
 
 
 def fail_back(scene: Scene, late: list[Late]) -> None:
-    """eu releases the job, and us goes on from its last milestone: nothing is lost."""
+    """Release the job in eu, and continue it in us from the last milestone, without loss."""
     us, eu = scene.us, scene.eu
     with scene.telling.step("failback: 'cutwater switchover' in us, from eu's last milestone"):
         scene.started(us.start([us.mirror(eu)], scene.stop))
@@ -77,7 +75,7 @@ def fail_back(scene: Scene, late: list[Late]) -> None:
             claim = claimed(scene, us, verb)
             told = take_over(scene, us, claim, verb)
         scene.telling.check(
-            "nothing is lost on the way home", told["planned"], f"us goes on from {told['parent']}"
+            "nothing is lost in the failback", told["planned"], f"us continues from {told['parent']}"
         )
         scene.feeder.into(US, us.cluster)
         scene.feeder.up_to(len(scene.events))
@@ -89,7 +87,7 @@ def fail_back(scene: Scene, late: list[Late]) -> None:
 
 
 def _replica(scene: Scene, last: Milestone) -> None:
-    """Whether eu's copy of us's changelog is the same, row by row, at a milestone that holds every flight."""
+    """Check eu's copy of us's changelog, row by row, at a milestone that contains every flight."""
     found = scene.verify(scene.job, scene.us, scene.eu)
     scene.telling.fact("differing_rows", found.differing_rows)
     scene.telling.check(

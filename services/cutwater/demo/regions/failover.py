@@ -1,4 +1,4 @@
-"""Going on in another region: the failover, and the same back again."""
+"""The takeover in another region: the failover, and the same for the failback."""
 
 from __future__ import annotations
 
@@ -19,28 +19,26 @@ from cutwater.local.region import Region
 
 
 class GoneOn(NamedTuple):
-    """How eu went on."""
-
     claim: Claim
     behind: Milestone
-    """The milestone of us that it went on from."""
+    """The milestone of us from which eu continued."""
     copied: set[Name]
-    """The events of us that eu held then, by the oracle's own reading."""
+    """The events of us that eu held at the takeover, as the oracle reads them."""
     lost_milestones: int
-    """As the verb knew them then, like the next."""
+    """As the command reported at the takeover, like `lost_events`."""
     lost_events: int
 
 
 def fail_over(scene: Scene) -> GoneOn:
-    """eu goes on from the newest arrival; the flights that us did not take go there."""
+    """Continue in eu from the newest arrival; flights that us did not acknowledge are sent to eu."""
     eu = scene.eu
     with (
         scene.telling.step("failover: 'cutwater failover --force' in eu, from the newest arrival"),
-        # By force, since us was heard of just now: it was killed before our eyes.
+        # By force, as us was alive a moment ago: the demonstration itself has killed it.
         eu.verb("failover", "--origin", US, "--force", beside=scene.us) as verb,
     ):
         claim = claimed(scene, eu, verb)
-        # The mirror is fenced, and leaves by itself as soon as it writes: with us away it may not for a while.
+        # The fenced mirror exits only at its next write, which may take a while now that us is down.
         eu.end(*(eu.mirror(scene.us, slots).child.name for slots in slots_of(scene)))
         copied = held(eu.cluster, scene.job, EU, [US]).of(US)
         scene.feeder.into(EU, eu.cluster)
@@ -48,31 +46,29 @@ def fail_over(scene: Scene) -> GoneOn:
         scene.telling.fact("lost_at_least", loss)
         scene.telling.say(
             f"lost at least {loss['milestones']} milestones and {loss['offsets']:,} events, "
-            f"as of {loss['as_of']}: behind {told_parent(claim).token}, the newest heard of is {loss['newest']}"
+            f"as of {loss['as_of']}: after {told_parent(claim).token}, the newest heard of is {loss['newest']}"
         )
         return GoneOn(claim, told_parent(claim), copied, loss["milestones"], loss["offsets"])
 
 
 def go_on(scene: Scene) -> None:
-    """Flights into eu alone; its view is right while us is away."""
-    with scene.telling.step("flights into eu alone, until its view holds them all"):
+    with scene.telling.step("flights only into eu, until its view holds them all"):
         scene.until(lambda: scene.feeder.waiting, "the flights to be acknowledged by eu")
         scene.telling.say(f"eu has acknowledged {len(scene.feeder.delivered[EU]):,} flights")
         take_all(scene, scene.eu, [])
 
 
 def claimed(scene: Scene, here: Region, verb: Verb) -> Claim:
-    """The generation that a verb has claimed in a region, while it is at work."""
     return scene.until(lambda: here.claimed(scene.job.name, verb), f"a claim in {here.name}")
 
 
 def take_over(scene: Scene, here: Region, claim: Claim, verb: Verb) -> dict[str, Any]:
-    """The processes of a claimed generation, its promotion, and its readers. Returns what the verb told."""
+    """Start a claimed generation's processes, wait for its promotion, and start its readers. Return the answer."""
     telling = scene.telling
     scene.started(here.start(here.writers(claim.generation), scene.stop))
     telling.say(f"claimed {claim.generation}; its driver and commit-signal start in {here.name}")
     told = scene.until(verb.told, f"the promotion of {claim.generation}")
-    telling.say(f"promoted with {told['first']}: {here.name} goes on")
+    telling.say(f"promoted with {told['first']}: {here.name} continues the job")
     telling.say(", ".join(f"{step} {took:.1f} s" for step, took in told["steps"].items()))
     telling.fact(f"{here.name}_goes_on_with", told["first"])
     scene.started(here.start([here.rehydrator(), here.publisher()], scene.stop))
@@ -80,10 +76,8 @@ def take_over(scene: Scene, here: Region, claim: Claim, verb: Verb) -> dict[str,
 
 
 def take_all(scene: Scene, here: Region, before: list[Late]) -> list[Late]:
-    """Wait until `here` has read all that it holds, and compare its view. Returns what was listed as late there.
-
-    `before`: what generations of the other region had listed, which this one's line goes on from.
-    """
+    """Wait until `here` has read all its events, and compare its view. Return the pairs that were listed as late.
+    `before`: the pairs listed by earlier generations of this line in the other region."""
     job, others = scene.job, [one for one in (US, EU) if one != here.name]
     milestone = scene.until(
         lambda: _all_read(scene, here), f"a milestone of {here.name} that holds all its events"
@@ -99,7 +93,7 @@ def take_all(scene: Scene, here: Region, before: list[Late]) -> list[Late]:
 
 
 def _all_read(scene: Scene, here: Region) -> Milestone | None:
-    """The newest milestone, if it holds all that was sent and all that is copied."""
+    """Return the newest milestone if it covers all events that were sent here or copied."""
     newest = scene.newest(here)
     if newest is None:
         return None
@@ -109,7 +103,7 @@ def _all_read(scene: Scene, here: Region) -> Milestone | None:
 
 
 def copied_all(scene: Scene, here: Region, origin: Region) -> bool:
-    """Does a mirror in `here` hold all events of the origin?"""
+    """Return whether a mirror in `here` holds all events of the origin."""
     copies = mirror_topics.positions(here.cluster, scene.job.name).copies.get(origin.name, {})
     at = Cut.of({place: one.next for place, one in copies.items() if place.topic == scene.job.topic})
     return at.covers(commit_stream.source_end(origin.cluster, scene.job.topic))

@@ -1,4 +1,4 @@
-"""Flights at a steady pace, into one region after the other: what one did not acknowledge goes to the next."""
+"""Sends flights at a steady rate into one region after the other. Unacknowledged flights go to the next region."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
 
 WAIT_S = 4.0
-"""How long an event may go unacknowledged before it counts as not delivered."""
+"""The time after which an unacknowledged event counts as not delivered."""
 TICK_S = 0.05
 JOIN_S = 4 * WAIT_S
 
 
 class Target(NamedTuple):
-    """A region that takes flights now."""
-
     region: str
     cluster: Cluster
 
 
 class Feeder:
-    """A thread that produces events, by their place in `events`. It stops by itself once all are delivered."""
+    """A thread that produces events, by their index in `events`. It stops once all are delivered."""
 
     def __init__(self, job: Job, events: Sequence[Mapping[str, Any]], per_second: int) -> None:
         self._job, self._events, self._per_second = job, events, per_second
         self._target: Target | None = None
         self._most = len(events)
         self._left = list(range(len(events) - 1, -1, -1))
-        """Still to be sent, the next one last."""
+        """The indexes still to be sent, the next one last."""
         self._on_the_way: set[int] = set()
         self._serves: Target | None = None
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
         self.delivered: dict[str, list[int]] = {}
-        """By region: the places of the events that its brokers have acknowledged, in that order."""
+        """By region: the indexes of acknowledged events, in order of acknowledgement."""
         self.refused: dict[str, list[int]] = {}
-        """By region: the places of those that were sent to it and not acknowledged."""
+        """By region: the indexes of events that were sent and not acknowledged."""
 
     def __enter__(self) -> Feeder:
         self._thread.start()
@@ -54,37 +52,33 @@ class Feeder:
         self._thread.join(JOIN_S)
 
     def into(self, region: str, cluster: Cluster) -> None:
-        """From now on events go there, first those that the one before did not acknowledge."""
+        """Send events to this region from now on, first those that the previous region did not acknowledge."""
         self.delivered.setdefault(region, [])
         self.refused.setdefault(region, [])
         self._target = Target(region, cluster)
 
     def up_to(self, most: int) -> None:
-        """Send no event behind the first `most` before more are allowed."""
+        """Send only the first `most` events, until the next call allows more."""
         self._most = most
 
     @property
     def acknowledged(self) -> int:
-        """By whichever region."""
         return sum(map(len, self.delivered.values()))
 
     @property
     def done(self) -> bool:
-        """Is every event acknowledged?"""
         return self.acknowledged == len(self._events)
 
     @property
     def waiting(self) -> bool:
-        """Is every event acknowledged that may be sent now?"""
+        """True if every event that may be sent now is acknowledged."""
         return self.acknowledged >= min(self._most, len(self._events))
 
     @property
     def idle(self) -> bool:
-        """Is nothing on its way?"""
         return self._serves is None
 
     def raise_error(self) -> None:
-        """Raise what ended the thread, if anything did."""
         if self._error is not None:
             raise self._error
 
@@ -99,11 +93,11 @@ class Feeder:
                 served = self._serves = target
                 self._feed(target)
                 self._serves = None
-        except BaseException as error:  # raised again where the owner looks
+        except BaseException as error:  # raised again by `raise_error`
             self._error = error
 
     def _feed(self, target: Target) -> None:
-        """Until all are delivered there, one was not, or another region is named."""
+        """Send until all are delivered, one is refused, or the region changes."""
         writer = EventWriter(target.cluster, self._job, wait_s=WAIT_S)
         refused = self.refused[target.region]
         before = len(refused)
@@ -111,7 +105,7 @@ class Feeder:
         while target is self._target and len(refused) == before and not self._ended.is_set():
             if not self._left and not self._on_the_way:
                 return
-            # What could not be sent in its second is not made up for later.
+            # Events missed in one second are not made up for later.
             last, at = at, time.monotonic()
             due = min(due + (at - last) * self._per_second, self._per_second)
             due -= self._send(writer, target.region, int(due))
@@ -137,8 +131,8 @@ class Feeder:
         return acknowledged
 
     def _give_back(self, writer: EventWriter, refused: list[int], before: int) -> None:
-        """What was not delivered is to be sent again, in the old order. Nothing of this writer counts any more."""
-        # What is still on the way then may have been taken or not, like all that was not acknowledged.
+        """Queue undelivered events again, in the old order. Later answers to this writer are ignored."""
+        # Events still in flight may have been written or not, as all unacknowledged ones.
         with suppress(UnavailableError):
             writer.flush()
         refused += sorted(self._on_the_way)

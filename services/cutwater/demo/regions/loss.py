@@ -1,4 +1,4 @@
-"""What was lost, once the dead region is back: by the offsets of its log, and by the events themselves."""
+"""The loss, known once the dead region is back: by the offsets of its log, and by the events themselves."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _FIELDS = ("airport", "kind", "carrier", "flight", "other_airport", "distance_mi
 
 
 def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
-    """The exact loss, held against the oracle's. `seen`: the newest milestone of us before it died; `stood`: what
-    stands in us now."""
+    """Compare the exact loss with the oracle's. `seen`: the newest milestone of us before it died; `stood`: the
+    events that us holds now."""
     telling = scene.telling
     _acknowledged(scene, stood)
     end = commit_stream.source_end(scene.us.cluster, scene.job.topic)
@@ -32,14 +32,14 @@ def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
     telling.fact("lost_events", by_offsets)
     telling.fact("lost_milestones", milestones)
     telling.say(
-        f"exact loss: {by_offsets:,} events that were not in eu when it went on, and {milestones} milestones "
-        f"of us behind {gone.behind.token}, up to {newest.token}"
+        f"exact loss: {by_offsets:,} events that were not in eu at the failover, and {milestones} milestones "
+        f"of us after {gone.behind.token}, up to {newest.token}"
     )
     telling.check(
         "the exact loss equals the oracle's", by_offsets == by_oracle, f"{by_offsets:,} and {by_oracle:,}"
     )
     telling.check(
-        "it is not below what was said at the failover",
+        "it is not below the loss reported at the failover",
         by_offsets >= gone.lost_events and milestones >= gone.lost_milestones,
         f"that was {gone.lost_events:,} events and {gone.lost_milestones} milestones",
     )
@@ -51,31 +51,30 @@ def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
 
 
 def _acknowledged(scene: Scene, stood: Held) -> None:
-    """A broker that dies by kill -9 loses nothing that it has acknowledged."""
     telling = scene.telling
     taken = scene.events.iloc[sorted(scene.feeder.delivered[US])]
     missing = Counter(_identities(taken.to_dict("records"))) - Counter(_identities(stood.events.values()))
     twice = len(stood.events) - len(taken)
     telling.check(
-        "every flight that us had acknowledged stands there",
+        "us still has every flight that it had acknowledged",
         not missing,
         f"{len(taken):,}, {missing.total():,} missing",
     )
     telling.fact("sent_twice", twice)
     telling.say(
-        f"{twice:,} more stand there that it had not acknowledged: they were sent to eu again, and count twice"
+        f"{twice:,} more are there that it had not acknowledged: they were sent to eu again, and count twice"
     )
 
 
 def _copied(scene: Scene, gone: GoneOn) -> Cut:
-    """How far us's own source was copied, by the claim, in us's offsets."""
+    """Return how far the claim says that us's own source was copied, in us's offsets."""
     topic, copy = scene.job.topic, from_origin(scene.job.topic, US)
     found = {at.partition: offset for at, offset in gone.claim.origin_cut if at.topic == copy}
     return Cut.of({TopicPartition(topic, partition): offset for partition, offset in found.items()})
 
 
 def _identities(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
-    """An event by its fields, with its time in ms, wherever it was read."""
+    """Yield each event's fields, with its time in ms, for events from any reader."""
     for one in events:
         at = one["scheduled_at"]
         yield (*(one[field] for field in _FIELDS), at if isinstance(at, int) else millis(at))

@@ -1,7 +1,7 @@
-"""The events that a region holds, read from its topics by their bytes, and what DuckDB makes of exactly these.
+"""The events of a region, decoded from its topics, for DuckDB's computation over exactly these events.
 
-An event is named by where it stood in the region that it was sent to: that name is the same in both regions, and
-by it `first` and `last` are ordered.
+An event's name is its position in the region that it was sent to. It is the same in both regions, and `first` and
+`last` are ordered by it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = ("airport", "scheduled_at", "delay_minutes", "carrier", "flight", "dis
 
 
 class Name(NamedTuple):
-    """Where an event stood in the region that it was sent to. Names sort as `first` and `last` do."""
+    """An event's position in the region that it was sent to. Names sort as `first` and `last` do."""
 
     region: str
     partition: int
@@ -35,26 +35,21 @@ class Name(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A listed pair, by the event's name."""
-
     event: Name
     window_start_ms: int
 
 
 @dataclass(frozen=True)
 class Held:
-    """What one region holds."""
-
     events: Mapping[Name, Mapping[str, Any]]
     by_place: Mapping[Place, Name]
-    """By where it stands here."""
+    """The events by their position in this region."""
 
     def of(self, region: str) -> set[Name]:
-        """Those that were sent to one region."""
         return {one for one in self.events if one.region == region}
 
     def frame(self) -> pd.DataFrame:
-        """As the oracle wants them, in the order of their names."""
+        """Return the events as the oracle expects them, sorted by name."""
         found = [self.events[name] for name in sorted(self.events)]
         made = pd.DataFrame([[one[column] for column in COLUMNS] for one in found], columns=list(COLUMNS))
         return made.assign(
@@ -63,13 +58,13 @@ class Held:
         )
 
     def late_frame(self, late: Iterable[Late]) -> pd.DataFrame:
-        """The pairs to leave out, by the event's row in `frame`."""
+        """Return the pairs to leave out, by the event's row in `frame`."""
         rows = {name: number for number, name in enumerate(sorted(self.events))}
         pairs = [(rows[one.event], one.window_start_ms) for one in late if one.event in rows]
         return pd.DataFrame(pairs, columns=["produced", "window_start_ms"], dtype="int64")
 
     def named(self, pairs: Sequence[LatePair]) -> list[Late]:
-        """Pairs of this region's late list. Raises DivergenceError for one of an event that is not here."""
+        """Name the pairs of this region's late list. Raise DivergenceError if one's event is not here."""
         for one in pairs:
             if one.event not in self.by_place:
                 raise DivergenceError(
@@ -79,7 +74,7 @@ class Held:
 
 
 def held(cluster: Cluster, job: Job, region: str, others: Sequence[str]) -> Held:
-    """The own source of a region and the copies of the others', as far as they are there."""
+    """Read a region's own source and its copies of the other regions' sources, if they exist."""
     every = {job.topic: region, **{from_origin(job.topic, other): other for other in others}}
     topics = {one: every[one] for one in described(cluster, list(every))}
     codec = Codec(job.event_schema)
@@ -95,15 +90,13 @@ def held(cluster: Cluster, job: Job, region: str, others: Sequence[str]) -> Held
 
 
 def listed(cluster: Cluster, job: Job, here: Held) -> list[Late]:
-    """What a region's own generations have listed as late.
-
-    What another region listed stands there, and the list says so; whether all pairs are there, the sums say.
-    """
+    """Return the pairs that this region's own generations have listed as late. Another region's pairs are on its
+    own list. The sums show whether all pairs are listed."""
     return here.named(late_pairs(cluster, job.name).entries)
 
 
 def _records(cluster: Cluster, topic: str, copied: bool) -> Iterator[tuple[Place, int, bytes]]:
-    """Place here, offset in the region it was sent to, and value of every record."""
+    """Yield position here, offset in the region it was sent to, and value of every record."""
     consumer = make_consumer(cluster)
     try:
         for partition in range(partition_count(cluster, topic)):

@@ -1,4 +1,4 @@
-"""The first part: two regions, flights into one of them, and its end."""
+"""The first part: two regions, flights into one of them, and its death."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from cutwater.demo.regions import US
 from cutwater.demo.regions.scenario import Scene
 
 ARRIVALS = 5
-"""So many milestones arrive before anything goes wrong."""
+"""The number of milestones that arrive before the failure."""
 LOST_MILESTONES = 2
-"""So many the first region has then that do not arrive."""
+"""The number of later milestones of the first region that do not arrive."""
 LOST_FLIGHTS = 100
-"""So many flights at least go into it meanwhile: where the machine is busy, epochs may end without a new one."""
+"""The least number of flights meanwhile: on a busy machine epochs may end without a new flight."""
 LEAD = 500
-"""Events in us that no milestone holds yet: on a machine that is busy the flights wait for it."""
+"""The bound on events in us without a milestone: on a busy machine the flights wait."""
 
 
 def begin(scene: Scene) -> None:
-    """Both brokers, the job in us, its mirror in eu."""
     us, eu = scene.us, scene.eu
     with scene.telling.step("two regions start: the job in us, its mirror in eu"):
         for region in (us, eu):
@@ -36,13 +35,12 @@ def begin(scene: Scene) -> None:
 
 
 def slots_of(scene: Scene) -> tuple[list[int], list[int]]:
-    """The slot by which milestones are copied, and the others: a process of the mirror for each."""
+    """Return the slot that copies milestones, and the other slots: each set is one process of the mirror."""
     heard = slot_of(topics.milestones(scene.job.name), 0)
     return [heard], [slot for slot in range(SLOTS) if slot != heard]
 
 
 def flow(scene: Scene) -> None:
-    """Flights into us until some milestones have arrived in eu."""
     with scene.telling.step(f"flights into us, until milestone {ARRIVALS} has arrived in eu"):
         scene.feeder.up_to(LEAD)
         scene.feeder.into(US, scene.us.cluster)
@@ -60,7 +58,7 @@ def flow(scene: Scene) -> None:
 
 
 def _newest(scene: Scene, flights: int = 0) -> Milestone | None:
-    """The newest milestone of us; the flights follow it, and are so many at least."""
+    """Return the newest milestone of us. Allow flights up to a lead over it, and at least `flights`."""
     found = scene.newest(scene.us)
     if found is not None:
         scene.feeder.up_to(max(flights, found.source_cut.records_since(Cut()) + LEAD))
@@ -68,23 +66,21 @@ def _newest(scene: Scene, flights: int = 0) -> Milestone | None:
 
 
 def fall_behind(scene: Scene) -> None:
-    """Part of the mirror dies: us commits milestones that eu hears of and does not hold."""
+    """Kill a part of the mirror: eu receives us's milestones, but not all of their data."""
     _, rest = slots_of(scene)
     name = scene.eu.mirror(scene.us, rest).child.name
-    with scene.telling.step(
-        f"kill -9 of one of the two mirror processes: slots {', '.join(map(str, rest))} stand"
-    ):
+    with scene.telling.step(f"kill -9 of one of the two mirror processes: slots {', '.join(map(str, rest))} stop"):
         scene.eu.end(name)
         begun = scene.feeder.acknowledged
         newest = scene.until(
             lambda: _ahead(scene, begun + LOST_FLIGHTS), f"{LOST_MILESTONES} milestones of us that do not arrive"
         )
         more = scene.feeder.acknowledged - begun
-        scene.telling.say(f"{more:,} more flights went into us, and it is at {newest.token}")
+        scene.telling.say(f"{more:,} more flights were sent into us, which is now at {newest.token}")
 
 
 def _ahead(scene: Scene, flights: int) -> Milestone | None:
-    """The newest milestone of us, once us has so many flights and eu has heard of enough that did not arrive."""
+    """Return us's newest milestone, once it has `flights` and eu knows of enough that did not arrive."""
     newest, arrived = _newest(scene, flights), scene.arrival()
     heard = mirror_topics.newest_milestone(scene.eu.cluster, scene.job.name, US)
     enough = heard and arrived and heard.sequence >= arrived.sequence + LOST_MILESTONES
@@ -92,7 +88,7 @@ def _ahead(scene: Scene, flights: int) -> Milestone | None:
 
 
 def die(scene: Scene) -> Milestone:
-    """kill -9 of us's broker and of all its processes. Returns the newest milestone that was seen of it."""
+    """Kill us's broker and all its processes. Return the newest milestone that was seen of it."""
     with scene.telling.step("kill -9 of us's broker; its driver and services end with it"):
         newest = scene.until(lambda: scene.newest(scene.us), "the newest milestone of us")
         killed = scene.us.kill()
@@ -101,16 +97,16 @@ def die(scene: Scene) -> Milestone:
         scene.telling.check(
             "us is dead", dead, f"{len(killed)} processes killed, {len(alive)} live, broker silent"
         )
-        # What is still on its way comes back to the producer now, unacknowledged.
+        # Unacknowledged flights fail in the producer now.
         scene.feeder.up_to(scene.flights)
         scene.until(lambda: scene.feeder.refused[US], "a flight that us does not take")
-        scene.until(lambda: scene.feeder.idle, "the flights that us was sent to come back")
+        scene.until(lambda: scene.feeder.idle, "the flights sent to us to be returned")
         acknowledged, refused = len(scene.feeder.delivered[US]), len(scene.feeder.refused[US])
         arrived = scene.until(scene.arrival, "an arrival in eu")
         scene.telling.fact("us_newest", str(newest.token), f"the newest milestone of us was {newest.token}")
         scene.telling.fact("eu_arrived", str(arrived.token), f"the newest arrival in eu is {arrived.token}")
         scene.telling.fact("us_acknowledged", acknowledged, f"us had acknowledged {acknowledged:,} flights")
-        scene.telling.fact("us_refused", refused, f"{refused:,} more were sent to it: their producer keeps them")
+        scene.telling.fact("us_refused", refused, f"{refused:,} more were sent to it; their producer keeps them")
         return newest
 
 

@@ -1,4 +1,4 @@
-"""What the readers of a region's output were told, one whole milestone after the other."""
+"""Reads a region's output, one complete milestone after the other."""
 
 from __future__ import annotations
 
@@ -17,18 +17,16 @@ EXAMPLES = 3
 
 
 class Emitted(NamedTuple):
-    """The output up to one milestone."""
-
     rows: Fold
-    """The last word on each row; without those that are gone."""
+    """The newest value of each row, without deleted rows."""
     corrections: int
-    """Rows that contradict what was said before, tombstones among them."""
+    """The number of rows that changed an earlier row, including tombstones."""
     faults: tuple[str, ...]
-    """What readers must never meet, the first few of it."""
+    """The first few violations of what readers may rely on."""
 
 
 def emitted(region: Region, job: Job, up_to: Token) -> Emitted:
-    """Read from the beginning, as a new reader does. Raises UnavailableError where the output ends before."""
+    """Read from the start, as a new reader does. Raise UnavailableError if the output ends before `up_to`."""
     reader = _Reader()
     for milestone in committed(job, region.cluster, idle_s=WAIT_S):
         reader.take(milestone)
@@ -38,8 +36,6 @@ def emitted(region: Region, job: Job, up_to: Token) -> Emitted:
 
 
 class _Reader:
-    """Whoever folds the output into a table of its own."""
-
     def __init__(self) -> None:
         self.rows: Fold = {}
         self.sequence = 0
@@ -53,17 +49,17 @@ class _Reader:
         contradicts = self._take_all(milestone.changes, str(milestone.token))
         self.corrections += contradicts
         if contradicts and not milestone.rewinds_to:
-            self.faults.append(f"{milestone.token} corrects {contradicts} rows, and takes nothing back")
+            self.faults.append(f"{milestone.token} corrects {contradicts} rows without a rewind")
 
     def _take_all(self, changes: Iterable[Change], token: str) -> int:
-        """Returns how many of them contradict what was said."""
+        """Return the number of corrections and tombstones."""
         contradicts = 0
         for one in changes:
             at = one.key, one.window_start_ms
             marked = one.kind in (CORRECTION, TOMBSTONE)
             contradicts += marked
             if not marked and at in self.rows and self.rows[at].values == one.values:
-                self.faults.append(f"{token} repeats {at} as it stood")
+                self.faults.append(f"{token} repeats {at} without a change")
             if one.kind == TOMBSTONE:
                 self.rows.pop(at, None)
             else:

@@ -1,4 +1,4 @@
-"""What the demonstration tells, step by step: lines for people, and the same as plain values."""
+"""The demonstration's report, step by step: lines for users, and the same as plain values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from cutwater.core.util.text_tables import Styled, Table
 
 
 class Telling:
-    """Every step with the second at which it began, and what was found."""
-
     def __init__(self, console: Terminal, logs: str) -> None:
-        """`logs`: where to look when a step fails."""
+        """`logs`: where to look if a step fails."""
         self._console = console
         self._logs = logs
         self._begun = time.monotonic()
@@ -27,17 +25,16 @@ class Telling:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
         return time.monotonic() - self._begun
 
     @property
     def right(self) -> bool:
-        """Was every check passed, and any made?"""
+        """True if at least one check was made and all passed."""
         return bool(self._checks) and all(one["passed"] for one in self._checks)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step of the story. An error in it says which it was, and where the logs are."""
+        """Report a step. An error in it gets the step's name and the path of the logs."""
         number, begun = len(self._steps) + 1, self.seconds
         entry = {"step": name, "at_s": round(begun, 1)}
         self._steps.append(entry)
@@ -50,27 +47,26 @@ class Telling:
         entry["seconds"] = round(self.seconds - begun, 1)
 
     def say(self, line: str) -> None:
-        """A line about the step."""
         self._console.print(_second(self.seconds), f"    {line}", whole=True)
 
     def fact(self, name: str, value: Any, line: str = "") -> None:
-        """Something found: for programs by its name, for people as the line."""
+        """Record a fact: by name for programs, as a line for users."""
         self._facts[name] = value
         if line:
             self.say(line)
 
     def check(self, what: str, passed: bool, found: str) -> None:
-        """Something that must hold; `right` says whether all did."""
+        """Record a check; `right` is True only if all checks passed."""
         self._checks.append({"check": what, "passed": passed, "found": found})
         mark = Styled("passed", "green") if passed else Styled("FAILED", "red")
         self._console.print(_second(self.seconds), "    ", mark, f" {what}: {found}", whole=True)
 
     def show(self, picture: Table) -> None:
-        """A table; for people only."""
+        """Print a table, which is not part of the plain values."""
         self._console.table(picture)
 
     def not_shown(self, what: str) -> None:
-        """Something that the story has and this version does not show yet."""
+        """Record a part of the scenario that this version does not show."""
         self._not_shown.append(what)
         self.say(f"not shown: {what}")
 

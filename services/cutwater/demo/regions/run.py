@@ -1,4 +1,4 @@
-"""Two regions on one machine, from end to end: flow, death, failover, return, failback."""
+"""Two regions on one machine, end to end: flow, death, failover, return, failback."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.local.region import Region
 
 MARK = "two-regions"
-"""A file by which a later run knows that it may empty the folder."""
+"""The file that marks a folder of the demonstration, which a later run may empty."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for."""
-
     days: int
     per_second: int
     job_file: Path
@@ -40,10 +38,8 @@ class Wanted:
 
 
 def run(wanted: Wanted, settings: Settings, console: Terminal, telling: Telling, verify: Verify) -> int:
-    """Returns 0 when everything that was checked holds, 1 when anything does not, 130 when interrupted.
-
-    Raises CutwaterError, which says the step, where the story does not come to its end.
-    """
+    """Return 0 if every check passes, 1 if one fails, 130 if interrupted. Raise CutwaterError, with the step's
+    name, if a step cannot be completed."""
     require("local", "pyspark", "jgo")
     empty(wanted.folder)
     require_room(wanted.folder, "the demonstration")
@@ -63,7 +59,6 @@ def run(wanted: Wanted, settings: Settings, console: Terminal, telling: Telling,
 
 
 def play(scene: Scene) -> None:
-    """The story, step by step."""
     outage.begin(scene)
     outage.flow(scene)
     outage.fall_behind(scene)
@@ -76,7 +71,7 @@ def play(scene: Scene) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Raises UsageError for a folder that is somebody else's."""
+    """Empty the folder. Raise UsageError if it is not one of the demonstration."""
     if folder.exists():
         if any(folder.iterdir()) and not (folder / MARK).exists():
             raise UsageError(f"{folder} is not empty and not a demonstration's folder; name another --data-dir")
@@ -87,7 +82,6 @@ def empty(folder: Path) -> None:
 
 @contextmanager
 def _regions(wanted: Wanted, settings: Settings, telling: Telling) -> Iterator[tuple[Region, Region]]:
-    """Both of them; no process of either is left afterwards."""
     us, eu = (Region(name, wanted.folder / name, wanted.job_file, settings, telling.say) for name in (US, EU))
     try:
         yield us, eu
@@ -101,7 +95,7 @@ def _regions(wanted: Wanted, settings: Settings, telling: Telling) -> Iterator[t
 def _keep(scene: Scene, console: Terminal) -> None:
     for region in (scene.us, scene.eu):
         console.print(f"{region.name}: broker {region.cluster.bootstrap}, API {region.api_url}", whole=True)
-    console.print("both regions run on; Ctrl-C ends them")
+    console.print("both regions continue to run; Ctrl-C ends them")
     while not scene.stop.wait(1.0):
         for region in (scene.us, scene.eu):
             region.check()

@@ -1,4 +1,4 @@
-"""What all steps share: two regions, the flights, and waiting that looks after both."""
+"""The state that all steps share: two regions, the flights, and a wait that supervises both regions."""
 
 from __future__ import annotations
 
@@ -24,39 +24,36 @@ from cutwater.local.region import Region
 
 T = TypeVar("T")
 HOMEWARD = 400
-"""So many flights are kept for the failback."""
+"""The number of flights kept for the failback."""
 PATIENCE_S = 600.0
-"""On a machine that is busy a driver takes minutes to its first milestone."""
+"""On a busy machine a driver takes minutes until its first milestone."""
 LOOK_S = 0.2
 
 
 class InterruptedStory(Exception):
-    """Ctrl-C or SIGTERM came."""
+    """Raised after Ctrl-C or SIGTERM."""
 
 
 class Verified(NamedTuple):
-    """What `verify --region` finds of the newest milestone that two regions have in common."""
+    """The result of `verify --region` at the newest milestone that two regions have in common."""
 
     token: Token
     rows: int
-    """Of the copy."""
     differing_rows: int
     equal: bool
 
     def replicates(self, least: Token) -> bool:
-        """Is the copy the same, and not empty, at that milestone or a later one?"""
+        """Return whether the copy is equal, and not empty, at that milestone or a later one."""
         newer = (self.token.generation, self.token.sequence) >= (least.generation, least.sequence)
         return newer and self.equal and self.rows > 0
 
 
 Verify = Callable[[Job, Region, Region], Verified]
-"""Of a job: the region that wrote, and the one that has the copy."""
+"""Verifies a job between the region that wrote and the one that has the copy."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The stage and its people."""
-
     job: Job
     events: pd.DataFrame
     """In production order."""
@@ -69,14 +66,11 @@ class Scene:
 
     @property
     def flights(self) -> int:
-        """How many events there are before the failback."""
         return max(0, len(self.events) - HOMEWARD)
 
     def until(self, done: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
-        """The first true answer, while both regions are looked after.
-
-        Raises UnavailableError with `what` when none comes in time, and what ended a process or the flights.
-        """
+        """Return the first true answer of `done`; check both regions meanwhile. Raise UnavailableError with `what`
+        after `patience_s`, and the error that ended a process or the feeder."""
         deadline = time.monotonic() + patience_s
         while not (answer := done()):
             for region in (self.us, self.eu):
@@ -89,20 +83,18 @@ class Scene:
         return answer
 
     def started(self, going: bool) -> None:
-        """Whether a start came to its end."""
+        """Raise InterruptedStory if a start was interrupted."""
         if not going:
             raise InterruptedStory
 
     def newest(self, region: Region) -> Milestone | None:
-        """The newest milestone of a region's own stream."""
         return promoted(region.cluster, self.job.name)
 
     def arrival(self) -> Arrival | None:
-        """The newest arrival in eu, of us."""
         return self.arrival_in(self.eu, US)
 
     def arrival_in(self, region: Region, origin: str) -> Arrival | None:
-        """The newest arrival in a region; None while no mirror has run there."""
+        """Return the newest arrival in a region; None if no mirror has run there."""
         if not mirror_topics.has_mirror(region.cluster, self.job.name):
             return None
         return mirror_topics.last_arrival(region.cluster, self.job.name, origin)

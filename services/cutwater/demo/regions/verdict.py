@@ -1,4 +1,4 @@
-"""A region's view and its output against DuckDB, over exactly the events that the region holds."""
+"""Compares a region's view and output with DuckDB, over exactly the events of the region."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 
 
 def shows(region: Region, token: Token) -> bool:
-    """Does its view show that milestone, or a later one of the same generation?"""
+    """Return whether its view shows that milestone, or a later one of the same generation."""
     try:
         url = f"{region.api_url}/v1/milestone"
         answer = httpx.get(url, headers=region.api_headers, timeout=10.0, **straight(url))
@@ -34,7 +34,7 @@ def shows(region: Region, token: Token) -> bool:
 
 
 def publishes(region: Region, job: Job, token: Token) -> bool:
-    """Does its output hold that milestone, or a later one of the same generation?"""
+    """Return whether its output holds that milestone, or a later one of the same generation."""
     return _reaches(commit_stream.published(region.cluster, job.name), token)
 
 
@@ -45,8 +45,8 @@ def _reaches(found: Token | None, token: Token) -> bool:
 def compared(
     telling: Telling, region: Region, job: Job, held: Held, late: Sequence[Late], output: Emitted
 ) -> None:
-    """Every row that the region serves and has published against every row expected; and every pair is counted or
-    listed."""
+    """Compare every served and every published row with the expected rows. Check that every pair is counted or
+    listed as late."""
     events, window = held.frame(), job.window
     left_out = held.late_frame(late)
     wanted = oracle.rows(oracle.expected(events, window.size_ms, window.slide_ms, left_out))
@@ -56,9 +56,9 @@ def compared(
     _equal(telling, f"the output of {region.name} {over}", wanted, output_topic.rows(output.rows))
     telling.fact(f"{region.name}_corrections", output.corrections)
     telling.check(
-        f"the output of {region.name} has no gap, and repeats nothing that is not marked",
+        f"the output of {region.name} has no gap, and no unmarked repetition",
         not output.faults,
-        "; ".join(output.faults) or f"{output.corrections:,} rows came as corrections",
+        "; ".join(output.faults) or f"{output.corrections:,} rows are corrections",
     )
     pairs = oracle.pairs(events, window.size_ms, window.slide_ms)
     counted = sum(row["movements"] for row in served)

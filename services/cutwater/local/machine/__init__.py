@@ -1,1 +1,1 @@
-"""What the stack needs of this machine: ports, disk, caches."""
+"""What the stack needs from this machine: ports, disk, caches."""

@@ -1,4 +1,4 @@
-"""Where downloads are kept between runs."""
+"""The cache folder for downloads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,5 @@ CACHE_VARIABLE = "CUTWATER_CACHE_DIR"
 
 
 def cache_dir() -> Path:
-    """$CUTWATER_CACHE_DIR, or the user's cache folder."""
     named = os.environ.get(CACHE_VARIABLE)
     return Path(named).expanduser() if named else Path(user_cache_dir("cutwater"))

@@ -1,4 +1,4 @@
-"""Packages that only an extra brings: services and client programs are installed without them."""
+"""Checks for optional packages: services and client programs are installed without them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from cutwater.core.errors import MachineError
 
 
 def require(extra: str, *packages: str) -> None:
-    """Raises MachineError, with what to install, where one of the packages is missing."""
+    """Raise MachineError, with the install command, if one of the packages is missing."""
     if missing := [name for name in packages if find_spec(name) is None]:
         raise MachineError(f"{' and '.join(missing)} cannot be imported here: pip install 'cutwater[{extra}]'")

@@ -14,11 +14,10 @@ _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_ports(count: int, rng: random.Random | None = None) -> list[int]:
-    """`count` different ports that nobody listens on now.
+    """Return `count` different free ports.
 
-    They lie below the range from which the kernel takes the ports of outgoing connections: a client that
-    keeps trying to reach a stopped broker would otherwise get the broker's own port sooner or later.
-    MachineError: fewer than `count` are free.
+    They are below the kernel's range for outgoing connections: otherwise a client that retries a stopped broker
+    could eventually be given the broker's port. Raise MachineError if fewer than `count` are free.
     """
     ports = list(range(FIRST_PORT, min(LAST_PORT, max(_first_ephemeral() - 1, FIRST_PORT + 1_000)) + 1))
     (rng or random.Random()).shuffle(ports)
@@ -34,9 +33,8 @@ def free_ports(count: int, rng: random.Random | None = None) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: connections that are winding down (TIME_WAIT) are no reason to refuse.
+        # As servers do: connections in TIME_WAIT are no reason to refuse.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -47,7 +45,7 @@ def is_free(port: int) -> bool:
 
 
 def require_free(port: int, purpose: str) -> None:
-    """Raise MachineError when a requested port cannot be had. `purpose` is what it is for: "the broker"."""
+    """Raise MachineError if a port cannot be used. `purpose`: its user, such as "the broker"."""
     if not 1 <= port <= 65_535:
         raise MachineError(f"Port {port} for {purpose} is not between 1 and 65535: choose another")
     if not is_free(port):

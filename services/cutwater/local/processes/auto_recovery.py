@@ -1,6 +1,6 @@
-"""Whether a stack goes on where a driver or commit-signal has ended for good, and by whom.
+"""Decides whether a stack continues after a driver or commit-signal has ended permanently.
 
-Where foreign rows or a lost checkpoint have ended the promoted generation, the next one is started and promoted.
+If foreign rows or a lost checkpoint ended the promoted generation, the next one is started and promoted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from cutwater.local.processes.exit_policy import Ended, Fate, Stage, fate
 from cutwater.operations.generations.claims import Claims
 
 RENEWALS_MAX = 3
-"""So often in the life of a stack: whoever writes foreign rows all the time must be found by a person."""
+"""The maximum in the life of a stack: an operator must find a process that writes foreign rows all the time."""
 
 
 class Renewals:
-    """Asked at each end; keeps in mind which generations' drivers have left their place to a successor."""
+    """Called at each permanent end; remembers which generations' drivers have been given up for a successor."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Renewals:
         made: Callable[[], Collection[Generation]],
         report: Callable[[str], None],
     ) -> None:
-        """`made`: the generations whose processes this stack has started beside those that it began with."""
+        """`made`: returns the generations whose processes this stack has started since its start."""
         self._cluster = cluster
         self._job = job
         self._claims = claims
@@ -44,14 +44,14 @@ class Renewals:
         self._begun = 0
 
     def why_without(self, ended: Ended) -> str | None:
-        """Why the others go on without a process that may not be restarted; None where they cannot."""
+        """Return why the other processes continue without this one; None if they cannot."""
         found = fate(ended, self._look())
         if found is Fate.ENDS or (found is Fate.RENEW and not self._renew(ended)):
             return None
         return str(found.value)
 
     def _look(self) -> Stage:
-        """Where no broker answers, the last that was known: it is asked again at the next start of the stack."""
+        # If no broker answers, use the last known state. The next start of the stack reads it again.
         try:
             last = promoted(self._cluster, self._job)
             if last is not None:
@@ -59,7 +59,7 @@ class Renewals:
                 successor = self._successor(last) if forsaken else None
                 self._stage = Stage(last.generation, self._made(), forsaken, successor)
         except CutwaterError as error:
-            self._report(f"which generation is promoted cannot be asked: {error}")
+            self._report(f"the promoted generation cannot be read: {error}")
         return self._stage
 
     def _successor(self, last: Milestone) -> Generation | None:
@@ -67,7 +67,7 @@ class Renewals:
         return asked.claim.generation if asked else None
 
     def _renew(self, ended: Ended) -> bool:
-        """Start and promote the next generation, unless that was begun. False where it cannot be, or is enough."""
+        """Start and promote the next generation, unless that is in progress. Return False if it cannot be."""
         why = "foreign rows have ended" if ended.exit_code == ForeignRowsError.exit_code else "no checkpoint fits"
         try:
             last = promoted(self._cluster, self._job)
@@ -76,12 +76,12 @@ class Renewals:
             successor = self._successor(last)
             if successor is None or successor == ended.generation:
                 if self._begun >= RENEWALS_MAX:
-                    self._report(f"{RENEWALS_MAX} generations were started by this stack itself: that is enough")
+                    self._report(f"this stack has started {RENEWALS_MAX} generations by itself: it starts no more")
                     return False
                 self._begun += 1
                 successor = self._follow(last, ended.generation, f"{why} {ended.generation}")
         except CutwaterError as error:
-            self._report(f"no generation follows by itself: {error}")
+            self._report(f"the next generation cannot be started automatically: {error}")
             return False
         self._forsaken.add(last.generation)
         self._report(f"{why} {ended.generation}: {successor} follows from {last.token}")
@@ -89,7 +89,7 @@ class Renewals:
 
     def _follow(self, last: Milestone, ended: Generation, reason: str) -> Generation:
         if ended != last.generation:
-            self._claims.abort(ended, reason)  # a candidate: as long as it is to be promoted no other one may be
+            self._claims.abort(ended, reason)  # a candidate; while its promotion is requested it blocks others
         generation = self._claims.start(None, None, False, reason, self._copies()).generation
         self._claims.promote(generation)
         return generation

@@ -1,6 +1,6 @@
-"""The driver and commit-signal of each candidate that is claimed while a stack runs: it starts and ends them.
+"""Starts the driver and commit-signal of each candidate that is claimed while a stack runs.
 
-Those of the generation before leave by themselves once another is promoted.
+The processes of the previous generation exit by themselves once another is promoted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from cutwater.local.processes.supervisor import Supervised
 
 LOOK_S = 1.0
 CANDIDATES_MAX = 2
-"""So many at a time: each is a Spark of its own."""
+"""The maximum at a time: each candidate runs its own Spark."""
 
 Make = Callable[[Generation], Sequence[Supervised]]
 
 
 class Successors:
-    """Asked again and again for the members that are to be started; `make` makes those of a generation."""
+    """Called at each check for members to start; `make` makes those of a generation."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class Successors:
         self._looked_s = float("-inf")
 
     def __call__(self) -> list[Supervised]:
-        """New members; none most of the time."""
+        """Return new members; mostly none."""
         if self._clock_s() - self._looked_s < LOOK_S:
             return []
         self._looked_s = self._clock_s()
         try:
             return self._look()
         except UnavailableError:
-            return []  # the others say that the brokers are away
+            return []  # other processes report that the brokers are away
 
     def close(self) -> None:
         if self._tail is not None:
@@ -63,12 +63,11 @@ class Successors:
 
     @property
     def made(self) -> frozenset[Generation]:
-        """Those whose members it has handed out."""
         return frozenset(self._made)
 
     def _look(self) -> list[Supervised]:
         if self._tail is None:
-            # Quiet: it outlives the stack's own broker, and would tell of that as it is closed.
+            # Quiet: it outlives the stack's own broker, and would log that when it is closed.
             self._tail = Tail(self._cluster, topics.candidates(self._job), **QUIET)
         for record in self._tail.poll():
             self._known = self._known.after(candidacy(record))

@@ -1,7 +1,7 @@
-"""One child process with everything it starts: begun, watched and ended as a whole.
+"""One child process with all its descendants: started, watched and ended together.
 
-A child leads a session of its own. Whatever it starts (a Spark driver's JVM, Python workers in their own
-process groups) stays in that session, so "the child is gone" means: no living process is left in it.
+A child leads a session of its own. Its descendants (a Spark driver's JVM, Python workers in their own process
+groups) stay in that session: the child has ended when the session has no living process.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ TAIL_BYTES_MAX = 16 * 1024
 LINES_MAX = 1_000
 WORDS_MAX = 500
 REASON = "cutwater "
-"""So begins the line by which a service says why it ends; Spark may log on behind it."""
+"""The prefix of the line in which a service logs why it ends; Spark may log more after it."""
 
 
 class Child:
     """A supervised process. Not thread-safe: one supervisor owns it.
 
-    `env` holds additions to this process's environment. Output goes to `log_path`, appended; a log above
-    16 MiB is moved to `<name>.1`, before a start and by `bound_log`. `before_start` may raise to prevent a start
-    that cannot succeed (no disk, port taken). With `terminate_leader_only`, SIGTERM goes to the process itself and
-    not to those it started: for a driver that needs its JVM in order to end well. With a `niceness` above 0 (to
-    19) it gives way to others by so much more than this process does.
+    `env`: additions to this process's environment. `log_path`: its output is appended there; a log above 16 MiB is
+    moved to `<name>.1`, before a start and by `bound_log`. `before_start`: may raise to prevent a start that
+    cannot succeed. `terminate_leader_only`: send SIGTERM to the process and not to its descendants, for a driver
+    that needs its JVM to shut down. `niceness`: added to that of this process (0 to 19).
     """
 
     def __init__(
@@ -66,18 +65,16 @@ class Child:
         self._guard_pipe: int | None = None
         self._gone = True
         self._log_begins = 0
-        """Where the log stood at the newest start: what is older tells how another one ended."""
+        """The log's size at the newest start: older lines are of earlier runs."""
 
     @property
     def pid(self) -> int | None:
-        """The process id of the newest start, also the id of its session; None before the first."""
+        """The process id of the newest start, also its session's id; None before the first start."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process. Anything left of an earlier start is killed first, so that it cannot write on.
-
-        MachineError: the log cannot be written, or an earlier process cannot be killed.
-        """
+        """Start the process, after killing what is left of an earlier start, which could still write. Raise
+        MachineError if the log cannot be written, or an earlier process cannot be killed."""
         self.kill()
         if self._before_start:
             self._before_start()
@@ -109,16 +106,16 @@ class Child:
         self._guard_pipe, self._gone = writer, False
 
     def poll(self) -> int | None:
-        """The exit code of the process, negative for a signal; None while it runs or before its start."""
+        """Return the exit code, negative for a signal; None while the process runs or before its start."""
         return self._process.poll() if self._process else None
 
     def pids(self) -> list[int]:
-        """The living processes of this child: itself and all it started."""
-        # Once all are gone the kernel may give the session's number to a stranger: never look again.
+        """Return the living processes of this child: itself and its descendants."""
+        # Once all have ended, the kernel may reuse the session's number: do not query it again.
         return orphan_guard.session_pids(self._process.pid) if self._process and not self._gone else []
 
     def stop(self, grace_seconds: float) -> int | None:
-        """SIGTERM, wait at most `grace_seconds` for all processes to end, then SIGKILL. Returns the exit code."""
+        """Send SIGTERM, wait at most `grace_seconds` for all processes to end, then kill. Return the exit code."""
         if not self._gone:
             self._terminate()
             self._wait_until_empty(grace_seconds)
@@ -126,7 +123,7 @@ class Child:
         return self.poll()
 
     def kill(self) -> None:
-        """SIGKILL to every process of this child until none is left. MachineError: one does not die."""
+        """Send SIGKILL to this child's processes until none is left. Raise MachineError if one does not die."""
         if self._process is None or self._gone:
             return
         deadline = time.monotonic() + KILL_WAIT_SECONDS
@@ -134,7 +131,7 @@ class Child:
             orphan_guard.kill_session(self._process.pid)
             if time.monotonic() > deadline:
                 raise MachineError(
-                    f"Processes {self.pids()} of {self.name} do not die on SIGKILL, so it is not safe to go on: "
+                    f"Processes {self.pids()} of {self.name} do not die on SIGKILL, so continuing is not safe: "
                     f"look for a hanging disk or mount (log: {self.log_path})"
                 )
             time.sleep(POLL_SECONDS)
@@ -142,12 +139,9 @@ class Child:
         self._release_guard()
 
     def bound_log(self) -> None:
-        """While the process runs: what is above 16 MiB goes to `<name>.1`, and the log begins anew.
-
-        The process has it open to append, so it is copied and cut. What is written in the instant between the two
-        is lost.
-        """
-        with contextlib.suppress(OSError):  # a disk that is full is told by who needs it
+        """While the process runs, move a log above 16 MiB to `<name>.1`, and truncate it. The process has the file
+        open to append, so it is copied and truncated. Lines written between these two steps are lost."""
+        with contextlib.suppress(OSError):  # the process itself reports a full disk
             if self.log_path.stat().st_size > LOG_BYTES_MAX:
                 shutil.copyfile(self.log_path, self._older_log)
                 os.truncate(self.log_path, 0)
@@ -158,7 +152,7 @@ class Child:
         return self.log_path.with_name(self.log_path.name + ".1")
 
     def log_tail(self, lines: int = 15) -> list[str]:
-        """The last lines that it has logged since its newest start, for error messages."""
+        """Return the last lines logged since the newest start, for error messages."""
         try:
             with self.log_path.open("rb") as file:
                 file.seek(max(self._log_begins, file.seek(0, os.SEEK_END) - TAIL_BYTES_MAX))
@@ -167,21 +161,21 @@ class Child:
             return []
 
     def last_words(self) -> str:
-        """Why its newest start ended, in its own words, else what it logged last: one line, escaped."""
+        """Return why the newest start ended, as logged, else its last log line: one line, escaped."""
         found = [line for line in self.log_tail(LINES_MAX) if line.strip()]
         return printable(_reason(found) or (found or [""])[-1])[:WORDS_MAX]
 
     def describe_end(self, lines: int = 15) -> str:
-        """Why it ended, in its own words, the log's place and its last lines, to put below an error message."""
+        """Return why it ended, as logged, with the log's path and last lines, for the end of an error message."""
         found = self.log_tail(LINES_MAX)
         said = f"{reason}\n" if (reason := _reason(found)) else ""
         tail = "\n".join(f"  | {line}" for line in found[-lines:]) or "  | (the log is empty)"
         return f"{said}Log of {self.name}: {self.log_path}\n{tail}"
 
     def _terminate(self) -> None:
-        assert self._process is not None  # noqa: S101  (for the type checker; stop() has looked)
+        assert self._process is not None  # noqa: S101  (for the type checker; stop() has checked)
         if self._terminate_leader_only:
-            self._process.send_signal(signal.SIGTERM)  # does nothing to a process that has been reaped
+            self._process.send_signal(signal.SIGTERM)  # has no effect on a process that has been reaped
             return
         for pid in self.pids():
             try:
@@ -196,7 +190,7 @@ class Child:
 
     def _release_guard(self) -> None:
         if self._guard_pipe is not None:
-            with contextlib.suppress(BrokenPipeError):  # the watcher was killed: nobody to tell
+            with contextlib.suppress(BrokenPipeError):  # the watcher was killed
                 os.write(self._guard_pipe, b".")
             os.close(self._guard_pipe)
             self._guard_pipe = None
@@ -210,5 +204,5 @@ class Child:
 
 
 def _reason(lines: Sequence[str]) -> str:
-    """The last line by which a service says why it ends; empty without one."""
+    """Return the last line in which a service logs why it ends; empty if there is none."""
     return next((line for line in reversed(lines) if line.startswith(REASON)), "")

@@ -1,4 +1,4 @@
-"""What follows where a process of one generation has ended for good in a stack: decided from plain values."""
+"""Decides what follows when a process of one generation has ended permanently in a stack. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutwater.core.protocol.generation import Generation
 
 
 class Ended(NamedTuple):
-    """Who has ended, and how. A process of a stack works for one generation all its life."""
+    """The process that has ended. A process of a stack works for one generation all its life."""
 
     generation: Generation
     driver: bool
@@ -19,26 +19,23 @@ class Ended(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """What is promoted, and who is to follow."""
-
     promoted: Generation | None
     made: Collection[Generation]
-    """Those whose processes this stack has started beside the ones that it began with."""
+    """The generations whose processes this stack has started since its start."""
     forsaken: bool = False
-    """Has the promoted one's driver ended here, and left its place to who follows?"""
+    """True if the promoted generation's driver has ended here and was given up for a successor."""
     successor: Generation | None = None
-    """The candidate whose promotion was asked for."""
+    """The candidate whose promotion was requested."""
 
 
 class Fate(Enum):
-    REPLACED = "its generation is over, and another one is at work"
+    REPLACED = "another generation has replaced its own and runs here"
     SPARE = "no other process needs it"
-    RENEW = "the next generation is to start from the last milestone"
-    ENDS = "nobody would do its work"
+    RENEW = "the next generation starts from the last milestone"
+    ENDS = "no other process can do its work"
 
 
 def fate(ended: Ended, stage: Stage) -> Fate:
-    """Asked at the end of a driver or commit-signal that may not be restarted."""
     generation, promoted = ended.generation, stage.promoted
     if promoted is None:
         return Fate.ENDS  # there is no milestone to start from
@@ -50,7 +47,7 @@ def fate(ended: Ended, stage: Stage) -> Fate:
     if not stage.forsaken:
         return Fate.SPARE
     if stage.successor == generation:
-        # What else ends it (a parent that cannot be read) would end the next one, too.
+        # Another error (such as a parent that cannot be read) would end the next candidate, too.
         foreign = ended.driver and ended.exit_code == ForeignRowsError.exit_code
         return Fate.RENEW if foreign else Fate.ENDS
     return Fate.ENDS if stage.successor is None else Fate.SPARE

@@ -1,13 +1,13 @@
-"""What stands between a supervisor that is killed and children that run on without it.
+"""Ends the children of a supervisor that was killed.
 
 Started as `python -I -S guard.py FD NICENESS COMMAND...` in a new session, it leaves a *watcher* behind and then
-becomes the command (`exec`: the process id that the supervisor knows is the command's own). The watcher
-reads a pipe whose other end only the supervisor holds. One byte means "ended in order"; end of file means
-the supervisor is gone, and the watcher kills everything in the command's session, grandchildren such as
-Spark's JVM included. A parent-death signal would not do: it belongs to a thread, reaches one process only,
-and exists on Linux alone. The watcher has a session of its own, so no signal to the command's group hits it.
+becomes the command (`exec`: the process id that the supervisor knows is the command's). The watcher reads a pipe
+whose other end only the supervisor holds. One byte means "ended in order"; end of file means that the supervisor
+is dead, and the watcher kills everything in the command's session, including grandchildren such as Spark's JVM. A
+parent-death signal is not enough: it belongs to a thread, reaches one process only, and exists only on Linux. The
+watcher has a session of its own, so a signal to the command's group does not reach it.
 
-Standard library only and no import of cutwater: it runs without site-packages, and starts in 20 ms.
+It uses only the standard library, runs without site-packages, and starts in 20 ms.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TRIES, TRY_SECONDS = 5, 0.15
 
 
 def session_pids(session: int) -> list[int]:
-    """The living processes of a session, process groups of their own included; zombies are not living."""
+    """Return the living processes of a session, in all its process groups; zombies are not living."""
     return [pid for pid, zombie in _processes() if not zombie and _session_of(pid) == session]
 
 
 def kill_session(session: int) -> None:
-    """SIGKILL to each process of a session, once. A process that forks meanwhile needs another call."""
+    """Send SIGKILL to each process of a session, once. A process that forks meanwhile needs another call."""
     for pid in session_pids(session):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -49,7 +49,7 @@ def _processes() -> list[tuple[int, bool]]:
 def _is_zombie(name: str) -> bool:
     try:
         with open(f"/proc/{name}/stat", "rb") as file:
-            # The command's name comes before, in brackets, and may itself hold brackets and spaces.
+            # The command's name comes first, in brackets, and may contain brackets and spaces.
             return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
     except (OSError, IndexError):
         return True
@@ -72,7 +72,7 @@ def _watch(pipe: int, session: int) -> None:
 
 
 def _leave_watcher(pipe: int) -> None:
-    """Fork twice, so that the watcher is nobody's child: the command must not find one it never made."""
+    """Fork twice, so that the watcher is not a child of the command."""
     session = os.getpid()
     middle = os.fork()
     if middle:
@@ -81,7 +81,7 @@ def _leave_watcher(pipe: int) -> None:
     try:
         if not os.fork():
             os.setsid()
-            os.chdir("/")  # hold no folder that somebody wants to unmount
+            os.chdir("/")  # keep no folder busy that may be unmounted
             null = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(null, descriptor)
@@ -91,18 +91,16 @@ def _leave_watcher(pipe: int) -> None:
 
 
 def _step_back(niceness: int) -> None:
-    """This process, and whatever it starts from now on, gives way to others by so much more. Not the watcher.
-
-    Where the system does not do so for sessions, it is less, and nobody is harmed.
-    """
+    """Raise the niceness of this process and its later children, but not of the watcher. If the system does not
+    support it for sessions, the effect is smaller."""
     os.nice(niceness)
-    # Linux shares out among sessions first, and niceness counts within one only (sched(7), autogroup).
+    # Linux first distributes CPU time among sessions; niceness counts within one session (sched(7), autogroup).
     for _ in range(TRIES):
         try:
             with open("/proc/self/autogroup", "wb", buffering=0) as session:
                 session.write(str(niceness).encode())
             return
-        except BlockingIOError:  # of all who are not root one is heard in 0.1 s
+        except BlockingIOError:  # without root, one write per 0.1 s is accepted on the whole machine
             time.sleep(TRY_SECONDS)
         except OSError:
             return
@@ -114,12 +112,12 @@ def main(argv: list[str]) -> None:
     os.close(pipe)
     if niceness:
         _step_back(niceness)
-    os.umask(os.umask(0o077) | 0o007)  # state, logs and offsets are nothing for everybody on the machine
-    # Python ignores these two, and what is ignored stays ignored across exec.
+    os.umask(os.umask(0o077) | 0o007)  # state, logs and offsets are not readable for other users
+    # Python ignores these two signals, and ignored signals stay ignored across exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
-        os.execvp(command[0], command)  # noqa: S606  (a shell is what we do not want)
+        os.execvp(command[0], command)  # noqa: S606  (a shell is not wanted)
     except OSError as error:
         sys.exit(f"{command[0]} cannot be started: {error}")
 

@@ -1,4 +1,4 @@
-"""Do driver and commit-signal of a stack wait for another region? Asked again each time: a wait ends."""
+"""Checks whether a stack's driver and commit-signal wait for another region."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Look = Callable[[], Found]
 
 
 class Elsewhere:
-    """What they would be told now. Nobody waits where no other region is named."""
+    """The check with the other region. Without one, they never wait."""
 
     def __init__(self, look: Look = lambda: Found(False)) -> None:
         self._look = look
 
     def still(self) -> bool:
-        """Whoever may not go on at all does not wait either: it leaves by itself, and says why."""
+        # A process that must not continue at all does not wait: it exits with its reason.
         try:
             return self._look().waits
         except CutwaterError:

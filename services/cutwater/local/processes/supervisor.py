@@ -1,4 +1,4 @@
-"""Several children as one: started in order, restarted within bounds, ended in reverse order."""
+"""Supervises several children: started in order, restarted within limits, ended in reverse order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cutwater.local.processes.restart_policy import Finished, GiveUp, decide, er
 
 TICK_SECONDS = 0.1
 SILENT_SECONDS_MAX = 2.0
-"""Of a start that takes longer it is said that it is under way, and in the end how long it took."""
+"""A start that takes longer than this is reported, and at its end its duration."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -30,27 +30,27 @@ def _needed(_exit_code: int) -> str | None:
 
 @dataclass
 class Supervised:
-    """A child, when it counts as ready, and how long starting and ending may take (seconds)."""
+    """A child, its readiness check, and the time limits of its start and end (seconds)."""
 
     child: Child
     ready: Callable[[], bool] = _always_ready
     ready_seconds_max: float = 60.0
     grace_seconds: float = 15.0
     essential: bool = True
-    """Does its end for good end the others?"""
+    """True if its permanent end ends the others."""
     without: Callable[[int], str | None] = _needed
-    """Given its exit code: why the others go on without it; None: they end. Asked when it may not be restarted."""
+    """Called with the exit code when a restart is not allowed: why the others continue without it, or None."""
     restarts: list[float] = field(default_factory=list, init=False)
     restart_at: float | None = field(default=None, init=False)
     finished: bool = field(default=False, init=False)
 
 
 class Supervisor:
-    """Owns its children: leaving the `with` block ends all of them, whatever happened inside.
+    """Owns its children: leaving the `with` block ends all of them.
 
-    `report` receives one line for a person about each restart. `failed` is told each end that is no success: the
-    child's name, its exit code and its last words. `clock` gives seconds that never go back.
-    `more` is asked at each look for members that are to be started then.
+    `report`: called with one line about each restart. `failed`: called at each unsuccessful end with the child's
+    name, its exit code and its last message. `clock`: monotonic seconds. `more`: called at each check for members
+    to start.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Supervisor:
         self.stop()
 
     def start(self, stop: threading.Event) -> bool:
-        """Start the children in order, each once the one before it is ready.
+        """Start the children in order, each once the previous one is ready.
 
-        Returns False when `stop` was set meanwhile. A failed start ends all that was started and raises a
-        CutwaterError that shows where the child's log is and how it ends.
+        Return False if `stop` was set meanwhile. If a start fails, end all started children and raise a
+        CutwaterError with the path and the end of the child's log.
         """
         try:
             for member in self._members:
@@ -98,10 +98,8 @@ class Supervisor:
         return True
 
     def run(self, stop: threading.Event) -> None:
-        """Watch and restart the children until `stop` is set or all have finished; then end them.
-
-        Raises a CutwaterError, after ending all, when a child may not be restarted.
-        """
+        """Watch and restart the children until `stop` is set or all have finished; then end them. Raise a
+        CutwaterError, after ending all, if a child must not be restarted."""
         try:
             while not all(member.finished for member in self._members) and not stop.is_set():
                 self.check()
@@ -110,7 +108,7 @@ class Supervisor:
             self.stop()
 
     def check(self) -> None:
-        """Look at every child once: note ends, begin the restarts that are due; start what has come to them."""
+        """Check every child once: note ends, do the restarts that are due, start new members."""
         for member in self._more():
             self._members.append(member)
             member.child.start()
@@ -124,7 +122,7 @@ class Supervisor:
                 self._note_end(member)
 
     def stop(self) -> None:
-        """End all children, last started first. Every one is tried; the first error is raised at the end."""
+        """End all children in reverse order of start. Every one is tried; the first error is raised at the end."""
         errors: list[CutwaterError] = []
         for member in reversed(self._members):
             try:
@@ -164,7 +162,7 @@ class Supervisor:
         child, exit_code = member.child, member.child.poll()
         if exit_code is None:
             return
-        # Not only its leader: what is left of it could still write while the next one starts.
+        # Kill the rest of its session: a remaining process could still write while the next one starts.
         child.kill()
         if exit_code:
             self._failed(child.name, exit_code, child.last_words())
@@ -191,8 +189,8 @@ class Supervisor:
     def _go_on(self, member: Supervised, exit_code: int, why: str) -> None:
         member.finished = True
         self._report(
-            f"{member.child.name} ended with exit code {exit_code} and is not restarted: {why}; the others go on "
-            f"without it (log: {member.child.log_path})"
+            f"{member.child.name} ended with exit code {exit_code} and is not restarted: {why}; the others "
+            f"continue without it (log: {member.child.log_path})"
         )
 
     def _restart_when_due(self, member: Supervised) -> None:
@@ -204,13 +202,13 @@ class Supervisor:
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C, SIGTERM and a closed terminal set. Main thread only; old handlers come back."""
+    """Yield an event that Ctrl-C, SIGTERM and a closed terminal set. Main thread only; restores the handlers."""
     stop = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
         stop.set()
 
-    # What the caller ignores stays ignored: `nohup` must go on protecting from a closed terminal.
+    # An ignored signal stays ignored: `nohup` must still protect from a closed terminal.
     wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, handle) for number in wanted}
     try:

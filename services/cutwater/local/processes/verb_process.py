@@ -1,4 +1,4 @@
-"""A command of the command line at work beside its owner, who has other things to do until it has ended."""
+"""A CLI command that runs in the background while its owner does other work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KILL_S = 10.0
 
 
 class Verb:
-    """One command, asked for JSON. What it says for people goes into its log."""
+    """One running command with JSON output. Its messages go to its log."""
 
     def __init__(self, process: subprocess.Popen[bytes], words: Sequence[str], said: Path, log: Path) -> None:
         self._process = process
@@ -26,7 +26,7 @@ class Verb:
         self._said, self._log = said, log
 
     def told(self) -> dict[str, Any] | None:
-        """Its answer; None while it works. Raises UnavailableError where it failed, with what it said."""
+        """Return its JSON answer; None while it runs. Raise UnavailableError, with its messages, if it failed."""
         code = self._process.poll()
         if code is None:
             return None
@@ -39,16 +39,13 @@ class Verb:
         return told
 
     def working(self) -> bool:
-        """Is it still at work? Raises as `told`."""
         return self.told() is None
 
 
 @contextmanager
 def running(words: Sequence[str], env: Mapping[str, str], logs: Path) -> Iterator[Verb]:
-    """Start it with additions to this process's environment; where it has not ended by then, it is killed.
-
-    Broken off so, it may be started again in the same words: verbs are idempotent.
-    """
+    """Start a command with additions to this process's environment. At the block's end, kill it if it still runs.
+    After a kill the same command may be started again: commands are idempotent."""
     logs.mkdir(parents=True, exist_ok=True)
     said, log = logs / f"{words[0]}.json", logs / f"{words[0]}.log"
     with said.open("wb") as out, log.open("wb") as err:

@@ -1,1 +1,1 @@
-"""What is announced and measured of copies."""
+"""Announcements and measurements of copies."""

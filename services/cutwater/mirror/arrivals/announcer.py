@@ -1,7 +1,7 @@
-"""Says which milestones have arrived: follows the copied milestones and the positions here, and writes arrivals.
+"""Announces arrivals: follows the copied milestones and the positions here, and writes arrivals.
 
-It reads its own region only, so it goes on while the origin is away. Of several processes of one mirror the one
-that holds slot 0 writes; the others only learn here which generations there are.
+It reads only its own region, so it continues while the origin does not answer. Of a mirror's processes the one
+that holds slot 0 writes; the others only learn here which generations exist.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Arriving:
         writes: bool = True,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`source`: the origin's source topic, empty where the job has none."""
+        """`source`: the origin's source topic; empty if the job has none."""
         self._cluster, self._job, self._source, self._region = cluster, job, source, region
         self._now_ms, self._log, self._metrics = now_ms, log, metrics
         self._topic, self._witness = mirror_records.arrivals(job, region), Witness(cluster)
         self._seen: tuple[Evidence, Cut] = (), Cut()
-        """Of the copies at the last announcement, and where they ended."""
+        """Evidence and ends of the copies at the last announcement."""
         self._writer = TransactionalWriter(cluster, mirror_records.arrivals_id(job, region)) if writes else None
         self._own_log = OwnLog(cluster, [TopicPartition(self._topic, 0)], "the mirror", sleep)
         self._fold = Positions()
@@ -65,24 +65,23 @@ class Arriving:
         self._until = 1
         self.ledger = Ledger(job, region, self._target, self._copied)
         self.began_behind: Arrival | None = None
-        """The newest arrival at the start, whoever announced it."""
+        """The newest arrival at the start, of any writer."""
         self.generations: set[Generation] = set()
-        """Those that the copied milestones name, from where they are read on."""
+        """The generations that the copied milestones name, from the start position on."""
 
     def open(self) -> None:
-        """Fence an older writer, and go on behind the last arrival.
-
-        Raises UnavailableError where arrivals have lost the end of a transaction: it hides what is behind it.
+        """Fence an older writer, and continue after the last arrival. Raises UnavailableError if the arrivals lost
+        the end of a transaction, which hides later records.
         """
         if self._writer:
             self._writer.initialise()
             self._own_log.begin()
-        # First: behind a renewal that has ended by now there are other arrivals than before it.
+        # First: after a resync that has ended by now there are other arrivals than before it.
         self._until = Ends(self._cluster).of(mirror_records.positions(self._job), 1)[0]
         self.began_behind = last = last_arrival(self._cluster, self._job, self._region)
         if last is not None:
             self._seen = last.evidence, last.source_cut.and_(last.changelog_cut)
-        # Who announces nothing knows nothing of what has arrived since.
+        # A process that announces nothing does not learn of later arrivals.
         arrived = last if self._writer else None
         self.ledger = Ledger(self._job, self._region, self._target, self._copied, arrived)
         place = mirror_records.milestones_from(self._job, self._region)
@@ -93,7 +92,7 @@ class Arriving:
         self._positions.begin({0: low})
 
     def require_own(self) -> None:
-        """Raise FencedError where another mirror announces arrivals now."""
+        """Raise FencedError if another mirror announces arrivals now."""
         if self._writer:
             self._writer.require_own(mirror_records.positions(self._job))
 
@@ -104,10 +103,8 @@ class Arriving:
             self._positions.close()
 
     def listen(self) -> None:
-        """Take what slots and operators have said since.
-
-        Raises FencedError where somebody has begun to make a copy of the origin anew: this process is the next
-        that he fences, and announces nothing meanwhile.
+        """Read new positions and operators' records. Raises FencedError if a resync of the origin has started:
+        this process is fenced next.
         """
         self._take_positions()
         if self._knows:
@@ -115,7 +112,7 @@ class Arriving:
         self._metrics.stands(self.ledger)
 
     def step(self) -> None:
-        """Announce what has arrived since. Raises DivergenceError where the copied stream is broken."""
+        """Announce new arrivals. Raises DivergenceError if the copied stream is broken."""
         for one in self._feed.poll(0.0) if self._feed else ():
             if isinstance(one, Entry):
                 self._require_origins(one.milestone.generation)
@@ -130,12 +127,12 @@ class Arriving:
         try:
             require_settled(self._region, self._fold.renewed(self._region))
         except UnavailableError as error:
-            raise FencedError(f"{error}; this mirror leaves") from None
+            raise FencedError(f"{error}; this mirror exits") from None
 
     def _take_positions(self) -> None:
         for message in self._positions.read(0.0) if self._positions else ():
             if message.offset() >= self._until:
-                self._require_settled()  # also where a renewal came to its end before this process has heard of it
+                self._require_settled()  # also for a resync that ended before this process heard of it
             self._take_position(bytes(message.key() or b""), message.value())
 
     def _take_position(self, key: bytes, value: bytes | None) -> None:
@@ -147,20 +144,20 @@ class Arriving:
 
     @property
     def _knows(self) -> bool:
-        """Are the positions read that stood there at the start? Older ones may be of a copy given up since."""
+        """Whether the positions of the start are read: older ones may be of a copy that was given up."""
         return self._positions is not None and self._positions.next(0) >= self._until
 
     @property
     def paused(self) -> bool:
-        """Does an operator want nothing to be copied, or is that not known yet?"""
+        """Whether an operator paused the mirror, or this is not known yet."""
         said = self._fold.steering.get(self._region)
         return not self._knows or (said is not None and said.paused)
 
     def _witnessed(self, arrivals: list[Arrival]) -> list[Arrival]:
-        """With the evidence of their topics here, and only what lies below the ends of now.
+        """Return the arrivals with the evidence of their topics here.
 
-        Raises LostRecordsError where a copy has lost its end already, or what it held once it was copied or at
-        the last announcement: then other records may stand in their place.
+        Raises LostRecordsError if a copy has lost records below a cut, or records that it had when they were
+        copied or at the last announcement: other records may have their offsets now.
         """
         if not arrivals:
             return []
@@ -174,8 +171,8 @@ class Arriving:
             short = short or self._witness.lost(evidence, below, look)
         if short:
             raise LostRecordsError(
-                f"the copy of region {self._region}: {'; '.join(short)}. Begin the copies that are named anew, "
-                "while the region lives: 'cutwater mirror resync'"
+                f"the copy of region {self._region}: {'; '.join(short)}. Run 'cutwater mirror resync' for these "
+                "copies while the region is up"
             )
         self._seen = look.evidence, look.cut
         named = [{place.topic for place, _ in one} for one in cuts]
@@ -205,9 +202,9 @@ class Arriving:
         return topic == self._source or topic.startswith(topics.changelog_prefix(self._job))
 
     def _require_origins(self, generation: Generation) -> None:
-        """A changelog keeps its name when it is copied: one of this region must never be written here."""
+        """Raise UsageError for a generation of another region: its changelog may be an original here."""
         if generation.region != self._region:
             raise UsageError(
                 f"the origin's commit stream names generation {generation}, and CUTWATER_ORIGIN_REGION is "
-                f"{self._region}: name the region that the origin's generations have"
+                f"{self._region}: set it to the region of the origin's generations"
             )

@@ -1,7 +1,7 @@
-"""Has the origin gone on behind a milestone that this region went on from, too? Told without being asked.
+"""Detects that the origin has continued after a milestone from which this region has continued, too.
 
-When two regions meet again after a failover the mirror is the first to see it: the milestones that it copies
-contradict those of this region. Looked at in a thread, every few seconds; nothing is read while nothing is new.
+When two regions reconnect after a failover, the mirror sees it first: the copied milestones contradict those of
+this region. A thread checks every 10 seconds, and reads nothing if nothing is new.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from cutwater.operations.regions.forks import Forking
 
 LOOK_S = 10.0
 AGAIN_S = 3600.0
-"""Between two lines that say the same."""
+"""Between two log lines with the same text."""
 
 
 class _Seen(NamedTuple):
-    """How far a topic was read, and which it was: one that was made anew is read from its start."""
+    """The topic id and the end up to which a topic was read: a recreated topic is read from its start."""
 
     topic_id: str
     end: int
@@ -59,7 +59,6 @@ class Contradicting:
         metrics: Metrics,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`region`: the origin's name."""
         self._own, self._region, self._log, self._metrics, self._clock_s = own, region, log, metrics, clock_s
         self._forking, self._identities, self._ends = Forking(own, job), Identities(own), Ends(own)
         self._claims, self._stream = topics.candidates(job.name), mirror_records.milestones_from(job.name, region)
@@ -72,7 +71,7 @@ class Contradicting:
         self._known: dict[Generation, bool] = {}
 
     def look(self) -> None:
-        """Tell what was found since. Waits for nothing."""
+        """Report the result of the last check; start the next one if due. Does not block."""
         if self._answer is None and self._clock_s() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock_s()
             self._answer = asked("forks", self._milestones)
@@ -80,10 +79,10 @@ class Contradicting:
             return
         answer, self._answer = self._answer, None
         try:
-            found = answer.result(TIMEOUT_S)  # it is done
+            found = answer.result(TIMEOUT_S)  # already done
         except CutwaterError as error:
             self._metrics.contradicted(None)
-            self._say("whether there is a fork is not known", reason=str(error))
+            self._say("fork status unknown", reason=str(error))
             return
         self._metrics.contradicted(found)
         if found:
@@ -91,8 +90,8 @@ class Contradicting:
             self._say(
                 "fork",
                 milestones=found,
-                reason=f"{self._region} has gone on behind what {claims} of this region began with. "
-                "'cutwater forks list' shows both lines, 'cutwater forks decide' says which one counts",
+                reason=f"{self._region} has continued after the parent milestone of {claims} of this region. "
+                "'cutwater forks list' shows both lines, 'cutwater forks decide' chooses one",
             )
 
     def _say(self, what: str, **told: Any) -> None:
@@ -102,10 +101,9 @@ class Contradicting:
     # From here on: in a thread, one at a time.
 
     def _milestones(self) -> int:
-        """How many contradict, of all forks that nobody has decided."""
         ids = {name: one.topic_id for name, one in self._identities.of([self._claims, self._stream]).items()}
         if len(ids) < 2:
-            return 0  # nothing was claimed here, or nothing is copied
+            return 0  # nothing is claimed here, or nothing is copied
         ends = self._ends.committed([TopicPartition(self._claims, 0), TopicPartition(self._stream, 0)])
         self._read_claims(_Seen(ids[self._claims], ends[TopicPartition(self._claims, 0)]))
         if self._parents:
@@ -128,7 +126,7 @@ class Contradicting:
     def _read_stream(self, now: _Seen) -> None:
         if now.topic_id != self._stream_seen.topic_id:
             self._begin(self._parents)
-        first, self._stream_seen = self._stream_seen.end, _NOTHING  # broken off, it is counted anew
+        first, self._stream_seen = self._stream_seen.end, _NOTHING  # if interrupted, count from the start again
         for value in commit_stream.values(self._own, self._stream, first, now.end):
             record = protocol_records.decode(value)
             if isinstance(record, Milestone):
@@ -136,7 +134,7 @@ class Contradicting:
         self._stream_seen = now
 
     def _from_elsewhere(self, generation: Generation) -> bool:
-        """Seldom asked: the whole stream is read for it."""
+        """Rarely called: it reads the whole stream."""
         if generation not in self._known:
             hashes = (link(value).hex() for _, value in commit_stream.milestones_in(self._own, self._stream))
             own = not claimed(generation) or any(one[:PARENT_DIGITS] == generation.parent for one in hashes)

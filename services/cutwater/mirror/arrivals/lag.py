@@ -1,4 +1,4 @@
-"""How far the mirror is behind, for its metrics: asked of the origin every few seconds, beside the copying."""
+"""The mirror's lag, for its metrics: a thread queries the origin every few seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ASK_S = 5.0
 
 
 class Standing:
-    """Looks once in a while; while the origin does not answer, its part is not known."""
+    """Queries the origin now and then; without its answer, its part is unknown."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Standing:
         self._answer: Future[dict[TopicPartition, int] | None] | None = None
 
     def look(self, ledger: Ledger) -> SafeTime | None:
-        """How the replica stands; None where nothing is known anew. Waits for nothing."""
+        """Return the replica's lag; None without a new result. Does not block."""
         if self._answer is None and self._clock_s() - self._asked_s >= ASK_S:
             self._asked_s = self._clock_s()
             copies = awaited(ledger.copies(), ledger.arrived)
@@ -45,7 +45,7 @@ class Standing:
         copies, now = awaited(ledger.copies(), ledger.arrived), self._now_ms()
         for one in copies:
             self._pace.take(one)
-        pace, ends = self._pace.per_second(now), answer.result(ASK_S)  # it is done
+        pace, ends = self._pace.per_second(now), answer.result(ASK_S)  # already done
         return safe_time(self._region, copies, ledger.arrived, ledger.newest, ends, pace, now)
 
     # From here on: in a thread.

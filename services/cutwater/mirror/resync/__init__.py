@@ -1,1 +1,1 @@
-"""A copy that is begun again."""
+"""The resync of a copy."""

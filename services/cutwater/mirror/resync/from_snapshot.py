@@ -1,10 +1,10 @@
-"""A copied changelog begun anew from a snapshot of the origin's view: what repairs a log that has lost rows.
+"""The resync of a changelog from a snapshot of the origin's view: it repairs a log that has lost rows.
 
-Everything that can be refused is refused before anything is given up: the snapshot is chosen, fetched, checked and
-opened first. Then the copy is given up as by `resync`, and the snapshot's rows are written in its place, with the
-positions last. Until then no mirror works here; whoever broke this off runs it again.
+All checks come before any deletion: the snapshot is chosen, fetched, verified and opened first. Then the copy is
+given up as in `resync`, and the snapshot's rows are written, with the positions last. Until then no mirror works
+here; after an interruption, run it again.
 
-Where views share the partitions, a snapshot is several: one of each, of the same milestone.
+If views share the partitions, one snapshot of each, all of the same milestone, together form the snapshot.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from cutwater.views.snapshots.restore import Restorer, stands_on
 from cutwater.views.store.store import Store
 
 SNAPSHOTS_MAX = 200
-"""Looked at, the newest first."""
+"""Snapshots examined, the newest first."""
 SHOWN_MAX = 5
 
 Kept = Mapping[int, tuple[int, int]]
@@ -58,22 +58,22 @@ class Share(NamedTuple):
     shelf: Shelf
     manifest: Manifest
     taken: Partitions
-    """The partitions whose rows are taken of it."""
+    """The partitions whose rows come from it."""
 
 
 class Plan(NamedTuple):
-    """What is to be done, or was."""
+    """The resync to run, or its result."""
 
     standing: Standing
-    """What is given up."""
+    """The copy that is given up."""
     found: FoundTopic
-    """The origin's topic, as it is now."""
+    """The origin's topic now."""
     kept: Kept
     parts: list[Share]
-    """The snapshot; several where views share the partitions."""
+    """The snapshot; several if views share the partitions."""
     seed: Seed
     passed_over: dict[int, str]
-    """Newer snapshots, by sequence, and why they do not fit."""
+    """Newer snapshots by sequence, and why they do not fit."""
 
     @property
     def files(self) -> int:
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
 
 
 class _Unfit(Exception):
-    """Why the snapshots of a milestone cannot stand for the log."""
+    """The reason why the snapshots of a milestone cannot replace the log."""
 
 
 class _Only:
@@ -106,7 +106,7 @@ class _Only:
 
 
 class Seeding:
-    """Of one changelog."""
+    """The resync of one changelog from a snapshot."""
 
     def __init__(
         self,
@@ -121,15 +121,14 @@ class Seeding:
         log: Any,
         replication: Replication = UNREPLICATED,
     ) -> None:
-        """`region`: the origin's name. `data_dir`: the snapshot's files lie below it until this is done.
-
-        Raises UsageError for a topic that no snapshot is of.
+        """`region`: the origin's name. `data_dir`: keeps the snapshot's files until this is done. Raises
+        UsageError for a topic without snapshots.
         """
         generation = generation_of(job.name, topic, region)
         if generation is None:
             raise UsageError(
-                f"{topic} is no changelog, and a snapshot holds a state: leave out --from-snapshot, and it is "
-                "copied from the start of its log. Nothing was deleted"
+                f"{topic} is no changelog, so no snapshot holds its rows. Run this without --from-snapshot to "
+                "copy it from the start of its log. Nothing was deleted"
             )
         self._generation = generation
         self._own, self._origin, self._there = own, origin, Origin(origin)
@@ -141,18 +140,16 @@ class Seeding:
         self._on_stream = stands_on(origin, job)
 
     def plan(self) -> Plan:
-        """Look, and change nothing.
-
-        Raises UsageError where no snapshot fits, with the reasons; UnavailableError where brokers or the store do
-        not answer.
+        """Return the plan, without changes. Raises UsageError if no snapshot fits, UnavailableError if brokers or
+        the store do not answer.
         """
         return next(self._plans())
 
     def run(self, say: Callable[[str], Any], rows: Callable[[int], Any]) -> Plan:
-        """Give the copy up, and begin it from the newest snapshot that fits and is whole; what was done.
+        """Give the copy up, write it from the newest complete snapshot that fits, and return the plan.
 
-        `rows` hears how many more rows are written. May be broken off anywhere and run again. Raises as `plan`
-        does; FencedError where a generation is claimed meanwhile, or somebody else begins a copy anew.
+        `rows`: called with the number of rows of each write. May be interrupted anywhere and run again. Raises as
+        `plan` does; FencedError if a generation is claimed meanwhile, or another resync starts.
         """
         for plan in self._plans():
             with ExitStack() as held:
@@ -162,7 +159,7 @@ class Seeding:
                 except _Unfit as why:
                     plan.passed_over[plan.seed.milestone.sequence] = str(why)
                     continue
-                say(f"the snapshot of {plan.seed.milestone.token} is here and whole")
+                say(f"the snapshot of {plan.seed.milestone.token} is fetched and complete")
                 with given_up(self._own, self._job.name, self._region, plan.standing, self._now_ms, say) as writer:
                     copy = copy_of(plan.found, self._topic, self._job.name, self._region)
                     ensure(self._own, copy, self._replication)
@@ -172,7 +169,7 @@ class Seeding:
         return plan
 
     def _plans(self) -> Iterator[Plan]:
-        """The newest first. Raises UsageError behind the last; whoever asks for more adds why one did not do."""
+        """Yield plans, the newest first. Raises UsageError after the last; the caller adds why a plan failed."""
         require_apart(self._own, self._origin, self._topic)
         copy = standing(self._own, self._job.name, self._region, self._topic)
         found, identity = self._asked(copy)
@@ -184,7 +181,7 @@ class Seeding:
                 milestone = _milestone(parts[0].manifest)
                 entry = Entry(milestone, parts[0].manifest.record, parts[0].manifest.offset)
                 if not self._on_stream(entry, lambda: False):
-                    raise _Unfit(f"its milestone does not stand on the commit stream of {self._region}")
+                    raise _Unfit(f"its milestone is not on the commit stream of {self._region}")
             except (_Unfit, Unusable) as why:
                 passed_over[sequence] = str(why)
                 continue
@@ -197,11 +194,11 @@ class Seeding:
         identity = self._there.identities([self._topic]).get(self._topic)
         if found is None or identity is None:
             raise UsageError(
-                f"{self._region} has no topic {self._topic}, whose log is copied on behind a snapshot. Nothing "
+                f"{self._region} has no topic {self._topic}, which is copied from a snapshot's cut on. Nothing "
                 "was deleted"
             )
         if (gap := in_origin(self._topic, *identity, copy.known, None)) is not None:
-            raise UsageError(f"{gap.text}. A snapshot's cut means nothing in it; nothing was deleted")
+            raise UsageError(f"{gap.text}. A snapshot's cut is not valid in it. Nothing was deleted")
         return found, identity
 
     def _kept(self, identity: Identity) -> Kept:
@@ -212,7 +209,7 @@ class Seeding:
         return newest.horizon_ms if newest else None
 
     def _offered(self) -> list[tuple[int, list[Shelf]]]:
-        """Of which milestones there are snapshots, the newest first, and on which shelves."""
+        """Return the milestones that have snapshots, the newest first, with their shelves."""
         found: dict[int, list[Shelf]] = {}
         for shelf in self._shelves.below(self._job.name, str(self._generation)):
             for sequence in shelf.sequences()[:SNAPSHOTS_MAX]:
@@ -220,7 +217,6 @@ class Seeding:
         return sorted(found.items(), reverse=True)[:SNAPSHOTS_MAX]
 
     def _parts(self, sequence: int, shelves: list[Shelf], kept: Kept, horizon_ms: int | None) -> list[Share]:
-        """The snapshots of one sequence that together hold every partition. Raises _Unfit."""
         usable: dict[int, tuple[Shelf, Manifest]] = {}
         reasons = []
         for shelf in shelves:
@@ -236,38 +232,35 @@ class Seeding:
         if left and not usable:
             raise _Unfit("; ".join(reasons))
         if left:
-            nobody = f"nobody's snapshot of it holds partition {', '.join(map(str, sorted(left)))}"
+            nobody = f"no snapshot of it holds partition {', '.join(map(str, sorted(left)))}"
             raise _Unfit("; ".join([nobody, *reasons]))
         return [Share(usable[id(one)][0], one, partitions) for one, partitions in taken]
 
     def _require_mine(self, shelf: Shelf, manifest: Manifest) -> None:
         mine = (self._job.name, self._generation, shelf.names.share)
         if (manifest.job, manifest.generation, share_name(manifest.partitions)) != mine:
-            raise _Unfit("it is of another view")
+            raise _Unfit("it belongs to another view")
         if manifest.schema != self._schema:
-            raise _Unfit(
-                f"its rows are of schema {manifest.schema}, and the job file's measures say {self._schema}"
-            )
+            raise _Unfit(f"its rows have schema {manifest.schema}, the job file's measures have {self._schema}")
 
     def _none(self, passed_over: dict[int, str]) -> str:
         place = f"{self._shelves.place} (below {self._job.name}/{self._generation})"
         if not passed_over:
             return (
-                f"there is no snapshot of {self._generation} in {place}: name the store of {self._region}'s "
+                f"there is no snapshot of {self._generation} in {place}: pass the store of {self._region}'s "
                 "rehydrator with --store. Nothing was deleted"
             )
         first = sorted(passed_over.items(), reverse=True)
         reasons = "; ".join(f"{self._generation}:{one}: {why}" for one, why in first[:SHOWN_MAX])
         more = f"; and {len(first) - SHOWN_MAX} more" if len(first) > SHOWN_MAX else ""
         return (
-            f"no snapshot in {place} can stand for the log. {reasons}{more}. Take a newer one in {self._region} "
+            f"no snapshot in {place} can replace the log. {reasons}{more}. Take a newer one in {self._region} "
             "('cutwater snapshots create'), or start a new generation there. Nothing was deleted"
         )
 
     def _opened(self, plan: Plan, part: Share) -> View:
-        """The snapshot as a view that can be read. An earlier try may have left it, whole.
-
-        Raises _Unfit where its files are damaged.
+        """Return the snapshot as a readable view; an earlier run may have left it complete. Raises _Unfit if its
+        files are damaged.
         """
         folder, partitions = self._folder / part.shelf.names.share, part.manifest.partitions
         store = Store(folder, self._job, self._generation, partitions=partitions)
@@ -291,7 +284,7 @@ class Seeding:
             return
         if watched.damaged and not watched.away:
             raise _Unfit(
-                f"{part.shelf.names.share} is not whole: 'cutwater snapshots verify' names what is damaged"
+                f"{part.shelf.names.share} is damaged: 'cutwater snapshots verify' lists the damaged files"
             )
         raise UnavailableError(
             f"{self._shelves.place}, or the brokers of {self._region}, did not answer. Nothing was deleted: run "
@@ -299,7 +292,7 @@ class Seeding:
         )
 
     def _require_fit(self, plan: Plan, views: list[View]) -> None:
-        """Once more: fetching takes its time; and an older version's manifest does not say what was evicted."""
+        """Check again after the fetch: manifests of older versions do not say what was evicted."""
         milestone, kept = plan.seed.milestone, self._kept(plan.seed.identity)
         for view in views:
             at, _ = view.stored()
@@ -315,7 +308,7 @@ class Seeding:
         )
         place = ShardMap(shards, plan.seed.identity.partitions)
         for view, part in zip(views, plan.parts, strict=True):
-            # Of a partition that two of them hold, one is taken.
+            # A partition that two snapshots hold is taken from one.
             taken = frozenset(shard for partition in part.taken for shard in place.owned(partition))
             _, stored = view.stored(Part(shards=taken))
             for window, value in stored:
@@ -325,8 +318,6 @@ class Seeding:
 
 
 class _Watched:
-    """Remembers what `Restorer` met."""
-
     def __init__(self) -> None:
         self.away = self.damaged = False
 
@@ -340,11 +331,10 @@ class _Watched:
 
 
 def _milestone(manifest: Manifest) -> Milestone:
-    """Raises Unusable."""
     try:
         found = protocol_records.decode(manifest.record)
     except (ProtocolError, UsageError) as error:
         raise Unusable(str(error)) from None
     if not isinstance(found, Milestone):
-        raise Unusable("its record is no milestone")
+        raise Unusable("its record is not a milestone")
     return found

@@ -1,16 +1,15 @@
-"""Begin the copy of a topic anew: what repairs every gap that the origin's log still lets be repaired.
+"""The resync of a topic: it repairs every gap that the origin's log still allows to repair.
 
-What it does not let, a snapshot may: `cutwater.mirror.resync.from_snapshot` begins the same way.
+For other gaps, `cutwater.mirror.resync.from_snapshot` starts the same way.
 
-Where the origin is known, it must answer and have the topic before anything is touched: else the copy here may be
-the only one, and the arrivals what a failover goes on from.
+If the origin is known, it must answer and have the topic before anything is deleted: otherwise the copy here may
+be the only one, and a failover needs its arrivals.
 
-The order makes it safe to die anywhere. First a renewal is written among the positions: as long as it stands
-there, a mirror that is started leaves again; the running one is fenced behind it. Then the topic's positions go,
-all at once and by the id that claims are written with: who claims a generation here has done so before, and this
-is refused or ended, or does it later, and finds no positions. Then the arrivals go, since their cuts are of the
-copy that is given up; then the copy. Last goes the renewal. Whoever broke this off runs it again, or,
-where the positions still stand, takes the renewal back.
+A crash is safe at any point. First a renewal is written among the positions: while it exists, a mirror that starts
+exits again, and the running one is fenced. Then all positions of the topic are removed in one transaction of the
+claims' transactional id. An earlier claim refuses or fences this; a later one finds no positions. Then the
+arrivals are deleted, because their cuts refer to the copy, then the copy, and last the renewal. After an
+interruption, run it again or, if the positions still exist, withdraw the renewal.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal, St
 from cutwater.core.state.resync_snapshot_set import generation_of
 from cutwater.mirror.topics.origin import PATIENCE_S
 
-_ALL_THE_SAME = "If it is gone for good, and what is here may go, too: --delete-only-copy"
+_ALL_THE_SAME = "If it is gone for good and the copy here may be deleted: --delete-only-copy"
 
 
 class Standing(NamedTuple):
-    """What is here of the copy of one topic."""
+    """The state of one topic's copy here."""
 
     topic: str
     """Its name in the origin."""
@@ -49,13 +48,12 @@ class Standing(NamedTuple):
     """The positions of its partitions."""
     exists: bool
     begun: bool
-    """Has somebody begun to give it up?"""
+    """Whether a resync of it has started."""
 
 
 def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
-    """Raises UsageError for a changelog of another region: it has its own name here, and is no copy.
-
-    And where the region is this one: then it is the original. And for a copy that a generation here stands on.
+    """Return the state of a copy. Raises UsageError if the topic is no copy (a changelog of another region, or the
+    region is this one), or a generation here needs it.
     """
     generation_of(job, topic, region)
     _require_other(cluster, job, region)
@@ -67,39 +65,39 @@ def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
 
 
 def _require_other(cluster: Cluster, job: str, region: str) -> None:
-    """By the own commit stream, which names generations of its own region alone: a setting may be forgotten."""
+    """Raise if the own commit stream, which has only its region's generations, names this region."""
     last = promoted(cluster, job) if described(cluster, [topics.milestones(job)]) else None
     if last is not None and last.generation.region == region:
         raise UsageError(
-            f"{job} is at work at {cluster.bootstrap} as region {region}: what is named so is no copy. Give the "
+            f"{job} runs at {cluster.bootstrap} as region {region}, so its topics there are no copies. Name the "
             "region that is copied. Nothing was deleted"
         )
 
 
 def _require_unread(cluster: Cluster, job: str, region: str, target: str) -> None:
     if len(described(cluster, [topics.milestones(job), topics.candidates(job)])) < 2:
-        return  # nothing of the job has begun here
+        return  # the job has not started here
     last, ended = promoted(cluster, job), release(cluster, topics.milestones(job)) is not None
     coming = candidates(cluster, job).coming(last)
     require_unread(target, region, None if ended else last, coming, parent_of)
 
 
 def require_any(copy: Standing, region: str) -> None:
-    """Raises UsageError where nothing of a topic is here."""
+    """Raise UsageError if nothing of a topic is here."""
     if not (copy.known or copy.exists or copy.begun):
         raise UsageError(
-            f"nothing of {copy.topic} is copied from {region}; 'cutwater mirror status' lists what is"
+            f"nothing of {copy.topic} is copied from {region}; 'cutwater mirror status' lists the copied topics"
         )
 
 
 def last_arrival(cluster: Cluster, job: str, region: str) -> Arrival | None:
-    """The newest one: all of them go with the copy of any topic."""
+    """Return the newest arrival; all arrivals are deleted with the copy of any topic."""
     there = described(cluster, [mirror_records.arrivals(job, region)])
     return mirror_topics.last_arrival(cluster, job, region) if there else None
 
 
 def require_apart(cluster: Cluster, origin: Cluster, topic: str) -> None:
-    """Raise UsageError where both are one cluster: what is there under its name is then no copy."""
+    """Raise UsageError if both are one cluster, where the topic is the original."""
     if cluster_id(cluster) == cluster_id(origin):
         raise UsageError(
             f"{origin.bootstrap} and {cluster.bootstrap} are the same cluster, so {topic} is no copy. Nothing was "
@@ -108,25 +106,25 @@ def require_apart(cluster: Cluster, origin: Cluster, topic: str) -> None:
 
 
 def require_kept_there(cluster: Cluster, origin: Cluster, region: str, topic: str) -> None:
-    """Raise where what is copied of a topic may be all there is of it.
+    """Raise if the copy of a topic may be all that is left of it.
 
-    UnavailableError where the origin's brokers do not answer: a failover would go on from what is here. UsageError
-    where they have no such topic, or are those of this region.
+    Raises UnavailableError if the origin's brokers do not answer: a failover would continue from the copy. Raises
+    UsageError if they have no such topic, or are those of this region.
     """
     try:
         wait_for_broker(origin, PATIENCE_S)
         kept = described(origin, [topic])
     except UnavailableError as error:
         raise UnavailableError(
-            f"{region} does not answer, so what is copied of it may be all that is left: {error}. Nothing was "
-            "deleted: run this again once it answers; where it is dead, 'cutwater failover' goes on from what is "
-            f"here. {_ALL_THE_SAME}"
+            f"{region} does not answer, so the copy here may be all that is left: {error}. Nothing was deleted: "
+            "run this again once it answers; if it is lost, 'cutwater failover' continues from the copy. "
+            f"{_ALL_THE_SAME}"
         ) from None
     require_apart(cluster, origin, topic)
     if not kept:
         raise UsageError(
-            f"{region} answers, and has no topic {topic}, so what is copied of it may be all that is left. "
-            f"Nothing was deleted: make it there first. {_ALL_THE_SAME}"
+            f"{region} answers, and has no topic {topic}, so the copy here may be all that is left. Nothing was "
+            f"deleted: create the topic there first. {_ALL_THE_SAME}"
         )
 
 
@@ -139,10 +137,10 @@ def resync(
     say: Callable[[str], Any] = lambda _: None,
     origin: Cluster | None = None,
 ) -> None:
-    """Give up the copy of a topic (by its name in the origin); a mirror that is started then copies it anew.
+    """Give up the copy of a topic (by its name in the origin); the next mirror to start copies it again.
 
-    A mirror that runs is fenced and leaves. `origin`: its cluster, which must have the topic; None: nobody is
-    asked. Raises UsageError where nothing of it is here; else as `require_kept_there` and `given_up`.
+    A running mirror is fenced and exits. `origin`: its cluster, which must have the topic; None skips this check.
+    Raises UsageError if nothing of the topic is here; else as `require_kept_there` and `given_up`.
     """
     copy = standing(cluster, job, region, topic)
     require_any(copy, region)
@@ -156,33 +154,32 @@ def resync(
 def given_up(
     cluster: Cluster, job: str, region: str, copy: Standing, now_ms: Callable[[], int], say: Callable[[str], Any]
 ) -> Iterator[CopyingWriter]:
-    """Fence the mirror, and remove positions, arrivals and the copy, as far as they are there.
+    """Fence the mirror, and remove positions, arrivals and the copy, as far as they exist.
 
-    No mirror works before what is done with it has ended well; the writer is of whoever does it. Raises UsageError
-    where a generation stands on the copy, FencedError where one is claimed meanwhile, or somebody else begins a
-    copy anew.
+    No mirror works before the `with` block has ended without an error; the block owns the writer. Raises
+    UsageError if a generation needs the copy, FencedError if one is claimed meanwhile, or another resync starts.
     """
     try:
         renewing, claiming = _alone(cluster, job, region)
-        # Once nobody else claims: a claim that came before is found, and one that comes now ends this.
+        # Earlier claims are visible once older claimers are fenced; a later claim fences this.
         _require_unread(cluster, job, region, copy.target)
         renewal = Renewal(job, region, copy.topic, now_ms())
         noted = {"key": renewal.key, "value": protocol_records.encode(renewal)}
 
         def note() -> None:
-            """That it is begun, and still by this process: nothing else shuts it out of what deletes."""
+            """Write the renewal again: it fails if another process has fenced this one."""
             _place(renewing, job, [noted])
 
         note()
         _fence(cluster, job, region)
         say("fenced the mirror")
         known = _of(mirror_topics.positions(cluster, job), region, copy.topic)
-        # With the note: that no generation was claimed meanwhile is asked also where there is no position.
+        # With the renewal: it fails if a generation was claimed meanwhile, also without positions.
         _place(claiming, job, [noted, *({"key": one.key} for one in known)])
         say(f"removed {len(known)} positions")
         note()
         empty(cluster, mirror_records.arrivals(job, region))
-        say("removed the arrivals, whose cuts were of this copy among others")
+        say("removed the arrivals, whose cuts refer to this copy")
         note()
         if delete_topics(cluster, [copy.target]):
             say(f"deleted {copy.target}")
@@ -190,35 +187,35 @@ def given_up(
         _place(renewing, job, [{"key": renewal.key}])
     except FencedError as error:
         raise FencedError(
-            f"{error}: somebody claims, promotes or prunes at {cluster.bootstrap}, or begins a copy anew, too. As "
-            f"long as 'cutwater mirror status' says that {copy.topic} is begun anew, no mirror of {region} works: "
-            "'cutwater mirror resync --withdraw' takes that back as long as nothing has gone; else, and only "
-            f"while {region} lives, run this again"
+            f"{error}: another process claims, promotes or prunes at {cluster.bootstrap}, or resyncs a copy. "
+            f"While 'cutwater mirror status' reports a resync of {copy.topic}, no mirror of {region} works. Run "
+            "'cutwater mirror resync --withdraw' (possible until its positions are removed), or run this again "
+            f"(only while {region} is up)"
         ) from None
 
 
 def withdraw(cluster: Cluster, job: str, region: str, topic: str) -> None:
-    """Take back that a copy is begun anew, where whoever began it has removed nothing: the mirror may go on.
+    """Withdraw a resync that has removed nothing, so that the mirror may run again.
 
-    One that is still at work ends with a FencedError. Raises UsageError where nobody has begun it, or the topic
-    has no positions: they are the first to go, and all at once.
+    A resync that is still running ends with a FencedError. Raises UsageError without a resync, or if the topic has
+    no positions: those are removed first, and all at once.
     """
     if topic not in mirror_topics.positions(cluster, job).renewed(region):
         raise UsageError(
-            f"nobody has begun the copy of {topic} from {region} anew; 'cutwater mirror status' tells where "
-            "somebody has"
+            f"no resync of {topic} from {region} is in progress; 'cutwater mirror status' lists the resyncs in "
+            "progress"
         )
     renewing, _ = _alone(cluster, job, region)
     if not _of(mirror_topics.positions(cluster, job), region, topic):
         raise UsageError(
-            f"the positions of {topic} have gone, and its copy may have, too: while {region} lives, run 'cutwater "
-            "mirror resync' again. Nothing was changed"
+            f"the positions of {topic} are removed, and its copy may be, too. Nothing was changed. Run 'cutwater "
+            f"mirror resync' again while {region} is up"
         )
     _place(renewing, job, [{"key": Renewal(job, region, topic, 0).key}])
 
 
 def _alone(cluster: Cluster, job: str, region: str) -> tuple[CopyingWriter, TransactionalWriter]:
-    """Who notes a copy as begun anew, and who removes its positions: those that began before are fenced."""
+    """Return the writers of the renewal and of the claims' id; older users of both are fenced."""
     both = (
         CopyingWriter(cluster, mirror_records.renewal_id(job, region)),
         TransactionalWriter(cluster, topics.claims_id(job)),
@@ -229,7 +226,6 @@ def _alone(cluster: Cluster, job: str, region: str) -> tuple[CopyingWriter, Tran
 
 
 def _of(found: mirror_topics.Positions, region: str, topic: str) -> list[Mirrored]:
-    """The positions of one topic."""
     return [one for place, one in found.copies.get(region, {}).items() if place.topic == topic]
 
 
@@ -239,7 +235,7 @@ def _fence(cluster: Cluster, job: str, region: str) -> None:
 
 
 def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) -> None:
-    """Let every process of a mirror pause, or go on."""
+    """Pause every process of a mirror, or let it continue."""
     writer = TransactionalWriter(cluster, mirror_records.operator_id(job, region))
     writer.initialise()
     one = Steering(job, region, paused, now_ms)
@@ -247,5 +243,5 @@ def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) ->
 
 
 def _place(writer: TransactionalWriter, job: str, records: list[dict[str, bytes]]) -> None:
-    """Among the positions. One without a value takes away what has its key."""
+    """Write among the positions; a record without a value removes its key."""
     writer.write_all([Batch(mirror_records.positions(job), 0, records)])

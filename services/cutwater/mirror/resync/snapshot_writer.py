@@ -1,4 +1,4 @@
-"""Rows of a snapshot on their way to the copy of a changelog, and the positions behind them."""
+"""Writes rows of a snapshot into the copy of a changelog, and then its positions."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from cutwater.views.store.key_layout import Window
 
 RECORDS = 8_000
 BYTES = 16 << 20
-"""Rows and their bytes that are held before they are written."""
+"""Rows and bytes that are buffered before a write."""
 
 
 class Seed(NamedTuple):
-    """What stands for the origin's log below a milestone's cut."""
+    """The replacement of the origin's log below a milestone's cut."""
 
     topic: str
-    """Its name, which the copy has too."""
+    """The topic's name, in the origin and here."""
     identity: Identity
     """The origin's topic."""
     milestone: Milestone
     cuts: Mapping[int, int]
-    """From where each partition is copied on."""
+    """The offsets from which each partition is copied."""
 
 
 class SnapshotRows:
-    """Writes them where their keys' shards say, as in the origin. The last transaction says the positions."""
+    """Writes rows to the partitions of their keys' shards; the last transaction writes the positions."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class SnapshotRows:
         seed: Seed,
         now_ms: Callable[[], int],
     ) -> None:
-        """`writer`: nobody else writes here. `shards`: the job's. Raises UsageError where something is here."""
+        """`writer`: the only writer here. `shards`: the job's. Raises UsageError if the topic has records."""
         self._job, self._region, self._seed, self._now_ms = job, region, seed, now_ms
         self._writer, self._ends = writer, ends
         self._keys = Codec(PLAIN_KEY_SCHEMA)
@@ -62,20 +62,20 @@ class SnapshotRows:
         said = Writer.of_snapshot(seed.milestone.generation, seed.milestone.epoch)
         self._headers: Headers = [(WRITER_HEADER, said.header)]
         self._bases = self._ends.of(seed.topic, seed.identity.partitions)
-        """The offset here that the next row gets."""
+        """The offset here of the next row."""
         if any(self._bases.values()):
             raise UsageError(
-                f"somebody wrote into {seed.topic} since it was made, and no mirror of this version does: end who "
-                "it was, and run this again"
+                f"another program wrote into {seed.topic} after it was created (no mirror of this version does). "
+                "Stop that program and run this again"
             )
         self._local = dict(self._bases)
-        """The offset that follows the last row."""
+        """The offset after the last row."""
         self._records, self._size = dict.fromkeys(self._bases, 0), dict.fromkeys(self._bases, 0)
         self._held: dict[int, list[Copied]] = {}
         self._held_rows = self._held_bytes = 0
 
     def take(self, window: Window, value: bytes) -> int:
-        """A row; how many were written."""
+        """Add a row; return the number of rows written."""
         key = self._keys.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})
         partition, size = self._shards.partition(self._shards.shard(key_hash(window.key))), len(key) + len(value)
         self._held.setdefault(partition, []).append(Copied(key, value, self._headers, 0))
@@ -86,7 +86,7 @@ class SnapshotRows:
         return self._write() if self._held_rows >= RECORDS or self._held_bytes >= BYTES else 0
 
     def finish(self) -> int:
-        """What is left, and every position; how many rows were written."""
+        """Write the remaining rows and every position; return the number of rows written."""
         return self._write(last=True)
 
     def _write(self, last: bool = False) -> int:
@@ -100,7 +100,6 @@ class SnapshotRows:
         return written
 
     def _proved(self, positions: list[int], copies: list[Copies]) -> list[Batch]:
-        """The positions of these partitions, once each log here ends exactly behind what was written."""
         places = {one.partition: TopicPartition(one.topic, one.partition) for one in copies}
         ends = self._ends.written(list(places.values()))
         for one in copies:

@@ -1,1 +1,1 @@
-"""The topics that are copied: found, watched, kept alike."""
+"""The copied topics: found, watched, and configured like the origin's."""

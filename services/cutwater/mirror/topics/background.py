@@ -1,4 +1,4 @@
-"""Questions to brokers that nobody waits for."""
+"""Queries to brokers in the background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def asked(name: str, question: Callable[[], T]) -> Future[T]:
-    """Its answer, or what it raises, once it is there."""
+    """Return a future of the answer or the error."""
     answer: Future[T] = Future()
 
     def ask() -> None:
@@ -20,6 +20,6 @@ def asked(name: str, question: Callable[[], T]) -> Future[T]:
         except BaseException as error:
             answer.set_exception(error)
 
-    # A daemon: whoever ends the mirror does not wait for brokers that are away.
+    # A daemon: the mirror's exit does not wait for brokers that do not answer.
     threading.Thread(target=ask, name=name, daemon=True).start()
     return answer

@@ -1,8 +1,7 @@
-"""Changes of the origin's topic settings, taken over by the copies here: `core.mirror.topic_config_sync` says
-which.
+"""Applies changes of the origin's topic settings to the copies; `core.mirror.topic_config_sync` decides which.
 
-A topic is looked at before it is copied, and then once in a while, beside the copying. What cannot be changed
-here, or is an operator's to change, is said, and holds nothing up: a copy with another retention is a copy.
+A topic is checked before it is copied, and then every 10 seconds. Settings that cannot be changed here, or are an
+operator's to change, are logged and do not stop the copying.
 """
 
 from __future__ import annotations
@@ -28,19 +27,17 @@ from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.topic_copy import Followed
 
 LOOK_S = 10.0
-"""How often. Shorter than a log cleaner rests (15 s): it may begin to take more, and the mirror must know."""
+"""Shorter than the pause of a log cleaner (15 s), which may start to remove more."""
 
 
 class _Copied(NamedTuple):
-    """A topic of the origin as it was when its copying began."""
-
     target: str
     topic_id: str
     partitions: int
 
 
 class TakingOver:
-    """Of one process of a mirror. Several do the same twice, which changes nothing."""
+    """The settings in one process of a mirror. Several processes may repeat a change, which is harmless."""
 
     def __init__(
         self,
@@ -53,7 +50,7 @@ class TakingOver:
         kept: Collection[str] = (),
         clock_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`region`: the origin's. `kept`: settings that this region decides by itself."""
+        """`region`: the origin's name. `kept`: settings that this region decides itself."""
         self._own, self._origin, self._job, self._region = own, origin, job, region
         self._log, self._metrics = log, metrics
         self._kept, self._clock_s = frozenset(kept), clock_s
@@ -62,19 +59,19 @@ class TakingOver:
         self._taking: Future[None] | None = None
         self._waiting = Rarely(HELD_S)
         self._failed: dict[str, str] = {}
-        """By topic here, why it could not be changed: said once."""
+        """By topic here, why it could not be changed; logged once."""
         self._unseen: dict[str, str] = {}
-        """By topic, there or here, why its settings are not known; of all of them under no name. Said once."""
+        """By topic, there or here, why its settings are unknown; "" for all topics. Logged once."""
         self._left: dict[str, str] = {}
-        """By topic here, what is left to an operator: said once."""
+        """By topic here, what an operator must change; logged once."""
         self._shortest_ms: dict[str, int] = {}
-        """By topic there, the shortest lag of its compaction since this process began."""
+        """By topic there, the shortest compaction lag since this process started."""
 
     def look(self, followed: Mapping[str, Followed]) -> None:
-        """Have the copies follow, where it is time. Waits for nothing. To be called in a pause, too."""
+        """Sync the copies' settings if due, also while paused. Does not block."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
-            found = answer.result(TIMEOUT_S)  # it is done
+            found = answer.result(TIMEOUT_S)  # already done
             self._heed(found, followed, self._looked_s)
             self._have_taken({followed[name].target: one for name, one in found.items() if name in followed})
         if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
@@ -86,19 +83,18 @@ class TakingOver:
         for name, one in found.items():
             lag = self.lag_ms(one)
             if name in followed and followed[name].spared.told(lag, asked_s):
-                self._log.warning("compaction may take more", topic=name, region=self._region, lag_ms=lag)
+                self._log.warning("compaction lag is shorter", topic=name, region=self._region, lag_ms=lag)
 
     def _have_taken(self, found: Mapping[str, FoundTopic]) -> None:
-        """By topic here. By itself: brokers here that are slow keep nobody from hearing of a shorter lag there."""
+        """`found`: by topic here. In its own thread: slow brokers here must not delay the origin's settings."""
         if self._taking is None or self._taking.done():
             if self._taking is not None:
-                self._taking.result(TIMEOUT_S)  # it is done
+                self._taking.result(TIMEOUT_S)  # already done
             self._taking = asked("taking over", lambda: self._take_all(found))
 
     def holds(self, one: Followed, came_s: float | None) -> bool:
-        """Has what has come of a topic to wait, as its compaction may have taken more before? Says so.
-
-        `came_s`: as `Spared.holds` takes it.
+        """Whether fetched records must wait, because compaction may have removed more before them; log it.
+        `came_s`: as in `Spared.holds`.
         """
         now_s = self._clock_s()
         held = one.spared.holds(came_s, now_s)
@@ -110,45 +106,43 @@ class TakingOver:
         if self._waiting.take(f"{one.name} {held}", now_s) is None:
             return
         reason = (
-            f"{self._region} has not said for {one.spared.old_s(now_s):.0f} s how long its compaction spares "
+            f"{self._region} has not reported for {one.spared.old_s(now_s):.0f} s how long its compaction spares "
             "records (min.compaction.lag.ms)"
         )
         if held:
             self._log.warning("waiting", topic=one.name, reason=reason)
         else:
-            unspared = "copied on as if it spared none: more milestones are passed over"
+            unspared = "copied as if it spared none: more milestones have no arrival"
             self._log.warning("compaction not known", topic=one.name, reason=f"{reason}; {unspared}")
 
     # From here on: in threads.
 
     def lag_ms(self, found: FoundTopic) -> int:
-        """For how long the origin's compaction has spared every record, as far as this process knows.
-
-        A longer lag counts from the next start: what an older record lacks was taken under the shorter one.
+        """Return how long the origin's compaction has spared every record, as far as this process knows. A longer
+        lag counts from the next start: older records were compacted under the shorter one.
         """
         shortest = self._shortest_ms[found.name] = min(self._shortest_ms.get(found.name, NEVER_MS), lag_ms(found))
         return shortest
 
     def take(self, found: FoundTopic, here: FoundTopic) -> int:
-        """Give a copy, found here so, what the origin's topic has; the largest record that it takes then."""
+        """Give the copy the settings of the origin's topic; return the largest record that it then takes."""
         copy = copy_of(found, here.name, self._job, self._region)
         self._leave(here.name, copy.left(here, self._kept))
         changed = self._change(here.name, copy.behind(here, self._kept))
         return largest_of({**here.config, **changed})
 
     def _leave(self, target: str, left: Sequence[Difference]) -> None:
-        """Say what differs and is not taken over, once, with the command that would."""
         told = "; ".join(
             f"{one.setting}: {one.found or 'not set'}, in {self._region} {one.value} ({one.remedy})"
             for one in left
         )
         if told and self._left.get(target) != told:
-            reason = "it could cost records that only this region has"
+            reason = "the change could delete records that only this region has"
             self._log.warning("not taken over", topic=target, left=told, reason=reason)
         self._left[target] = told
 
     def _change(self, target: str, behind: Sequence[Difference]) -> dict[str, str]:
-        """What could be changed. Each by itself: brokers may forbid one, and copying needs another."""
+        """Return what could be changed. One at a time: brokers may forbid one and allow another."""
         changed, refused = {}, []
         for one in behind:
             try:
@@ -156,7 +150,7 @@ class TakingOver:
             except CutwaterError as error:
                 refused.append(str(error))
                 if not isinstance(error, UsageError):
-                    break  # away: each would take as long
+                    break  # no answer: each would take as long
             else:
                 changed[one.setting] = one.value
         self._tell(target, [one for one in behind if one.setting in changed], "; ".join(refused))
@@ -172,10 +166,9 @@ class TakingOver:
             self._metrics.taken_over(target, len(changed))
 
     def _look(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
-        """Those of which brokers say it."""
         try:
             return self._same(copied)
-        except CutwaterError as error:  # away: the next look finds out
+        except CutwaterError as error:  # no answer: the next check finds out
             self._missed("", error)
             return {}
 
@@ -190,9 +183,8 @@ class TakingOver:
                 self.take(one, here[target])
 
     def _same(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
-        """Those that still are what is copied: one made anew has other settings, the copy is of the one before.
-
-        Who they are is asked last: what was described before that is of the same topic or of an older one.
+        """Return the topics that still are those copied: a recreated topic may have other settings. Their ids are
+        read last: what was described before belongs to the same topic or to an older one.
         """
         found = self._described(self._origin.all_described, copied)
         known = self._origin.identities(found)
@@ -205,7 +197,7 @@ class TakingOver:
     def _described(
         self, ask: Callable[[Sequence[str]], dict[str, FoundTopic]], names: Collection[str]
     ) -> dict[str, FoundTopic]:
-        """Of one that we may not look at it is said, and the others are looked at."""
+        """Describe topics; one that may not be read is logged, and the others are described."""
         names = sorted(names)
         try:
             found = ask(names)
@@ -227,7 +219,7 @@ class TakingOver:
         return found
 
     def _missed(self, topic: str, error: CutwaterError) -> None:
-        """Its settings are not known: a shorter lag there is not heeded then, so somebody must hear of it."""
+        """Log that settings are unknown: a shorter lag there goes unnoticed meanwhile."""
         self._metrics.settings_missed()
         if self._unseen.get(topic) != str(error):
             self._unseen[topic] = str(error)

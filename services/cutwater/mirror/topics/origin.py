@@ -1,4 +1,4 @@
-"""What the mirror asks of both clusters about a topic before it copies it."""
+"""The mirror's queries to both clusters about a topic."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.protocol.topic_settings import FoundTopic
 
 PATIENCE_S, GLANCE_S = 5.0, 2.0
-"""Arrivals are announced while the origin is away: nobody waits long for it."""
+"""Short, because arrivals are announced while the origin does not answer."""
 
 
 class Origin:
-    """The cluster of the region that is copied: it is only read."""
+    """The cluster of the region that is copied; only read."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -33,28 +33,27 @@ class Origin:
         self._witness = Witness(cluster, PATIENCE_S)
 
     def identities(self, names: Collection[str]) -> dict[str, Identity]:
-        """Those that exist."""
+        """Return those that exist."""
         return self._identities.of(names)
 
     def is_still(self, topic: str, identity: Identity) -> bool:
-        """What was asked by its name was asked of this topic, if it is there still: not of one made anew since."""
+        """Whether the topic still has this id, so that earlier answers by name were about it."""
         return self.identities([topic]).get(topic) == identity
 
     def described(self, name: str) -> FoundTopic | None:
         return self.all_described([name]).get(name)
 
     def all_described(self, names: Collection[str]) -> dict[str, FoundTopic]:
-        """Those that exist, with their settings."""
+        """Return those that exist, with their settings."""
         return describe_topics(self.cluster, list(names))
 
     def kept(self, topic: str, partitions: Collection[int], briefly: bool = False) -> dict[int, tuple[int, int]]:
-        """First offset and end of each. `briefly`: somebody waits who has more to do."""
+        """Return first offset and end of each partition. `briefly`: with the shorter time-out."""
         return (self._glance if briefly else self._ends).kept(topic, partitions)
 
     def holding(self, positions: Collection[Mirrored]) -> tuple[dict[TopicPartition, int], list[str]]:
-        """Of partitions that have another leader since: its epoch, if its log holds all that was copied.
-
-        And what the others have lost of that, in words. Raises as `Witness` does.
+        """Return the epochs of new leaders if their logs hold all that was copied, else what was lost. Raises as
+        `Witness` does.
         """
         now = self._witness.ends.standing([TopicPartition(one.topic, one.partition) for one in positions])
         at = {TopicPartition(one.topic, one.partition): one for one in positions}
@@ -64,14 +63,13 @@ class Origin:
         return ({}, lost) if lost else ({place: now[place].leader_epoch for place in changed}, [])
 
     def ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Of each, in one short question: somebody else's patience is longer."""
+        """Return the end of each partition, with the shorter time-out."""
         return self._glance.written(places)
 
 
 def ensure(cluster: Cluster, copy: CopySpec, replication: Replication) -> FoundTopic:
-    """The copy's topic as it is here; it is made where it is missing.
-
-    Raises UsageError where it is there and a setting makes it no replica.
+    """Return the copy's topic as it is here; create it if it is missing. Raises UsageError if a setting of the
+    existing topic makes it no replica.
     """
     there = describe_topics(cluster, [copy.name]).get(copy.name)
     if there is None:
@@ -83,7 +81,7 @@ def ensure(cluster: Cluster, copy: CopySpec, replication: Replication) -> FoundT
 
 
 def is_empty(cluster: Cluster, topic: str, partition: int, first: int = 0) -> bool:
-    """Is there no committed record from `first` on? What an aborted transaction has left does not count."""
+    """Whether there is no committed record from `first` on; aborted records do not count."""
     consumer = make_consumer(cluster)
     try:
         low, high = bounds(consumer, topic, partition)

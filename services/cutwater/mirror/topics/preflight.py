@@ -1,6 +1,6 @@
-"""Looks at a topic in both clusters before it is copied: from where, and whether that leaves no gap.
+"""The check of a topic in both clusters before it is copied: where to start, and whether that leaves no gap.
 
-In threads of its own: brokers may be slow to answer for one topic, and the others are copied meanwhile.
+It runs in threads: brokers may answer slowly for one topic, and the others are copied meanwhile.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from cutwater.mirror.topics.origin import Origin, ensure, is_empty
 from cutwater.mirror.topics.topic_copy import Followed
 
 AGAIN_S = 1.0
-"""Between two looks at one topic."""
+"""Between two checks of one topic."""
 AT_ONCE = 4
-"""Looks at most."""
+"""The maximum of concurrent checks."""
 
 
 class Stop(Exception):
-    """A topic cannot be copied."""
+    """The topic cannot be copied."""
 
     def __init__(self, gap: Gap) -> None:
         super().__init__(gap.text)
@@ -46,11 +46,11 @@ class Stop(Exception):
 
 
 class AbsentError(UnavailableError):
-    """The origin says that it has no such topic, which is not believed yet."""
+    """The origin reports that it has no such topic, which is not believed yet."""
 
 
 class Looking:
-    """The looks of one mirror. Any number of topics; what it answers is asked again and again."""
+    """The checks of one mirror, for any number of topics; callers poll for the result."""
 
     def __init__(
         self,
@@ -73,14 +73,13 @@ class Looking:
         self._under_way: dict[str, Future[Followed]] = {}
         self._next_s: dict[str, float] = {}
         self.changed = threading.Condition()
-        """Told when something has come of a topic that was found."""
+        """Notified when records of a topic were fetched."""
         self.known: dict[TopicPartition, Mirrored] = {}
-        """The positions from which topics are gone on with."""
+        """The positions from which topics are continued."""
 
     def found(self, topic: str) -> Followed | None:
-        """How a topic is to be copied; None while that is not known, or was asked a moment ago.
-
-        Raises Stop where it cannot be; UnavailableError where brokers do not answer: ask again.
+        """Return how to copy a topic; None while that is unknown, or was checked a moment ago. Raises Stop if it
+        cannot be copied, UnavailableError if brokers do not answer: call again.
         """
         look = self._under_way.get(topic)
         if look is None:
@@ -91,10 +90,10 @@ class Looking:
             return None
         del self._under_way[topic]
         self._next_s[topic] = self._clock_s() + AGAIN_S
-        return look.result(TIMEOUT_S)  # it is done
+        return look.result(TIMEOUT_S)  # already done
 
     def wait(self, timeout_s: float) -> None:
-        """Until every look that is under way has ended, or so long."""
+        """Wait until the running checks have ended, or for `timeout_s`."""
         wait(list(self._under_way.values()), timeout_s)
 
     # From here on: in the thread.
@@ -118,14 +117,14 @@ class Looking:
         holding, lost = self._origin.holding(positions.values())
         gap = in_log(topic, positions, held, kept, from_zero=changelog) or in_origins_log(lost)
         if gap is not None and not self._origin.is_still(topic, identity):
-            raise UnavailableError(f"{topic} goes in {self._region}, or comes, just now")
+            raise UnavailableError(f"{topic} is being deleted or created in {self._region} right now")
         _require(gap)
         bases = self._bases(target, here.partitions, held)
         for partition in held:
             known, end = positions.get(partition), bases[partition]
             _require(in_copy(target, known, partition, end, self._is_empty(target, partition, known, end)))
         _require(in_copies(self._witness.lost(*copied_so_far(positions.values(), lambda _: target))))
-        # Last: a topic made anew must not decide how long the copy of the one before is kept.
+        # Last: a recreated topic must not decide the retention of the copy of the previous one.
         largest = self._settings.take(found, here)
         return Followed(
             name=topic,
@@ -147,7 +146,7 @@ class Looking:
         )
 
     def _asked(self, topic: str) -> tuple[FoundTopic, Identity]:
-        """The origin's topic. Raises Stop once it is believed that there is none, UnavailableError until then."""
+        """Return the origin's topic. Raises Stop once its absence is believed, UnavailableError until then."""
         try:
             found, identity = self._origin.described(topic), self._origin.identities([topic]).get(topic)
         except UnavailableError:
@@ -158,24 +157,23 @@ class Looking:
             return found, identity
         if self._absences.said(topic, self._clock_s()):
             raise Stop(Gap(GONE, f"{topic} does not exist in {self._region}"))
-        raise AbsentError(f"{self._region} says that {topic} does not exist; is its broker just back?")
+        raise AbsentError(f"{self._region} reports that {topic} does not exist; has its broker just restarted?")
 
     def _bases(self, target: str, partitions: int, held: Collection[int]) -> dict[int, int]:
-        """Where the logs here end. Raises UnavailableError while a transaction is open in them.
-
-        It may be an own one whose end is not written yet, or somebody else's, whose records nobody sees so far.
+        """Return the ends of the logs here. Raises UnavailableError while a transaction is open there. It may be
+        an own one, or another program's whose records are not visible yet.
         """
-        # The stable end first: asked last, it would hide a transaction that ends between the two, and whose marker
-        # is not below the end then. What is written behind it would be taken for somebody else's.
+        # Stable ends first: read last, they would hide a transaction that ends in between, whose marker is not
+        # below the end. Records written after it would then look like another program's.
         stable = self._witness.ends.committed([TopicPartition(target, one) for one in held])
         ends = self._witness.ends.of(target, partitions)
         held_back = [place.partition for place, end in stable.items() if end < ends[place.partition]]
         if held_back:
-            raise UnavailableError(f"{target}: a transaction is open in partitions {held_back}; whose is it?")
+            raise UnavailableError(f"{target}: a transaction is open in partitions {held_back}")
         return ends
 
     def _is_empty(self, target: str, partition: int, known: Mirrored | None, end: int) -> bool:
-        """Is there no record here that no position accounts for?"""
+        """Whether every record here is accounted for by a position."""
         if known is not None and unaccounted(known, end) <= 0:
             return True
         return is_empty(self._own, target, partition, known.local if known else 0)

@@ -1,8 +1,8 @@
-"""The schemas of the source topic's events, which name them by the numbers of the origin's registry.
+"""The schemas of the source topic's events, which contain schema ids of the origin's registry.
 
-They are copied into the registry here with their numbers and versions, before an event that names one of them is
-written: else a driver here could not read the events after a failover, or would read them as something else.
-Looked at before the first write, when an event names a number that was not seen yet, and now and then.
+They are copied into the registry here with ids and versions, before an event that needs one is written. Otherwise
+a driver here could not read the events after a failover, or would read them wrong. They are checked before the
+first write, for an event with a new id, and every 1 to 10 minutes.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from cutwater.mirror.metrics import Metrics
 
 TIMEOUT_S, ATTEMPTS = 3.0, 2
 LOOK_S = 20.0
-"""One look takes at most so long, since nothing is copied meanwhile; the next one goes on where it was."""
+"""A check takes at most this long, because nothing is copied meanwhile; the next one continues it."""
 RETRY_S, AGAIN_S = 60.0, 600.0
-"""Looked at again: while something is missing or a registry does not answer, and when all was well."""
+"""Time to the next check: after a problem, and after success."""
 SHOWN_MAX = 5
 STRANGE_MAX = 1_000
-"""Numbers that neither registry knows, kept so that an event of each is asked about once."""
+"""Ids that neither registry knows, kept so that each is queried once."""
 REFERENCED_MAX, REFERENCES_DEEP = 100, 20
-"""Schemas that those of one subject refer to, and one through another."""
+"""Schemas that one subject's schemas refer to, and the depth of references."""
 
-_ADVICE = "a driver here could not read these events: copy the subject into the registry here with its numbers"
+_ADVICE = "a driver here cannot read these events: copy the subject into the registry here with its schema ids"
 _MEND = (
-    "events would be read wrong here, so no more of them are copied: give the registry here the origin's schemas "
-    "under these numbers, or let both regions ask one registry, then start the mirror again (docs/MIRRORING.md)"
+    "events would be read wrong here, so no more of them are copied: register the origin's schemas here under "
+    "these ids, or let both regions use one registry, then restart the mirror (docs/MIRRORING.md)"
 )
 
 
 class Schemas:
-    """Of one job's source topic, in the registries of both regions."""
+    """The schemas of one job's source topic, in the registries of both regions."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class Schemas:
         metrics: Metrics,
         clock_s: Callable[[], float],
     ) -> None:
-        """`there`, `here`: open the origin's registry and that of this region. `clock_s` never goes back."""
+        """`there`, `here`: open the origin's registry and this region's. `clock_s`: a monotonic clock."""
         self._subject = subject
         self._open = there, here
         self._log, self._metrics, self._clock_s = log, metrics, clock_s
         self._known: dict[tuple[str, int], Entry] = {}
         self._numbers: frozenset[int] = frozenset()
-        """Those of the origin's subject."""
+        """The ids of the origin's subject."""
         self._strange: set[int] = set()
         self._left: dict[str, str | None] = {}
         self._due_s = clock_s()
@@ -66,9 +66,8 @@ class Schemas:
         self._said: object = None
 
     def look(self, numbers: Collection[int] = ()) -> Gap | None:
-        """Copy what is missing, where events name a number that was not seen yet, and when it is time for it.
-
-        The gap says that events would be read wrong here. What keeps it from being known is in the log.
+        """Copy missing schemas, if events have a new id, or a check is due. Returns a gap if events would be read
+        wrong here. A failed check is only logged.
         """
         now = self._clock_s()
         if now >= self._due_s:
@@ -103,7 +102,7 @@ class Schemas:
             here.put_back(subject, mode)
         wanted = there.entries(self._subject, self._known)
         if not wanted:
-            raise UsageError(f"the origin's registry has no subject {self._subject}: name it in source.subject")
+            raise UsageError(f"the origin's registry has no subject {self._subject}: correct source.subject")
         self._numbers = frozenset(one.id for one in wanted)
         self._strange |= set(new) - self._numbers
         found = _compared(self._subject, wanted, here)
@@ -115,14 +114,14 @@ class Schemas:
         return self._told(found, len(wanted), reason, here)
 
     def _copied(self, missing: Collection[Entry], there: Subjects, here: Subjects) -> str:
-        """Why not all of them are there now; empty where they are."""
+        """Copy schemas; return why some are missing, or ""."""
         try:
             for subject, some in groupby(_with_references(missing, there, here), lambda one: one.subject):
                 here.copy(subject, list(some))
         except UnavailableError:
             raise
         except ClosedError as error:
-            return f"they are only compared, since nothing may be written here: {error}"
+            return f"schemas are only compared, because the registry here refuses writes: {error}"
         except CutwaterError as error:
             return str(error)
         self._metrics.schemas_copied(len(missing))
@@ -131,7 +130,7 @@ class Schemas:
         return ""
 
     def _told(self, found: Judged, versions: int, reason: str, here: Subjects) -> Gap | None:
-        """Say what has changed, and when to look again."""
+        """Log changes, and set the time of the next check."""
         self._failed = False
         self._metrics.schemas_missing(len(found.unreadable))
         news, self._said = (found, reason) != self._said, (found, reason)
@@ -145,27 +144,27 @@ class Schemas:
             return None
         self._due_s = self._clock_s() + AGAIN_S
         if news:
-            told = f"all {versions} versions of the origin's are known here by their numbers"
+            told = f"all {versions} versions of the origin are registered here under their ids"
             self._log.info("schemas", subject=self._subject, found=told)
             self._warn_of_mode(here)
         return None
 
     def _warn_of_mode(self, here: Subjects) -> None:
-        """A mirror that was killed while it copied leaves the mode as it was then."""
+        """Warn of a mode that a mirror left when it was killed while copying."""
         try:
             own, _ = here.mode(self._subject)
-        except ClosedError:  # whoever may not read it has not changed it
+        except ClosedError:  # without the right to read it, it was not changed
             return
         if own == IMPORT:
-            reason = "who registers a schema without a number is refused"
-            advice = f"put it back, unless somebody wants it so: DELETE /mode/{self._subject}"
+            reason = "a schema registered without an id is refused"
+            advice = f"reset it, unless it is intended: DELETE /mode/{self._subject}"
             self._log.warning("subject is in mode IMPORT", subject=self._subject, reason=reason, advice=advice)
 
 
 def schemas_of(
     job: Job, settings: Settings, log: Any, metrics: Metrics, clock_s: Callable[[], float]
 ) -> Schemas | None:
-    """Those that a mirror of the job has to look after; None where there are none, or no two registries."""
+    """Return the schemas that a mirror of the job copies; None without schemas or without two registries."""
     if job.format.kind != CONFLUENT:
         return None
     # The job file is the origin's.
@@ -177,7 +176,7 @@ def schemas_of(
         _unknown(log, subject, f"{missing} is not set, and the job file names no registry")
         return None
     if there.rstrip("/") == here.rstrip("/"):
-        log.info("schemas", subject=subject, registry=here, found="both regions ask one registry")
+        log.info("schemas", subject=subject, registry=here, found="both regions use one registry")
         return None
     return Schemas(
         subject,
@@ -203,7 +202,7 @@ def _compared(subject: str, wanted: Collection[Entry], here: Subjects) -> Judged
 
 
 def _with_references(missing: Collection[Entry], there: Subjects, here: Subjects) -> list[Entry]:
-    """They and what they refer to and is not here, in the order in which a registry takes them."""
+    """Return the schemas and their missing references, in the order in which a registry accepts them."""
     found: dict[Entry, None] = {}
     for one in missing:
         _add_referenced(one, there, here, found, 0)
@@ -212,7 +211,7 @@ def _with_references(missing: Collection[Entry], there: Subjects, here: Subjects
 
 def _add_referenced(one: Entry, there: Subjects, here: Subjects, found: dict[Entry, None], depth: int) -> None:
     if depth > REFERENCES_DEEP or len(found) > VERSIONS_MAX + REFERENCED_MAX:
-        raise UsageError(f"{one} is referred to, or refers to others, beyond what can be followed")
+        raise UsageError(f"{one}: references are too deep or too many to follow")
     for subject, version in [(ref.subject, ref.version) for ref in one.references]:
         needed = there.entry(subject, version)
         stands = {other.version: other for other in here.entries(subject, {})}.get(version)
@@ -220,7 +219,7 @@ def _add_referenced(one: Entry, there: Subjects, here: Subjects, found: dict[Ent
             continue
         judgement = _compared(subject, [needed], here)
         if not judgement.missing:
-            raise UsageError(f"{one} refers to {needed}, of which the registry here has {stands}")
+            raise UsageError(f"{one} refers to {needed}, but the registry here has {stands}")
         _add_referenced(needed, there, here, found, depth + 1)
     found[one] = None
 
@@ -230,5 +229,5 @@ def _unknown(log: Any, subject: str, reason: str) -> None:
         "schemas not compared",
         subject=subject,
         reason=reason,
-        advice="events name their schemas by the numbers of the origin's registry: see docs/MIRRORING.md",
+        advice="events name their schemas by the ids of the origin's registry: see docs/MIRRORING.md",
     )

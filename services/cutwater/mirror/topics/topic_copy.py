@@ -1,4 +1,4 @@
-"""One topic of the origin under way: where each partition stands, and what has come of it."""
+"""One topic of the origin while it is copied: its positions, and what was fetched of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, SOURCE_TIMESTAM
 
 @dataclass
 class Followed:
-    """What is copied from, where to, and how far it has come."""
+    """A topic that is copied: its source, its target and its positions."""
 
     name: str
     target: str
@@ -27,31 +27,31 @@ class Followed:
     partitions: int
     spared: Spared
     plain: bool
-    """Copied byte for byte, without headers of ours."""
+    """Copied byte for byte, without added headers."""
     positions: dict[int, Mirrored]
     """Of the partitions that are held."""
     bases: dict[int, int]
-    """The offset here that the next record gets, by partition."""
+    """The offset here of the next record, by partition."""
     largest: int
-    """Bytes of the largest record that the topic here takes; about, since brokers count what is compressed."""
+    """Bytes of the largest record that the topic here takes; approximate: brokers count compressed bytes."""
     fetcher: Fetcher
     holding: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Of partitions that have another leader: it holds all below this source offset, and its epoch."""
+    """For partitions with a new leader: the source offset below which it has everything, and its epoch."""
 
     def leader(self, partition: int) -> int:
-        """Who is known to hold all below the position, beside whoever wrote it."""
+        """Return the epoch of a new leader known to have everything below the position."""
         offset, epoch = self.holding.get(partition, (-1, UNKNOWN))
         return epoch if offset == self.positions[partition].next else UNKNOWN
 
     def begin(self) -> None:
-        """Read on from the positions; what came before is forgotten."""
+        """Read again from the positions; what was fetched before is dropped."""
         nexts = {partition: one.next for partition, one in self.positions.items()}
         self.fetcher.assign(
             nexts, {number: one.leaders[-1] for number, one in self.positions.items() if one.leaders}
         )
 
     def committed(self, partition: int, position: Mirrored, records: int) -> None:
-        """A transaction with so many records of a partition stands here."""
+        """Record that a transaction with `records` records of a partition was committed."""
         self.positions[partition] = position
         if records:
             self.bases[partition] += records + 1  # and the transaction's marker
@@ -59,7 +59,7 @@ class Followed:
 
 @dataclass
 class Taken:
-    """What has come of one partition, for one transaction."""
+    """What was fetched of one partition, for one transaction."""
 
     followed: Followed
     partition: int
@@ -74,12 +74,10 @@ class Taken:
 
     @property
     def place(self) -> TopicPartition:
-        """Where it goes."""
         return TopicPartition(self.followed.target, self.partition)
 
     @property
     def largest(self) -> int:
-        """Bytes of key and value of its largest record."""
         return max((one.size for one in self.read), default=0)
 
     @property
@@ -87,13 +85,13 @@ class Taken:
         return Piece(self.first, self.following, self.end, self.read, self.leaders)
 
     def add(self, chunk: Chunk) -> None:
-        """Raises DivergenceError where it is not the next, ProtocolError as `records` does; then adds nothing."""
+        """Add a chunk. Raises DivergenceError if it is not the next, or ProtocolError; then adds nothing."""
         require_next(self.followed.name, self.partition, self.following, chunk.first)
         found = record_batches.records(chunk)
         self.following, self.end = chunk.following, chunk.end
         self.leaders = joined(self.leaders, chunk.leaders)
         plain, came = self.followed.plain, 0
-        for one in found:  # 100,000 a second: each look-up shows
+        for one in found:  # 100,000 a second: keep lookups out of the loop
             key, value, offset, timestamp = one.key, one.value, one.offset, one.timestamp
             headers: Headers = [*one.headers]
             if not plain:
@@ -106,9 +104,8 @@ class Taken:
 
 
 def gathered(followed: Followed, chunks: Mapping[int, Chunk], into: dict[TopicPartition, Taken]) -> None:
-    """Add what a fetcher has handed out to what is gathered, by place here.
-
-    Raises as `Taken.add`: then some of it is added, and the rest is lost unless it is read again.
+    """Add what a fetcher has handed out, by partition here. Raises as `Taken.add`: then some of it is added, and
+    the rest is lost unless it is read again.
     """
     for partition, chunk in chunks.items():
         place = TopicPartition(followed.target, partition)
@@ -118,16 +115,16 @@ def gathered(followed: Followed, chunks: Mapping[int, Chunk], into: dict[TopicPa
 
 
 def forget(followed: Followed, gathered: dict[TopicPartition, Taken]) -> None:
-    """Take what is gathered of a topic out again: it is read once more, or nothing of it is copied."""
+    """Drop what is gathered of a topic: it is read again, or not copied at all."""
     for place in [at for at, one in gathered.items() if one.followed is followed]:
         del gathered[place]
 
 
 def outgrown(pieces: Collection[Taken], looked: dict[str, int]) -> dict[str, Followed]:
-    """Topics with a record that is larger than the topic here takes, as far as is known, to be looked at again.
+    """Return the topics to check again, because a record is larger than the topic here takes.
 
-    `looked`: bytes of the largest record that each was looked at for. Such a record may be rightful, since brokers
-    count what is compressed: only a still larger one is worth another look.
+    `looked`: the largest record for which each was checked. Such a record may be allowed, because brokers count
+    compressed bytes: only a larger one leads to another check.
     """
     largest: dict[str, int] = {}
     for one in pieces:

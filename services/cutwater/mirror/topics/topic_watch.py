@@ -1,7 +1,7 @@
-"""Are the topics that are followed still there, the same, and with as many partitions? Asked beside the copying.
+"""Checks in the background that followed topics still exist, with the same ids and partitions.
 
-What is copied is of the very topic that is followed: it is fetched by its identity. This finds out why nothing
-comes of one any more, and that there are new partitions, of which nothing would ever come.
+Topics are fetched by id, so records are always of the right topic. This finds out why no records arrive any more,
+and detects new partitions.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.topic_copy import Followed
 
 LOOK_S = 1.0
-"""How often."""
+"""Between two checks."""
 
 
 class _Answer(NamedTuple):
     found: dict[str, Identity]
     """Those that exist."""
     refused: dict[str, Gap]
-    """Those that we may not look at, or that have lost something."""
+    """Those that may not be read, or that have lost something."""
     holding: dict[str, dict[int, tuple[int, int]]]
-    """As of `Followed`."""
+    """As in `Followed`."""
 
 
 class Watch:
@@ -39,7 +39,7 @@ class Watch:
     def __init__(
         self, origin: Origin, region: str, left: Callable[[str], bool], log: Any, clock_s: Callable[[], float]
     ) -> None:
-        """`left`: is it the changelog of a generation that the origin has left? It may be removed there."""
+        """`left`: whether a topic is the changelog of a replaced generation, which the origin may delete."""
         self._origin, self._region, self._left = origin, region, left
         self._log, self._clock_s = log, clock_s
         self._absences = Absences(TIMEOUT_S)
@@ -48,7 +48,7 @@ class Watch:
         self._answer: Future[_Answer] | None = None
 
     def gaps(self, followed: Mapping[str, Followed]) -> dict[str, Gap]:
-        """What has been found out since: topics that cannot be copied on. Waits for nothing."""
+        """Return the gaps found since the last call. Does not block."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
             return self._heed(answer, followed)
@@ -60,7 +60,7 @@ class Watch:
         return {}
 
     def gap(self, one: Followed, error: CutwaterError) -> Gap | None:
-        """Why a topic cannot be read on; None where asking again may help."""
+        """Return why a topic cannot be read any further; None if a retry may help."""
         if isinstance(error, UsageError):
             return Gap(REFUSED, str(error))
         try:
@@ -72,13 +72,13 @@ class Watch:
             if gap is None and not self._origin.is_still(one.name, found):
                 return None
         except CutwaterError:
-            return None  # its brokers are away, or it goes right now: the next look finds out
+            return None  # no answer, or it is being deleted: the next check finds out
         gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
         return gap or (Gap(LOST, str(error)) if isinstance(error, ProtocolError) else None)
 
     def _heed(self, answer: Future[_Answer], followed: Mapping[str, Followed]) -> dict[str, Gap]:
         try:
-            found, refused, holding = answer.result(TIMEOUT_S)  # it is done
+            found, refused, holding = answer.result(TIMEOUT_S)  # already done
         except UnavailableError as error:
             self._log.warning("waiting", reason=str(error), brokers=self._origin.cluster.bootstrap)
             for name in self._names:
@@ -102,11 +102,11 @@ class Watch:
         return gap or Gap(ANEW if now.topic_id != one.topic_id else PARTITIONS, str(now))
 
     def _gone(self, topic: str) -> Gap | None:
-        """The origin says that it has no such topic: None until that is believed."""
+        """The origin reports that it has no such topic: return None until that is believed."""
         if self._absences.said(topic, self._clock_s()):
-            return Gap(GONE, f"{topic} does not exist in {self._region} any more")
+            return Gap(GONE, f"{topic} no longer exists in {self._region}")
         if not self._left(topic):
-            self._log.warning("waiting", topic=topic, reason=f"{self._region} says that it does not exist")
+            self._log.warning("waiting", topic=topic, reason=f"{self._region} reports that it does not exist")
         return None
 
     # From here on: in a thread.
@@ -120,7 +120,7 @@ class Watch:
                 if lost and not self._origin.is_still(name, found[name]):
                     continue
             except CutwaterError:
-                continue  # nobody leads it just now, or it goes: the next look finds out
+                continue  # no leader right now, or it is being deleted: the next check finds out
             if gap := in_origins_log(lost):
                 refused[name] = gap
             nexts = {one.partition: one.next for one in positions[name]}
@@ -131,7 +131,7 @@ class Watch:
         try:
             return self._origin.identities(names), {}
         except UsageError:
-            pass  # of one of them: which?
+            pass  # one of them is refused
         found: dict[str, Identity] = {}
         refused = {}
         for name in sorted(names):

@@ -1,4 +1,4 @@
-"""Claims, promotions and withdrawals, written by whoever is asked to: one at a time, by its transactional id."""
+"""Claims, promotions and withdrawals. A transactional id allows one writer at a time."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotio
 
 
 class Words(NamedTuple):
-    """What is asked for, as `Claims.plan` takes it."""
+    """A request for a generation, as for `Claims.plan`."""
 
     token: str | None
     partitions: int | None
     rewinds: bool
     reason: str
     another: bool = False
-    """One more, whatever an earlier try of the same words has claimed."""
+    """Claim another generation, even if an earlier try of the same request has claimed one."""
 
 
 class Planned(NamedTuple):
-    """The claim that stands there, or would, once somebody has asked for a generation."""
+    """The claim for a request, existing or new."""
 
     claim: Claim
     again: bool = False
-    """An earlier try has made it, and this one goes on with it."""
+    """The claim of an earlier try."""
     done: bool = False
-    """It was promoted since."""
+    """Already promoted."""
     begun: bool = False
-    """It has a milestone of its own, and needs its parent's state no more."""
+    """The generation has a milestone, and no longer needs its parent's state."""
 
 
 class Claims:
-    """What may be asked of a job's generations. `now_ms` is the clock that records are dated by."""
+    """Requests about a job's generations. `now_ms`: the clock that dates the records."""
 
     def __init__(self, cluster: Cluster, job: Job, region: str, now_ms: Callable[[], int]) -> None:
         self._cluster = cluster
@@ -56,28 +56,27 @@ class Claims:
         self._now_ms = now_ms
 
     def plan(self, token: str | None, partitions: int | None, rewinds: bool, reason: str) -> Claim:
-        """The claim that `start` would write; None takes the newest milestone, and the parent's partitions.
-
-        Raises UsageError where there is no such milestone, or none may be started from it.
-        """
+        """Return the claim that `start` would write. `token` and `partitions`: None for the newest milestone
+        and the parent's. Raises UsageError if there is no such milestone, or none may be started from it."""
         last = self._last()
         parent = self._milestone(token, last)
         known = candidates(self._cluster, self._job.name)
         asked = known.promoting_behind(last)
         if asked is not None:
             raise UsageError(
-                f"{asked.claim.generation} is being promoted: wait for that, or 'cutwater generation abort' it"
+                f"{asked.claim.generation} is being promoted: wait for that, or run 'cutwater generation abort'"
             )
         if not rewinds and parent.generation != last.generation:
             raise UsageError(
-                f"{parent.token} is of a generation before {last.generation}: to go back to it, "
+                f"{parent.token} belongs to a generation before {last.generation}: to go back to it, run "
                 f"'cutwater rollback --to {parent.token}'"
             )
         generation = known.next_id(self._region, protocol_records.hash_of(parent), last.generation)
         wanted = partitions or len(parent.changelog_cut)
         if wanted > self._job.shards.shards:
             raise UsageError(
-                f"{wanted} partitions: there are {self._job.shards.shards} shards, and that many at most"
+                f"{wanted} partitions are too many: there are {self._job.shards.shards} shards, and a "
+                "partition needs at least one"
             )
         back = parent.sequence if rewinds else 0
         return Claim(
@@ -85,10 +84,7 @@ class Claims:
         )
 
     def planned(self, words: Words) -> Planned:
-        """What `ask` would go on with: the claim of an earlier try of the same words, else that of `plan`.
-
-        Raises as `plan` does.
-        """
+        """Return the claim of an earlier try of the same request, or that of `plan`. Raises as `plan` does."""
         return self._earlier(words) or Planned(self.plan(*words[:4]))
 
     def _earlier(self, words: Words) -> Planned | None:
@@ -104,11 +100,9 @@ class Claims:
         return Planned(again.claim, again=True, done=again.done, begun=begun)
 
     def ask(self, words: Words, copies: Replication, require: Callable[[Planned], object]) -> Planned:
-        """Go on with the claim of an earlier try of the same words, else reserve one, with its changelog.
-
-        `require`: can the parent's state be had? Asked again behind the claim: whoever prunes generations may have
-        looked before it, and removes behind it. Raises UsageError as `plan` does, and as `require`.
-        """
+        """Continue with an earlier try's claim of the same request, or reserve a generation with its changelog.
+        `require`: checks that the parent's state is available. It is called again after the claim, since a
+        concurrent prune may not have seen the claim. Raises UsageError as `plan` and `require` do."""
         again = self._earlier(words)
         if again is not None and again.done:
             return again
@@ -117,7 +111,7 @@ class Claims:
     def start(
         self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
     ) -> Claim:
-        """Reserve another generation. Raises as `ask` does; the parent's changelog must be there."""
+        """Reserve another generation. Raises as `ask` does; the parent's changelog must exist."""
         words = Words(token, partitions, rewinds, reason, another=True)
         return self.ask(words, copies, lambda planned: self.require_kept(planned.claim)).claim
 
@@ -136,27 +130,28 @@ class Claims:
         try:
             require(planned)
         except UsageError:
-            if not planned.again:  # an earlier one may have read that state already: whoever asked decides
+            if not planned.again:  # an earlier one may have read that state already: the caller decides
                 self.abort(planned.claim.generation, "its parent's changelog was removed meanwhile")
             raise
         return planned
 
     def require_kept(self, claim: Claim) -> None:
-        """Raise UsageError where the parent's changelog was removed."""
+        """Raise UsageError if the parent's changelog was removed."""
         parent = parent_of(claim)
         changelog = topics.changelog(self._job.name, parent.generation)
         if not admin.described(self._cluster, [changelog]):
             raise UsageError(
-                f"{changelog} is gone, and with it the state at {parent.token}: start from a later generation's"
+                f"{changelog} is gone, and with it the state at {parent.token}: start from a later "
+                "generation's milestone"
             )
 
     def reserve(self, plan: Callable[[], Claim], copies: Replication) -> Claim:
-        """The same with any claim, planned once nobody else claims any more. An earlier try's is said again."""
+        """Fence other claimers, then write the claim of `plan`, also one of an earlier try."""
         writer = self._alone()
         claim = plan()
         changelog = topics.changelog(self._job.name, claim.generation)
         specs = topics.owned(self._job.name, claim.generation, claim.partitions, self._job.output)
-        # Before the claim: whoever finds that finds the topic. Left over, it is taken by the next one of this id.
+        # Before the claim, so that a claimed generation has its topic. The next claim of this id reuses it.
         admin.ensure_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
         reach("changelog-made")
         self._write(writer, claim)
@@ -164,14 +159,14 @@ class Claims:
         return claim
 
     def promote(self, generation: Generation) -> None:
-        """Ask for it: the candidate's own commit-signal does it, as soon as it may. Asked twice is asked once."""
+        """Request a promotion, which commit-signal executes as soon as possible. May be repeated."""
         writer = self._alone()
         if self.to_promote(generation):
             self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
             reach("promotion-asked")
 
     def to_promote(self, generation: Generation) -> bool:
-        """Is its promotion still to be asked for? Raises UsageError where it may not be promoted."""
+        """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted."""
         last, known = promoted(self._cluster, self._job.name), candidates(self._cluster, self._job.name)
         candidate = known.require(generation)
         if last and last.generation == generation:
@@ -181,44 +176,48 @@ class Claims:
             raise UsageError(why)
         other = known.promoting_behind(last)
         if other is not None and other.claim.generation != generation:
-            raise UsageError(f"{other.claim.generation} is being promoted: wait for that, or abort it")
+            raise UsageError(
+                f"{other.claim.generation} is being promoted: wait for that, or run 'cutwater generation abort'"
+            )
         return other is None
 
     def abort(self, generation: Generation, reason: str) -> None:
-        """Give a candidate up; UsageError where it is promoted, which a withdrawal does not undo."""
+        """Give a candidate up. Raises UsageError if it is promoted, which a withdrawal does not undo."""
         writer = self._alone()
         candidate = self.to_abort(generation)
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
-        # Asked again, too: whoever wrote the withdrawal may have died behind it.
+        # Also on a repeated call, since the one before may have been killed after the withdrawal.
         TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
         last = promoted(self._cluster, self._job.name)
         if candidate.promoting and (last is None or generation.number > last.generation.number):
-            # Who promotes it may have looked before the record came: no more after this, and what was done shows.
+            # commit-signal may not have read the withdrawal. Fenced, it can no longer promote.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
             self._require_unpromoted(generation)
 
     def to_abort(self, generation: Generation) -> Candidate:
-        """What `abort` would give up. Raises UsageError where it is promoted, or was never claimed."""
+        """Return the candidate for `abort`. Raises UsageError if it is promoted, or was never claimed."""
         candidate = candidates(self._cluster, self._job.name).require(generation)
         self._require_unpromoted(generation)
         return candidate
 
     def known(self) -> Candidates:
-        """All that was ever claimed."""
+        """Return all claims ever made."""
         return candidates(self._cluster, self._job.name)
 
     def _require_unpromoted(self, generation: Generation) -> None:
         if newest_milestone(self._cluster, self._job.name, generation) is not None:
             raise UsageError(
-                f"{generation} is promoted: it is too late to give it up; "
-                "'cutwater rollback --to TOKEN' goes back to a milestone of before"
+                f"{generation} is promoted, so it is too late to give it up; run 'cutwater rollback --to TOKEN' "
+                "to go back to an earlier milestone"
             )
 
     def _last(self) -> Milestone:
         last = promoted(self._cluster, self._job.name)
         if last is None:
-            raise UsageError(f"job {self._job.name} has no milestone yet: a generation is started from one")
+            raise UsageError(
+                f"job {self._job.name} has no milestone yet, and a generation can only be started from one"
+            )
         return last
 
     def _milestone(self, text: str | None, last: Milestone) -> Milestone:
@@ -246,5 +245,5 @@ class Claims:
 
 
 def copies_of(cluster: Cluster, factor: int, min_insync: int) -> Replication:
-    """Of a new changelog: as of every topic of the job."""
+    """Return the replication of a new changelog, as for every topic of the job."""
     return replication.decide(admin.brokers(cluster), factor, min_insync)

@@ -1,5 +1,4 @@
-"""Asks the brokers whether a job's first generation may begin here: `core.generations.first_generation`
-decides."""
+"""Broker queries for `core.generations.first_generation`: whether a job's first generation may start here."""
 
 from __future__ import annotations
 
@@ -20,11 +19,9 @@ from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Start
 
 
 def require_may_begin(cluster: Cluster, job: str, generation: Generation, beside: Collection[str] = ()) -> None:
-    """Raise UsageError where a first generation would begin in a region that holds copies of another one's job.
-
-    Unless that region is among those `beside` which it is to begin. A claimed generation goes on from a milestone:
-    of that nothing is asked.
-    """
+    """Raise UsageError if a first generation would start in a region with copies of another region's job.
+    `beside`: regions whose copies are allowed. Claimed generations continue from a milestone and are not
+    checked."""
     if claimed(generation) or _begun(cluster, job, generation) or not mirror_topics.has_mirror(cluster, job):
         return
     positions = mirror_topics.positions(cluster, job).every
@@ -34,7 +31,7 @@ def require_may_begin(cluster: Cluster, job: str, generation: Generation, beside
 
 
 def _begun(cluster: Cluster, job: str, generation: Generation) -> bool:
-    """Is there a milestone of this region, or has a driver of the generation written anything?"""
+    """Return whether this region has a milestone, or a driver of the generation has written a record."""
     stream, barriers = topics.milestones(job), topics.barriers(job)
     here = described(cluster, [stream, barriers])
     if stream in here and promoted(cluster, job) is not None:

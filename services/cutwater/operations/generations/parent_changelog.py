@@ -1,4 +1,4 @@
-"""What stands of a parent's logs here: may a generation still be read from its changelog?"""
+"""The parts of a parent's logs in this region: whether its changelog can still give its state."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from cutwater.core.protocol.records import Milestone
 
 
 def unheld(cluster: Cluster, job: str, parent: Milestone, region: str, now_ms: Callable[[], int]) -> str:
-    """Why the parent's changelog cannot give its state at the milestone whole; empty where it can.
-
-    `parent`: with its cuts as they lie here. `region`: this one.
-    """
+    """Return why the parent's changelog cannot give its complete state at the milestone; empty if it can.
+    `parent`: with its cuts in this region's offsets. `region`: this one."""
     try:
         kept = kept_behind(cluster, parent.changelog_cut)
-    except UsageError as error:  # it was asked for long enough
+    except UsageError as error:  # after retries
         return f"its changelog is not here ({error})"
     if why := lost(parent, kept) or "; ".join(Witness(cluster).lost(parent.evidence, parent.changelog_cut)):
         return why
@@ -37,7 +35,7 @@ def unheld(cluster: Cluster, job: str, parent: Milestone, region: str, now_ms: C
 
 
 def kept_behind(cluster: Cluster, cut: Cut) -> dict[TopicPartition, tuple[int, int]]:
-    """First offset and end of each partition that a cut names."""
+    """Return first offset and end of each partition of a cut."""
     ends, named = Ends(cluster), dict[str, list[int]]()
     for place, _ in cut:
         named.setdefault(place.topic, []).append(place.partition)
@@ -49,7 +47,7 @@ def kept_behind(cluster: Cluster, cut: Cut) -> dict[TopicPartition, tuple[int, i
 
 
 def copies_end(cluster: Cluster, job: str) -> dict[TopicPartition, int]:
-    """Of changelogs that are copied here: the offset that follows what the mirror has written so far."""
+    """Return for each copied changelog partition the offset after the mirror's last record."""
     if not mirror_topics.has_mirror(cluster, job):
         return {}
     copied, changelogs = mirror_topics.positions(cluster, job).every, topics.changelog_prefix(job)
@@ -61,11 +59,9 @@ def copies_end(cluster: Cluster, job: str) -> dict[TopicPartition, int]:
 def first_above_ms(
     cluster: Cluster, cut: Cut, copied: Mapping[TopicPartition, int] = MappingProxyType({})
 ) -> dict[int, int | None]:
-    """Per partition of a changelog the log time of the first record above the cut, None where nothing follows.
-
-    `copied`: as `copies_end` says. Behind that a copy has markers of transactions, and what was aborted: there was
-    never anything for the sake of which compaction could have taken a value.
-    """
+    """Return for each changelog partition the log time of the first record above the cut; None if there is
+    none. `copied`: as from `copies_end`. Above it a copy has only transaction markers and aborted records, for
+    which compaction removes no value."""
     ends, found = Ends(cluster), dict[int, int | None]()
     consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
     try:
@@ -74,7 +70,7 @@ def first_above_ms(
             end = ends.of(place.topic, len(cut))[place.partition]
             if offset < min(end, copied.get(place, end)):
                 first = next(read_range(consumer, place.topic, place.partition, offset, end), None)
-                # What was there and is not any more, compaction has taken.
+                # compaction has removed the records that were there
                 found[place.partition] = first.timestamp()[1] if first else 0
     finally:
         consumer.close()

@@ -1,4 +1,4 @@
-"""Earlier generations: what of them is still there, why it stays, and removing it."""
+"""Earlier generations: what is left of them, why it is kept, and its removal."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Earlier:
-    """What is left of a generation that another one took over from, or that was given up."""
+    """The rest of a replaced or abandoned generation."""
 
     generation: Generation
     why_kept: str | None
     changelog: str | None
-    """The topic; None where it is gone."""
+    """The topic; None if it was removed."""
     checkpoint: Path | None
-    """The folder on this machine, with the seed; None where there is none."""
+    """The folder on this machine, with the seed; None without one."""
 
 
 class Alone:
-    """Ends whoever claims, promotes, gives up or prunes right now. One who begins afterwards ends this."""
+    """Fences other processes that claim, promote, give up or prune. A later one fences this process."""
 
     def __init__(self, cluster: Cluster, job: str) -> None:
         self._topic = topics.candidates(job)
@@ -48,18 +48,18 @@ class Alone:
         self._writer.initialise()
 
     def require(self) -> None:
-        """Raise FencedError where somebody has begun since: what is needed has to be looked at again."""
+        """Raise FencedError if another process has started since, so that what is needed must be checked again."""
         try:
             self._writer.require_own(self._topic)
         except FencedError:
             raise FencedError(
-                "somebody claims, promotes, gives up or prunes a generation meanwhile: nothing more was removed. "
+                "another process claims, promotes, gives up or prunes a generation: nothing more was removed. "
                 "Run this again"
             ) from None
 
 
 class Retiring:
-    """Looks at a job's generations, and removes what nobody needs. `store`: where snapshots are kept, or empty."""
+    """Lists a job's generations, and removes those not needed. `store`: the snapshot store, or empty."""
 
     def __init__(
         self, cluster: Cluster, job: Job, settings: Settings, store: str, now_ms: Callable[[], int]
@@ -72,15 +72,13 @@ class Retiring:
         self._alone: Alone | None = None
 
     def alone(self) -> None:
-        """Be the only one who claims or prunes, as `Alone` says."""
+        """Fence other processes that claim or prune."""
         self._alone = Alone(self._cluster, self._job.name)
 
     def look(self, with_snapshots: bool = False, with_forks: bool = False) -> list[Earlier]:
-        """The generations of which anything is left but the promoted one; the oldest first.
-
-        `with_snapshots`: theirs are to go, too, and keep nothing; `with_forks`: what may be a fork, too. Raises
-        UsageError where nothing is promoted yet.
-        """
+        """Return the generations with anything left, without the promoted one; oldest first. `with_snapshots`:
+        snapshots are removed too, and keep no generation. `with_forks`: as well possible forks. Raises
+        UsageError if nothing is promoted yet."""
         now = self._standing(with_snapshots)._replace(keep_forks=not with_forks)
         known = {first(self._settings), *now.known.by_id} - {now.promoted}
         names = {one: topics.changelog(self._job.name, one) for one in known}
@@ -92,11 +90,9 @@ class Retiring:
         return [one for one in found if one.changelog or one.checkpoint]
 
     def remove(self, one: Earlier) -> None:
-        """Its snapshots first, which need its changelog. May be killed anywhere, and asked again.
-
-        Raises FencedError where somebody has begun to claim, or to prune, since `alone`: what is needed has to be
-        looked at again. A claim that is made in the moment after this was asked finds out itself.
-        """
+        """Remove the snapshots, then the changelog that they need, then the checkpoint. May be killed and
+        repeated. Raises FencedError if another process has started to claim or prune since `alone`, so that
+        what is needed must be checked again. A claim made after that check finds the changelog missing."""
         if self._alone is not None:
             self._alone.require()
         if self._objects is not None:
@@ -108,7 +104,7 @@ class Retiring:
             try:
                 shutil.rmtree(one.checkpoint)
             except OSError as error:
-                raise MachineError(f"{one.checkpoint} cannot be removed: {error}; then ask again") from None
+                raise MachineError(f"{one.checkpoint} cannot be removed: {error}; then run this again") from None
 
     def _standing(self, with_snapshots: bool) -> Standing:
         name = self._job.name
@@ -135,11 +131,10 @@ class Retiring:
         return milestone.generation if milestone else None
 
     def _snapshots(self) -> Counter[str]:
-        """By the id of the generation: how many manifests there are."""
         return Counter(generation for generation, _ in manifests(self._objects, self._job.name))
 
     def _arrived(self, generations: list[Generation]) -> frozenset[Generation]:
-        """Those on whose changelogs here the newest arrival of some region stands."""
+        """Return the generations whose changelogs the newest arrivals refer to."""
         prefix = mirror_records.arrivals(self._job.name, "")
         origins = [one.removeprefix(prefix) for one in admin.names(self._cluster) if one.startswith(prefix)]
         arrivals = [last_arrival(self._cluster, self._job.name, one) for one in origins]
@@ -147,13 +142,13 @@ class Retiring:
         return frozenset(one for one in generations if topics.changelog(self._job.name, one) in used)
 
     def _checkpoint(self, generation: Generation) -> Path | None:
-        """The one below the data folder. One that the user has named elsewhere is the user's."""
+        """Return the checkpoint below the data folder. The user manages any other."""
         folder = self._settings.data_dir / "checkpoints" / self._job.name / str(generation)
         return folder if folder.is_dir() else None
 
 
 def manifests(objects: Objects | None, job: str) -> Iterator[tuple[str, int]]:
-    """Generation's id and sequence of each snapshot that is kept, by the names of the objects."""
+    """Yield generation id and sequence of each kept snapshot, from the object names."""
     for one in objects.listed(job) if objects else ():
         parts = one.name.split("/")
         if len(parts) == 5 and parts[3] == "manifests":
@@ -161,7 +156,7 @@ def manifests(objects: Objects | None, job: str) -> Iterator[tuple[str, int]]:
 
 
 def promoted_at(cluster: Cluster, job: str, at_ms: int) -> Generation | None:
-    """The generation that was promoted at a time, by the last milestone before it; None where none is kept."""
+    """Return the generation promoted at a time, by the last kept milestone before it; None without one."""
     topic, consumer, step = topics.milestones(job), make_consumer(cluster), 256
     try:
         low, _ = bounds(consumer, topic, 0)

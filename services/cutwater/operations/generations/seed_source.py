@@ -1,4 +1,4 @@
-"""Where a generation that is to be claimed gets its state from: asked before it is claimed, and told."""
+"""The source of a new generation's state, determined and reported before the claim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SeedSource(NamedTuple):
     """The parent's changelog, or snapshots of the parent milestone."""
 
     why: str = ""
-    """Why the changelog cannot give it; empty where it can."""
+    """Why the changelog cannot give the state; empty if it can."""
     store: str = ""
     snapshots: tuple[str, ...] = ()
 
@@ -36,16 +36,14 @@ class SeedSource(NamedTuple):
             return "its state is read from the parent's changelog"
         return (
             f"its state is read from snapshot {', '.join(self.snapshots)} in {self.store}, since {self.why}: its "
-            "driver needs CUTWATER_SNAPSHOTS, too"
+            "driver also needs CUTWATER_SNAPSHOTS"
         )
 
 
 def seed_source(cluster: Cluster, job: Job, settings: Settings, claim: Claim, place: str) -> SeedSource:
-    """Where its driver will find the parent's state now. `place`: the store of snapshots, empty for none.
-
-    Raises UsageError where nothing has it, with what to do; UnavailableError or MachineError where brokers or the
-    store do not answer.
-    """
+    """Return where its driver will find the parent's state. `place`: the snapshot store, empty for none. Raises
+    UsageError with the next step if nothing has the state; UnavailableError or MachineError if brokers or store
+    do not answer."""
     why = unheld(cluster, job.name, parent_of(claim), claim.generation.region, now_ms)
     if not why:
         return SeedSource()

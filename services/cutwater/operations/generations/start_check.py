@@ -1,4 +1,4 @@
-"""May a job's generation start from a milestone? Asked before it is claimed, and by its driver."""
+"""Check whether a job's generation may start from a milestone, before its claim and in its driver."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 
 DEFINITION = "cutwater-job.json"
-"""Beside a checkpoint: the job's definition, as its generation was begun with."""
+"""File beside a checkpoint with the job's definition at the start of its generation."""
 
 
 def partitions_of(cluster: Cluster, job: Job, cut: Cut) -> dict[str, int]:
-    """How many partitions each topic has that a generation begun at a cut reads; only those that exist."""
+    """Return the partition counts of the existing topics that a generation started at a cut reads."""
     return {name: len(one.partitions) for name, one in described(cluster, topics_of(job.topic, cut)).items()}
 
 
 def require_may_start(cluster: Cluster, job: Job, parent: Milestone, settings: Settings) -> None:
-    """Raise UsageError where the job's state cannot go on from the parent's: another measure or source, say.
-
-    `settings` say where the parent's checkpoint would be.
-    """
+    """Raise UsageError if the job cannot continue from the parent's state, such as after a change of measures
+    or source. `settings`: locate the parent's checkpoint."""
     require_mergeable(job)
     require_own_changelog(job.name, parent)
     partitions = partitions_of(cluster, job, parent.source_cut)
@@ -35,7 +33,7 @@ def require_may_start(cluster: Cluster, job: Job, parent: Milestone, settings: S
 
 
 def _kept_definition(settings: Settings, job: str, generation: Generation) -> str | None:
-    """What a generation's driver has kept of the job file; None where its checkpoint is not on this machine."""
+    """Return the definition kept by the generation's driver; None if its checkpoint is not on this machine."""
     if settings.checkpoint:
         return None
     file = settings.data_dir / "checkpoints" / job / str(generation) / DEFINITION

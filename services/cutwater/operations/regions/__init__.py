@@ -1,1 +1,1 @@
-"""Failover, forks, return of a region."""
+"""Failover, forks and return of a region."""

@@ -1,8 +1,5 @@
-"""Going on with another region's job here: what is looked at, fenced and claimed. `core.failover.failover`
-decides.
-
-Each step may be taken again: whoever was killed between two of them asks for the same once more.
-"""
+"""Failover of another region's job into this one: checks, fencing and claim. `core.failover.failover` decides.
+Each step may be repeated, also after a kill between two steps."""
 
 from __future__ import annotations
 
@@ -50,24 +47,24 @@ from cutwater.operations.generations.claims import Claims
 
 
 class Found(NamedTuple):
-    """What stands here of the origin."""
+    """The copies and arrivals of the origin in this region."""
 
     arrival: Arrival
     parent: bytes
-    """The milestone that has arrived."""
+    """The encoded milestone that has arrived."""
     milestone: Milestone
     newest: Milestone
-    """Of those that are copied, whether they have arrived or not."""
+    """The newest copied milestone, arrived or not."""
     heard_ms: int
-    """When the origin was last heard of, by its own clock."""
+    """The origin's last sign of life, by its own clock."""
     copied: list[Mirrored]
     released: Release | None
-    """What ends the copied stream, where a release does; perhaps to a third region."""
+    """The release that ends the copied stream, which may name a third region; None without one."""
     region: str
-    """This one."""
+    """This region."""
 
     def released_behind(self, token: Token) -> bool:
-        """Was the job released to this region behind that milestone? Then nothing is lost."""
+        """Return whether the job was released to this region after that milestone, so that nothing is lost."""
         one = self.released
         return one is not None and (one.to, one.token) == (self.region, token)
 
@@ -77,7 +74,7 @@ class Found(NamedTuple):
 
 
 class FailingOver:
-    """From one origin into this region. `now_ms` is the clock that the claim is dated by."""
+    """Failover from one origin into this region. `now_ms`: the clock that dates the claim."""
 
     def __init__(self, cluster: Cluster, job: Job, region: str, origin: str, now_ms: Callable[[], int]) -> None:
         self._cluster = cluster
@@ -88,18 +85,17 @@ class FailingOver:
         self.claims = Claims(cluster, job, region, now_ms)
 
     def look(self, patience_s: float | None = None) -> Found:
-        """What stands here. Raises UsageError where nothing has arrived, UnavailableError as `require_settled`.
-
-        `patience_s`: so long it waits for an open transaction of the mirror, which may be stuck beside dead ones:
-        how far the source is copied may be too low then. Once the mirror is fenced there is none.
-        """
+        """Return what has been copied. Raises UsageError if nothing has arrived, UnavailableError as
+        `require_settled`. `patience_s`: the longest wait for an open transaction of the mirror, which may hang
+        if brokers are dead. The copied source offsets may then be too low. After fencing no transaction is
+        open."""
         cluster, job, origin = self._cluster, self._job.name, self._origin
         arrival = self.arrival()
         if arrival is None:
             self.require_settled()
             raise UsageError(
-                f"no milestone of {job} has arrived from region {origin}: there is nothing whole to go on from. "
-                f"'cutwater regions' shows how far the copies are"
+                f"no milestone of {job} has arrived from region {origin}, so there is no complete state to "
+                "continue from. 'cutwater regions' shows the progress of the copies"
             )
         parent = mirror_topics.arrived_milestone(cluster, arrival)
         milestone = milestone_in(parent)
@@ -110,38 +106,37 @@ class FailingOver:
         )
 
     def arrival(self) -> Arrival | None:
-        """The newest one. Raises UsageError where no mirror has run."""
+        """Return the newest arrival. Raises UsageError if no mirror has run."""
         if not mirror_topics.has_mirror(self._cluster, self._job.name):
             raise UsageError(
-                f"no mirror has run at {self._cluster.bootstrap}: nothing of job {self._job.name} is copied there"
+                f"no mirror has run at {self._cluster.bootstrap}, so nothing of job {self._job.name} has been "
+                "copied there"
             )
         return mirror_topics.last_arrival(self._cluster, self._job.name, self._origin)
 
     def require_settled(self) -> None:
-        """Raise UnavailableError while a copy is begun anew: no mirror brings anything meanwhile."""
+        """Raise UnavailableError during a resync, when no mirror copies."""
         here = mirror_topics.positions(self._cluster, self._job.name)
         require_settled(self._origin, here.renewed(self._origin))
 
     def require_copying(self) -> None:
-        """Raise UnavailableError while an operator lets the mirror rest: no mirror brings anything meanwhile."""
+        """Raise UnavailableError while an operator has paused the mirror."""
         said = mirror_topics.positions(self._cluster, self._job.name).steering.get(self._origin)
         require_copying(self._origin, said is not None and said.paused)
 
     def released(self) -> Release | None:
-        """The release that ends the copied stream, where one does."""
+        """Return the release that ends the copied stream; None without one."""
         return mirror_topics.last_release(self._cluster, self._job.name, self._origin)
 
     def fence(self) -> None:
-        """Nobody copies any more who began before: what has arrived is final, until a mirror is started again."""
+        """Fence running mirrors, so that arrivals are final until a mirror is started again."""
         for one in mirror_records.transactional_ids(self._job.name, self._origin):
             TransactionalWriter(self._cluster, one).initialise()
         reach("mirror-fenced")
 
     def claimed(self, found: Found) -> Again | None:
-        """What an earlier try has claimed, promoted or not.
-
-        Raises as `resumed`, `require_kept` and `require_free` do.
-        """
+        """Return the claim of an earlier try, promoted or not. Raises as `resumed`, `require_kept` and
+        `require_free` do."""
         last, known = self._last(), self._known()
         if last is None:
             behind, base, gave_up = 0, None, False
@@ -160,12 +155,12 @@ class FailingOver:
         return again
 
     def _base(self, known: Candidates, generation: Generation) -> Claim | None:
-        """By which claim the line of a generation came here from the origin, if it did."""
+        """Return the claim by which the generation's line came from the origin; None if it did not."""
         claim = came_by(known, generation, told_parent)
         return claim if claim and claim.origin == self._origin else None
 
     def plan(self, found: Found) -> Claim:
-        """The claim that `claim` would write. Raises UsageError where the two regions have nothing in common."""
+        """Return the claim that `claim` would write. Raises UsageError if the regions share no milestone."""
         last = self._last()
         before = [found.milestone.generation, *([last.generation] if last else [])]
         source = self._job.topic
@@ -185,7 +180,7 @@ class FailingOver:
         )
 
     def prepare(self, copies: Replication) -> None:
-        """The topics of the job in this region, its own source among them, with as many partitions as the copy."""
+        """Create the job's topics in this region, including its source, with the copy's number of partitions."""
         count = partition_count(self._cluster, mirror_records.from_origin(self._job.topic, self._origin))
         specs = topics.owned(
             self._job.name, Generation(1, self._region), count, self._job.output, self._job.lists_retention_ms
@@ -196,7 +191,7 @@ class FailingOver:
         reach("topics-made")
 
     def claim(self, found: Found, copies: Replication) -> Claim:
-        """Reserve the generation that goes on, unless an earlier try has; asked by one process at a time."""
+        """Reserve the new generation, or return the claim of an earlier try. One process at a time."""
 
         def made() -> Claim:
             again = self.claimed(found)
@@ -205,17 +200,15 @@ class FailingOver:
         return self.claims.reserve(made, copies)
 
     def _standing(self, found: Found) -> Found:
-        """The same as it is now, once nobody else claims: somebody may have begun to give a copy up meanwhile.
-
-        He has ended whoever claimed before, and removed positions, then arrivals. Raises UnavailableError where
-        the arrival is another one, UsageError as `require_placed`.
-        """
+        """Read the copies again after other claimers are fenced, since a resync may have started. A resync
+        fences claimers, then removes positions, then arrivals. Raises UnavailableError if the arrival has
+        changed, UsageError as `require_placed`."""
         copied, newest = self._copied(), self.arrival()
         if newest != found.arrival:
-            now = f"is {newest.token} now" if newest else "is gone"
+            now = f"is now {newest.token}" if newest else "is gone"
             raise UnavailableError(
-                f"the arrival {found.arrival.token}, which this began with, {now}: a mirror runs, or somebody "
-                "begins a copy anew ('cutwater mirror resync'). Nothing was claimed; ask again"
+                f"the arrival {found.arrival.token}, from which this started, {now}: a mirror is running, or a "
+                "copy is started again by 'cutwater mirror resync'. Nothing was claimed. Run this again"
             )
         targets = {
             TopicPartition(mirror_records.target(self._job.name, one.topic, self._origin), one.partition)
@@ -229,7 +222,6 @@ class FailingOver:
         return list(found.copies.get(self._origin, {}).values())
 
     def _last(self) -> Milestone | None:
-        """The newest milestone of this region; None also where only a mirror has run here."""
         here = self._exists(topics.milestones(self._job.name))
         return promoted(self._cluster, self._job.name) if here else None
 
@@ -241,16 +233,15 @@ class FailingOver:
         return bool(admin.described(self._cluster, [topic]))
 
     def _firsts(self, source: str) -> dict[int, int]:
-        """The first offset of each partition of the region's own source, where it has one."""
         if not self._exists(source):
             return {}
         kept = Ends(self._cluster).kept(source, range(partition_count(self._cluster, source)))
         return {partition: first for partition, (first, _) in kept.items()}
 
     def _joined(self, arrival: Arrival) -> Joined | None:
-        """Where the line of the arrival was handed over from here last."""
+        """Return where the arrival's line was last handed over from this region."""
         cluster, job = self._cluster, self._job.name
-        # Not what is behind the arrival: that is not held here.
+        # Milestones after the arrival are incomplete here.
         copy, end = mirror_records.milestones_from(job, self._origin), arrival.stream_offset + 1
         first: dict[Generation, Milestone] = {}
         for one, _ in commit_stream.milestones_in(cluster, copy, end):
@@ -267,15 +258,15 @@ class Releasing(NamedTuple):
     """What a release would do now."""
 
     made: Release
-    """The record; the newest milestone may be a later one by then."""
+    """The record. By the time it is written, the newest milestone may be later."""
     done: bool
-    """It stands on the stream already."""
+    """The record is already on the stream."""
     gives_up: list[Generation]
-    """Candidates that could be promoted behind it."""
+    """Candidates that could otherwise be promoted after it."""
 
 
 def releasing(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Releasing:
-    """Raises UsageError where the job has no milestone, and as `require_recipient` and `require_same` do."""
+    """Return the release to write. Raises UsageError, also without a milestone."""
     require_recipient(to, region)
     last = _require_milestone(cluster, job.name)
     if (before := commit_stream.release(cluster, topics.milestones(job.name))) is not None:
@@ -287,12 +278,9 @@ def releasing(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable
 
 
 def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Release:
-    """Give a job up in its own region: a record ends the commit stream, and its writers are fenced.
-
-    Candidates are given up, so that none is promoted behind it; one that is claimed afterwards takes the job back.
-    Raises as `releasing` does. Asked twice, the first record counts, and the driver is
-    fenced again: whoever has written the record may have died before he did.
-    """
+    """Give a job up in its own region: a record ends the commit stream, and its writers are fenced. Candidates
+    are given up; a later claim takes the job back. Raises as `releasing` does. On a repeated call the first
+    record counts, and the driver is fenced again."""
     name, found = job.name, releasing(cluster, job, region, to, now_ms)
     if found.done:
         _fence_driver(cluster, name, found.made.generation)
@@ -302,14 +290,14 @@ def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[
         claims.abort(one, f"the job is released to region {to}")
     writer = TransactionalWriter(cluster, topics.signal_id(name))
     writer.initialise()
-    last = _require_milestone(cluster, name)  # what the fenced signaller wrote meanwhile is final now
+    last = _require_milestone(cluster, name)  # the fenced commit-signal can write no more
     made = Release(name, last.generation, last.sequence, to, now_ms())
-    # Before the record: whoever dies behind it leaves no driver that works for nobody.
+    # Before the record, so that a kill after it leaves no driver running.
     _fence_driver(cluster, name, last.generation)
     reach("writers-fenced")
     writer.write(topics.milestones(name), [protocol_records.encode(made)])
     reach("release-written")
-    # Behind it: one that was started meanwhile has not read the record; a driver that starts now does, and leaves.
+    # Again, for a driver that was started before the record. Later ones read the record and exit.
     _fence_driver(cluster, name, last.generation)
     return made
 
@@ -321,5 +309,7 @@ def _fence_driver(cluster: Cluster, job: str, generation: Generation) -> None:
 def _require_milestone(cluster: Cluster, job: str) -> Milestone:
     last = promoted(cluster, job)
     if last is None:
-        raise UsageError(f"job {job} has no milestone at {cluster.bootstrap}: there is nothing to go on from")
+        raise UsageError(
+            f"job {job} has no milestone at {cluster.bootstrap}, so there is nothing to continue from"
+        )
     return last

@@ -1,4 +1,4 @@
-"""Forks and losses of a region that went on from another one's milestone: what its topics and the origin say."""
+"""Forks and losses of a region that continued from another region's milestone."""
 
 from __future__ import annotations
 
@@ -37,37 +37,35 @@ from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, from_origin
 from cutwater.core.protocol.records import Claim, Decision
 
 ASK_S = 3.0
-"""The origin may be away: nobody waits long for it."""
+"""Short, since the origin may be down."""
 Report = Callable[[str, int], None]
-"""Told now and then of a topic and how many records of it were read."""
+"""Receives a topic and the number of its records read, from time to time."""
 _REPORT_EVERY = 10_000
 
 
 class Forking:
-    """What this region went on from, and what contradicts that."""
+    """Milestones that this region continued from, and what contradicts them."""
 
     def __init__(self, own: Cluster, job: Job, origin: str = "", there: Cluster | None = None) -> None:
-        """`there`: the brokers of the region `origin`, where they are known; they need not answer."""
+        """`there`: the brokers of region `origin`, if known; they need not answer."""
         self._own, self._job = own, job
         self._origin, self._there = origin, there
 
     def forks(self) -> list[Fork]:
-        """Of each claim that goes on from another region's milestone, oldest first; of none that came to nothing.
-
-        Raises UsageError where the job has no topics here; UnavailableError where this region does not answer.
-        """
+        """Return the forks of each claim that continues another region's milestone and was not given up, oldest
+        first. Raises UsageError if the job has no topics here; UnavailableError if this region does not answer."""
         stand = self.standing()
         answers = self._answers()
         return [self._fork(one.claim, one.decision, answers) for one in stand]
 
     def standing(self) -> list[Candidate]:
-        """The claims that go on from another region's milestone and did not come to nothing, oldest first."""
+        """Return the claims that continue another region's milestone and were not given up, oldest first."""
         known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
-        # A withdrawal may have come too late.
+        # A withdrawal may have been too late.
         return [one for one in known if one.open or self._promoted(one.claim)]
 
     def decide(self, keeps: Generation, reason: str, now_ms: int) -> Decision:
-        """Write down which line of a fork counts; raises as `forks.decided` does. It deletes nothing."""
+        """Write which line of a fork counts; deletes nothing. Raises as `forks.decided` does."""
         fork = forks.decided(reversed(self.forks()), keeps)
         made = Decision(self._job.name, fork.claim.generation, str(keeps), reason, now_ms)
         writer = TransactionalWriter(self._own, topics.claims_id(self._job.name))
@@ -76,15 +74,16 @@ class Forking:
         return made
 
     def loss(self, report: Report = lambda _topic, _records: None) -> tuple[Fork, ExactLoss]:
-        """Of the newest failover from the origin, exactly; raises UnavailableError while that does not answer.
-
-        UsageError where this region never went on from there.
-        """
+        """Count the loss of the newest failover from the origin. Raises UnavailableError if the origin does not
+        answer. Raises UsageError if this region never continued from there."""
         found = [one for one in self.forks() if one.claim.origin == self._origin]
         if not found:
-            raise UsageError(f"no generation here went on from a milestone of region {self._origin}")
+            raise UsageError(f"no generation here continues from a milestone of region {self._origin}")
         if self._there is None:
-            raise UsageError("set CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS: it is read there")
+            raise UsageError(
+                "set CUTWATER_ORIGIN_REGION and CUTWATER_ORIGIN_BOOTSTRAP_SERVERS: the loss is counted in the "
+                "origin's topics"
+            )
         wait_for_broker(self._there, ASK_S)
         return found[-1], _Loss(self._own, self._there, self._job, found[-1].claim, report).exact()
 
@@ -120,14 +119,14 @@ class Forking:
             topic = mirror_records.milestones_from(self._job.name, claim.origin)
             if topic not in described(cluster, [topic]):
                 return None
-        # Twice: which generations were started elsewhere is known once all hashes were seen, and a stream is long.
+        # Three reads, since a stream is too long to keep and `foreign` needs all hashes.
         line = {told.milestone.generation for told in _told(cluster, topic)}
         elsewhere = foreign(line, (told.hash for told in _told(cluster, topic)))
         return behind(_told(cluster, topic), link(claim.parent), elsewhere)
 
 
 class _Loss:
-    """What was not copied at one claim."""
+    """The records that were not copied at one claim."""
 
     def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
         self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
@@ -145,7 +144,7 @@ class _Loss:
         return ExactLoss(partitions, late_of(late.entries, copied), problems, self._promoted_ms)
 
     def _copied(self) -> Iterator[tuple[TopicPartition, int]]:
-        """Each partition of the origin's source, and how far it was copied; some may be newer than the copy."""
+        """Yield each partition of the origin's source with its copied offset; 0 for new ones."""
         yield from self._claim.origin_cut
         known = {place.partition for place, _ in self._claim.origin_cut}
         for number in range(partition_count(self._there, self._job.topic)):
@@ -153,20 +152,19 @@ class _Loss:
                 yield TopicPartition(self._copy, number), 0
 
     def _promotion_ms(self) -> int | None:
-        """When the claim's generation had its first milestone on the commit stream."""
         stream = milestones_in(self._own, topics.milestones(self._job.name))
         mine = (one.committed_ms for one, _ in stream if one.generation == self._claim.generation)
         return next(mine, None)
 
     def _made_anew(self) -> list[str]:
-        """Is the origin's source another topic than that which was copied? Its offsets are other events'."""
+        """Report a recreated source in the origin, whose offsets belong to other events."""
         topic, origin = self._job.topic, self._claim.origin
         copies = mirror_topics.positions(self._own, self._job.name).copies.get(origin, {}).values()
         copied = {one.topic_id for one in copies if one.topic == topic}
         now = Identities(self._there, ASK_S).of([topic]).get(topic)
         if not copied or (now is not None and copied == {now.topic_id}):
             return []
-        return [f"{topic} was made anew in {origin}: how many events of the one before were lost, nobody knows"]
+        return [f"{topic} was recreated in {origin}, so the number of lost events of the earlier topic is unknown"]
 
     def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
         place = TopicPartition(self._job.topic, here.partition)
@@ -196,7 +194,6 @@ class _Loss:
         return max(0, low - self._claim.source_cut.offset(here))
 
     def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> tuple[int, int]:
-        """All, and those that are dated after the promotion here."""
         count = afterwards = 0
         for count, one in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
             afterwards += self._promoted_ms is not None and one.timestamp()[1] > self._promoted_ms
@@ -220,8 +217,9 @@ class _Loss:
             told = dict(message.headers() or [])
             if SOURCE_OFFSET not in told:
                 raise DivergenceError(
-                    f"{here.topic}/{here.partition}@{message.offset()} does not say where it stood in "
-                    f"{self._claim.origin}: a mirror has not written it. Find out who else writes there"
+                    f"{here.topic}/{here.partition}@{message.offset()} has no header with its offset in "
+                    f"{self._claim.origin}, so no mirror has written it. Find out which other program writes to "
+                    "this topic"
                 )
             if count % _REPORT_EVERY == 0:
                 self._report(f"{here.topic}/{here.partition}", count)
@@ -229,12 +227,10 @@ class _Loss:
 
 
 def _told(cluster: Cluster, topic: str) -> Iterator[Told]:
-    """All milestones on a one-partition topic, in order; nothing is kept."""
     return (Told(milestone, link(value)) for milestone, value in milestones_in(cluster, topic))
 
 
 def _behind(cluster: Cluster, topic: str, cut: Cut) -> int:
-    """Offsets of the origin's own source behind a cut."""
     places = {place: offset for place, offset in cut if place.topic == topic}
-    ends: Mapping[TopicPartition, int] = Ends(cluster).committed(list(places))  # it has just answered
+    ends: Mapping[TopicPartition, int] = Ends(cluster).committed(list(places))  # the origin has just answered
     return sum(max(0, ends[place] - offset) for place, offset in places.items())

@@ -1,7 +1,5 @@
-"""Asks another region, before a driver or commit-signal goes on, whether that has gone on with the job.
-
-`core.failover.rejoin` decides; `operations.regions.forks` knows how to read a region's claims.
-"""
+"""Query whether another region has taken over the job, before a driver or commit-signal continues it here.
+`core.failover.rejoin` decides; `operations.regions.forks` reads a region's claims."""
 
 from __future__ import annotations
 
@@ -28,16 +26,16 @@ from cutwater.operations.regions.forks import Forking
 from cutwater.operations.service_main import now_ms as clock_ms
 
 ASK_S = 5.0
-"""So long it is waited for at a time: a job that was silent for a moment only then goes on without an answer."""
+"""Timeout of one query. A job that was silent only briefly then continues without an answer."""
 PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
 SAY_S = 600.0
-"""How often somebody who waits says so."""
+"""Interval of log lines while waiting."""
 LOOKS, LOOK_S = 3, 2.0
-"""A broker that is just back may know no topic for a moment: so often one is looked for."""
+"""A restarted broker may briefly know no topics, so a missing topic is queried again."""
 
 
 class Returning:
-    """The question of one region to the other one. Nothing is written in either."""
+    """Query of one region to the other one. Writes nothing."""
 
     def __init__(
         self,
@@ -52,7 +50,7 @@ class Returning:
         clock_s: Callable[[], float] = time.monotonic,
         ask_s: float = ASK_S,
     ) -> None:
-        """`least_ms`: CUTWATER_FAILOVER_MIN_AGE_S; `go_on_behind`: the token behind which nobody is waited for."""
+        """`least_ms`: CUTWATER_FAILOVER_MIN_AGE_S in ms. `go_on_behind`: the token that needs no answer."""
         self._own, self._job, self._region = own, job, region
         self._other, self._there = other, there
         self._least_ms, self._go_on_behind = least_ms, go_on_behind
@@ -65,10 +63,8 @@ class Returning:
         log: Any,
         waiting: Callable[[bool], None] = lambda _now: None,
     ) -> bool:
-        """Whether a process of the generation may go on; waits until that is known. False when stopped meanwhile.
-
-        `waiting` is told when it begins to wait, and when that has ended. Raises as `look` does.
-        """
+        """Wait until a process of the generation may continue; return False if stopped before. `waiting`:
+        called at the start and the end of a wait. Raises as `look` does."""
         said, pause_s, began_s, waited = Rarely(SAY_S), PAUSE_S, self._clock_s(), False
         while (found := self.look(generation, stop.wait)).waits:
             if not waited:
@@ -80,17 +76,15 @@ class Returning:
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
         if waited:
             waiting(False)
-            log.info("going on", waited_s=round(self._clock_s() - began_s, 1))
+            log.info("continuing after the wait", waited_s=round(self._clock_s() - began_s, 1))
         if found.why:
-            log.warning("going on without an answer", reason=found.why)
+            log.warning("continuing without an answer", reason=found.why)
         return True
 
     def look(self, generation: Generation, pause: Callable[[float], object] = time.sleep) -> Found:
-        """Whether a process of the generation has to wait now. Asks once, and waits for no more than some seconds.
-
-        Raises FencedError where the other region has gone on with the job, UsageError where it has to answer
-        and does not let us in.
-        """
+        """Query once, for a few seconds at most, whether a process of the generation has to wait. Raises
+        FencedError if the other region has taken the job over, UsageError if its answer is required and it
+        refuses access."""
         here = self._stood(generation)
         if here is None:
             return Found(False)
@@ -100,26 +94,24 @@ class Returning:
         except UnavailableError as error:
             return unanswered(here, self._other, error, may_be_left, self._go_on_behind)
         except UsageError as error:
-            if not may_be_left:  # an answer that is not needed: a broken link would not stop it either
+            if not may_be_left:  # the answer is not required, as with a broken link
                 return unanswered(here, self._other, error, False, self._go_on_behind)
             raise UsageError(
-                f"asking region {self._other}, which CUTWATER_ORIGIN_* name, whether it has gone on with job "
-                f"{self._job.name}: {error}"
+                f"asking region {self._other} (CUTWATER_ORIGIN_*) whether it has taken over job {self._job.name}: "
+                f"{error}"
             ) from None
         require_not_left(went, self._job.name, self._region)
         return Found(False)
 
     def again(self, generation: Generation, log: Any) -> None:
-        """Raise FencedError where the other region has gone on since `settled`: the last thing behind the fencing.
-
-        Silence keeps nobody now, nor does a refusal: it was asked, or need not have answered.
-        """
+        """Raise FencedError if the other region has taken over since `settled`. The last check after fencing.
+        Silence or a refusal no longer matters: the region has answered before, or need not have."""
         if (here := self._stood(generation)) is None:
             return
         try:
             went = self._ask(here, time.sleep, 1)
         except (UnavailableError, UsageError) as error:
-            log.warning("the other region was not asked again", reason=str(error))
+            log.warning("the other region did not answer the second query", reason=str(error))
             return
         require_not_left(went, self._job.name, self._region)
 
@@ -127,7 +119,7 @@ class Returning:
         name, stream = self._job.name, topics.milestones(self._job.name)
         known = candidates(self._own, name) if claimed(generation) else Candidates()
         last, heard_ms = None, 0
-        if described(self._own, [stream]):  # not before a job is begun, nor in a region that was lost whole
+        if described(self._own, [stream]):  # missing before the first start, and in a region that was lost
             last, heard_ms = promoted(self._own, name), last_heard_ms(self._own, stream)
         return stood(generation, last, heard_ms, known, self._other, told_parent)
 
@@ -138,12 +130,12 @@ class Returning:
         claim = went_on(Forking(self._there, self._job).standing(), self._region, here.held)
         if claim is None:
             return None
-        stream = topics.milestones(self._job.name)  # before anything is promoted there it may be missing
+        stream = topics.milestones(self._job.name)  # missing until the first promotion there
         newest = promoted(self._there, self._job.name) if described(self._there, [stream]) else None
         return Went(claim, told_parent(claim).token, newest.token if newest else None)
 
     def _has_claims(self, pause: Callable[[float], object], looks: int) -> bool:
-        """Is there a topic of candidates? There is none where the job was never gone on with."""
+        """Return whether the topic of candidates exists. Without it the job was never taken over."""
         topic = topics.candidates(self._job.name)
         for look in range(looks):
             if look:
@@ -154,10 +146,8 @@ class Returning:
 
 
 def returning(job: Job, settings: Settings, cluster: Cluster | None = None) -> Returning | None:
-    """As the settings say; None where no other region is named, or none could go on with the job.
-
-    `cluster`: this region's, where it is not that of the settings. Raises UsageError where they name this region.
-    """
+    """Create the query from the settings; None if no other region is set, or none could take over the job.
+    `cluster`: this region's, if not from the settings. Raises UsageError if the settings name this region."""
     if not (job.topic and settings.origin_region and settings.origin_bootstrap_servers):
         return None
     return Returning(

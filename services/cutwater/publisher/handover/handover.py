@@ -1,4 +1,4 @@
-"""The publisher goes on with another generation: finds with which milestone, and has the two states to compare."""
+"""The publisher's hand-over to another generation: finds its milestone, and opens the two states to compare."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from cutwater.views.store.store import Store
 
 POLL_S = 0.1
 GONE_S = 20.0
-"""How long a topic is asked for before it is gone: a broker that is just back knows nothing for a moment."""
+"""The time until a missing topic counts as deleted: a restarted broker may not know its topics at first."""
 _EVER_MS = (1 << 62) - 1
-"""Behind every window."""
+"""Later than every window."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One writing of a difference, perhaps the rest of one."""
+    """One try to write a difference, or the rest of one."""
 
     plan: Handover
     position: Published
-    """With the mark of what is compared with."""
+    """Its progress is the cut of the state that is compared with."""
     source: Difference
 
 
 class HandingOver:
-    """Makes hand-overs from what a position says is published."""
+    """Makes hand-overs from the published position."""
 
     def __init__(
         self,
@@ -67,10 +67,8 @@ class HandingOver:
         self._reading = Reading(cluster, job, states, log, now_ms, stopping)
 
     def left_behind(self, generation: Generation, error: CutwaterError) -> bool:
-        """Can the output go on without what could not be read of a generation's changelog?
-
-        True where another generation was promoted, and reading again would not mend it. Says so in the log.
-        """
+        """Return True if the rest of a generation's changelog is given up: another generation is promoted, and a
+        new read cannot succeed. Writes an error to the log."""
         last = promoted(self._cluster, self._job.name)
         if last is None or last.generation.number <= generation.number:
             return False
@@ -83,10 +81,8 @@ class HandingOver:
 
     @contextmanager
     def attempt(self, position: Published, whole: Milestone | None) -> Iterator[Attempt]:
-        """The hand-over that is to be made now. Waits for one, and tries another where compaction was faster.
-
-        Raises Stopped at the process's end; DivergenceError where commit stream or new changelog are broken.
-        """
+        """Prepare the next hand-over. Wait for one; if compaction overtakes it, use a later milestone. Raise
+        Stopped if the process stops; DivergenceError if the commit stream or the new changelog is broken."""
         entry = applied(position, whole)
         succession = Succession(position.generation, entry, position.target)
         feed = MilestoneFeed(
@@ -106,7 +102,7 @@ class HandingOver:
     def _reached(
         self, feed: MilestoneFeed, succession: Succession, whole: Milestone | None
     ) -> tuple[Handover, Store]:
-        """Where the hand-over leads, and the whole state there."""
+        """Return the hand-over's plan, and the complete state at its milestone."""
         while not self._stopping():
             for record in feed.poll(POLL_S):
                 if not isinstance(record, Heartbeat):
@@ -126,7 +122,7 @@ class HandingOver:
         return NEVER_MS // 2 if whole is None else compared_above_ms(to, whole)
 
     def _old(self, plan: Handover, position: Published, whole: Milestone | None) -> Store | None:
-        """The published state; None where it cannot be had any more, which is said in the log."""
+        """Return the published state; None, with an error in the log, if it cannot be read any more."""
         entry = applied(position, whole)
         if entry is None or whole is None:
             return None
@@ -135,17 +131,17 @@ class HandingOver:
                 raise UsageError(f"{topics.changelog(self._job.name, whole.generation)} does not exist")
             return self._reading.state(entry, self._floor_ms(plan.to.milestone, whole), or_later=self._final)
         except (DivergenceError, UsageError, Overtaken) as error:
-            reason = "compaction has taken values of it" if isinstance(error, Overtaken) else str(error)
+            reason = "compaction has removed values of it" if isinstance(error, Overtaken) else str(error)
             self._log.error(
                 "published state lost",
                 token=str(whole.token),
                 reason=reason,
-                consequence="every row is repeated as a correction; rows that vanished since are not named",
+                consequence="every row is repeated as a correction; rows deleted since get no tombstone",
             )
             return None
 
     def _gone(self, generation: Generation) -> bool:
-        """Is there no changelog of it?"""
+        """Return True if the changelog does not exist for `GONE_S`."""
         topic, deadline = topics.changelog(self._job.name, generation), time.monotonic() + GONE_S
         while True:
             try:
@@ -163,10 +159,10 @@ class HandingOver:
     ) -> Attempt:
         to = plan.to.milestone
         if old is not None and old.segment_ms != new.segment_ms:
-            raise DivergenceError(f"{old.folder} is laid out otherwise than {new.folder}: delete the older one")
+            raise DivergenceError(f"{old.folder} has another layout than {new.folder}: delete the older folder")
         mark = whole.changelog_cut if old is not None and whole is not None else Cut()
         goes_on = bool(position.parts) and (position.target, position.progress) == (to.sequence, mark)
-        # Parts of another difference are out, to a milestone that is not to be had any more: say everything anew.
+        # The published parts lead to another milestone, which cannot be read any more: repeat all rows.
         repeat = bool(position.parts) and not goes_on
         floor_ms = self._floor_ms(to, whole)
         source = Difference(
@@ -192,7 +188,7 @@ class HandingOver:
     def _said_ms(
         self, plan: Handover, position: Published, whole: Milestone | None, old: Store | None, repeat: bool
     ) -> int:
-        """Whatever is said of windows that end at or below it contradicts or repeats what was said before."""
+        """Return the window end up to which rows correct or repeat what was published before."""
         if repeat:
             return _EVER_MS
         if self._final:

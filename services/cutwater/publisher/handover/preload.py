@@ -1,4 +1,4 @@
-"""While there is a candidate, the states that its hand-over will compare are loaded: it pauses for the rest."""
+"""Loads the states that a hand-over will compare while its candidate catches up, to shorten the pause."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cutwater.views.store.store import Store
 
 END_S = 2.0
 Whole = Callable[[], Milestone | None]
-"""What is published by now; None for nothing."""
+"""Returns the newest milestone that is published; None for none."""
 
 
 class Ahead:
-    """Loads in a thread of its own, while a block runs."""
+    """Preloads in its own thread, while a block runs."""
 
     def __init__(
         self,
@@ -37,19 +37,17 @@ class Ahead:
         least_records: int = BULK_RECORDS,
         look_s: float = LOOK_S,
     ) -> None:
-        """`least_records`: fewer are left to the hand-over."""
+        """`least_records`: a smaller changelog is left to the hand-over."""
         self._loads = partial(_Loads, cluster, job, states, log, now_ms, least_records)
         self._watch = partial(watch, cluster, job.name, log=log, look_s=look_s)
         self._at_work = threading.Lock()
-        """Held by whoever looks, and loads."""
+        """Held while a load runs."""
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def beside(self, whole: Whole) -> Iterator[None]:
-        """Load while the block runs, which publishes one generation. What was loaded then lies in the states.
-
-        A load that is under way ends within about a second.
-        """
+        """Preload while the block publishes one generation. The result is in the states. At the block's end a
+        running load stops within about a second."""
         stop = threading.Event()
         loads = self._loads(whole, stop)
 
@@ -64,17 +62,16 @@ class Ahead:
             yield
         finally:
             stop.set()
-            with self._at_work:  # a question to the brokers may last, and is not waited for
+            with self._at_work:  # a slow query to the brokers is not waited for
                 loads.close()
 
     def close(self) -> None:
-        """At the process's end: the last thread has nothing to do any more, and mostly ends at once."""
         if self._thread is not None:
             self._thread.join(END_S)
 
 
 class _Loads:
-    """Of a candidate's state, and of the published one where no store of it is there."""
+    """Loads a candidate's state, and the published state if there is no store of it."""
 
     def __init__(
         self,
@@ -93,18 +90,18 @@ class _Loads:
         self._preloads: dict[Generation, Preload] = {}
 
     def look(self, known: Candidates) -> None:
-        """Load what has come since, of the candidate that will likely follow."""
+        """Load the new rows of the likely next candidate."""
         whole = self._whole()
         if whole is not None:
             self._choice.look(known, whole)
 
     def close(self) -> None:
-        """The stores are left to the hand-over."""
+        # The hand-over takes the stores.
         for one in self._preloads.values():
             one.close()
 
     def _keep(self, candidate: Generation | None) -> None:
-        """Of the published state, too, while there is any."""
+        # While there is a candidate, the published state is kept, too.
         whole = self._whole()
         kept = {candidate, whole.generation if whole else None} if candidate else set()
         for generation in self._preloads.keys() - kept:
@@ -115,8 +112,8 @@ class _Loads:
         whole = self._whole()
         if whole is None:
             return
-        if not self._states.roomy():  # a load that met it was stopped
-            raise DiskFullError("there is too little room on the disk to load states before they are needed")
+        if not self._states.roomy():  # this also stops a running load
+            raise DiskFullError("the disk has too little free space to load states ahead of the hand-over")
         floor_ms = compared_above_ms(newest, whole)
         self._up_to(newest, floor_ms)
         if not self._states.lasting:
@@ -133,7 +130,7 @@ class _Loads:
                 self._job, generation, opened, self._bulk, self._log, self._least_records
             )
         stale = self._states.stale_ahead(generation, now_ms)
-        # What stands above the cut was written after its milestone, whenever that is loaded.
+        # Rows above the cut were written after the milestone, even if they are loaded much later.
         at_ms = min(now_ms, milestone.written_ms)
         self._states.loading_ahead(generation, floor_ms, at_ms)
         if self._preloads[generation].up_to(milestone, floor_ms=floor_ms, however_little=stale):

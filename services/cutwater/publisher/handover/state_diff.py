@@ -1,4 +1,4 @@
-"""What a hand-over puts on the output: the difference of two states, each in a store of the publisher's own."""
+"""The rows that a hand-over publishes: the difference of two states, each in a store of the publisher."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
 
 Within = tuple[int, int]
-"""Windows with an end above the first and up to the second, in ms, are those that the output speaks of."""
+"""The bounds (after, up to] of the ends of the compared windows, in ms."""
 
 
 class Difference:
-    """A source of rows, as `publisher.sources.changed_rows.Source` says; one hand-over's."""
+    """The source of one hand-over's rows; a `publisher.sources.changed_rows.Source`."""
 
     ahead = True
-    """The stores stay as they are."""
+    """The stores do not change."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class Difference:
         begun: int = 0,
         repeat: bool = False,
     ) -> None:
-        """`old`: the published state; None where nobody has it any more. `begun`: so many rows of this very
-        difference are published. `repeat`: rows that do not differ go out, too."""
+        """`old`: the published state; None if it is lost. `begun`: the number of rows of this difference that are
+        published already. `repeat`: publish equal rows, too."""
         self.kind = wording.plain
         self._old, self._new = old, new
         self._wording = wording
@@ -47,7 +47,7 @@ class Difference:
         yield from pieces(islice(self._rows(), self._begun, None))
 
     def close(self) -> None:
-        """The stores are closed by whoever has opened them."""
+        """Do nothing: the caller closes the stores."""
 
     def _rows(self) -> Iterator[Said]:
         old = closed_pieces(self._old[0], *self._old[1]) if self._old else iter(())
@@ -59,7 +59,7 @@ class Difference:
 
 
 def _same_row(one: bytes, two: bytes) -> bool:
-    """Equal but for the framing, which may change between generations."""
+    # Equal except for the framing, which may change between generations.
     return one == two or _body(one) == _body(two)
 
 

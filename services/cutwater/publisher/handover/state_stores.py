@@ -1,4 +1,4 @@
-"""The publisher's own stores, one per generation: those of mode `final`, or what a hand-over compares."""
+"""The publisher's stores, one per generation: for mode `final`, or for the comparison at a hand-over."""
 
 from __future__ import annotations
 
@@ -23,29 +23,27 @@ from cutwater.views.store.folders import ahead_of, drop_ahead, take_ahead
 from cutwater.views.store.store import Store
 
 FREE_SHARE = 0.1
-"""Of the disk, which is left free by what is loaded ahead: whoever publishes needs room, too."""
+"""The share of the disk that preloading leaves free: publishing needs space, too."""
 AHEAD_MS = MIN_COMPACTION_LAG_MS - MARGIN_MS
-"""So old, it may hold a row whose later value compaction has taken, with the tombstone behind that."""
+"""A preloaded store may be at most this old: later, compaction may have removed newer values and tombstones."""
 
 
 def compared_above_ms(to: Milestone, whole: Milestone) -> int:
-    """Windows that end at or below it are not compared: the output has said all of them that it ever will.
-
-    `to`: where a hand-over leads; `whole`: what is published.
-    """
-    # In a rewind the target's horizon is the lower one. Else windows that only its horizon has passed may have
-    # changed, or closed, since what is published.
+    """Return the window end up to which windows are not compared: all their rows are published. `to`: the
+    milestone of the hand-over; `whole`: the newest published milestone."""
+    # In a rewind the target's horizon is the lower one. Else windows that only the target's horizon has passed may
+    # have changed or closed after `whole`.
     return min(to.horizon_ms, whole.horizon_ms, whole.watermark_ms)
 
 
 class _Ahead(NamedTuple):
     floor_ms: int
-    """Windows that end at or below it may not be there."""
+    """Windows that end at or below it may be missing."""
     at_ms: int
 
 
 class States:
-    """Folders below one of their own; nobody else writes there."""
+    """The stores, in a folder that belongs to this process."""
 
     def __init__(
         self,
@@ -57,10 +55,10 @@ class States:
         native: bool = False,
         least_records: int = BULK_RECORDS,
     ) -> None:
-        """`segment`: the length of a time segment in ms, where the usual one does not suit. `lasting`: is the
-        store of the generation that is published kept? Else stores are there for the time of a hand-over.
+        """`segment`: the length of a time segment in ms; None for the usual one.
 
-        `workers`, `native`, `least_records`: how much is read into one, as `Bulk` says.
+        `lasting`: the published generation's store is kept; else stores exist only during a hand-over.
+        `workers`, `native`, `least_records`: options of `Bulk`.
         """
         self.lasting = lasting
         self._root = root
@@ -68,13 +66,13 @@ class States:
         self._job = job
         self._segment = segment
         self._ahead: dict[Generation, _Ahead] = {}
-        """What was loaded, by this process. It lies apart: a store of its generation may be there, and be kept."""
+        """The preloaded stores. Each has its own folder beside its generation's store, which may be kept."""
 
     def _folder(self, generation: Generation) -> Path:
         return self._root / str(generation)
 
     def open(self, generation: Generation) -> Store:
-        """Its store, as it was left, or empty."""
+        """Open the generation's store, which may be empty."""
         return Store(self._folder(generation), self._job, generation, segment=self._segment)
 
     def bulk(
@@ -85,7 +83,7 @@ class States:
         stopping: Callable[[], bool],
         workers: int | None = None,
     ) -> Bulk:
-        """Who loads much of a changelog into one of them. `workers`: None for as many as there are."""
+        """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default."""
         return Bulk(
             cluster,
             self._job,
@@ -99,62 +97,59 @@ class States:
         )
 
     def open_ahead(self, generation: Generation) -> Store:
-        """A store for what is loaded before it is needed."""
+        """Open a store to preload into."""
         folder = ahead_of(self._folder(generation))
         return Store(folder, self._job, generation, segment=self._segment)
 
     def roomy(self) -> bool:
-        """Is there room to load something ahead?"""
+        """Return True if the disk has room to preload."""
         usage = shutil.disk_usage(next(one for one in (self._root, *self._root.parents) if one.is_dir()))
         return usage.free >= FREE_SHARE * usage.total
 
     def loading_ahead(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
-        """From now on windows that end at or below `floor_ms` may not be there, also where the load is broken off.
-
-        `at_ms`: a moment before which nothing was written that the load does not read.
-        """
+        """Note that windows which end at or below `floor_ms` may be missing, even if the load is interrupted.
+        `at_ms`: the load reads everything that was written before this time."""
         before = self._ahead.get(generation, _Ahead(floor_ms, at_ms))
         self._ahead[generation] = before._replace(floor_ms=max(floor_ms, before.floor_ms))
 
     def loaded_ahead(self, generation: Generation, at_ms: int) -> None:
-        """The load is whole."""
         self._ahead[generation] = self._ahead[generation]._replace(at_ms=at_ms)
 
     def misses_ahead(self, generation: Generation, floor_ms: int) -> bool:
-        """Was it loaded without windows that end above `floor_ms`?"""
+        """Return True if the preloaded store lacks windows that end above `floor_ms`."""
         found = self._ahead.get(generation)
         return found is not None and found.floor_ms > floor_ms
 
     def stale_ahead(self, generation: Generation, now_ms: int) -> bool:
-        """Is it time to load again, however little that is?"""
+        """Return True if the preloaded store must be refreshed even for a few records."""
         found = self._ahead.get(generation)
         return found is not None and now_ms - found.at_ms > AHEAD_MS // 2
 
     def take_ahead(self, generation: Generation, floor_ms: int, now_ms: int) -> None:
-        """Begin a store with what was loaded ahead, where that has all that windows above `floor_ms` need."""
+        """Start a store with the preloaded one, if that is recent and has all windows above `floor_ms`."""
         found = self._ahead.pop(generation, None)
         if found is not None and found.floor_ms <= floor_ms and now_ms - found.at_ms < AHEAD_MS:
             take_ahead(self._folder(generation))
-        with suppress(OSError):  # it takes room, until `tidy`
+        with suppress(OSError):  # `tidy` retries
             self.forget_ahead(generation)
 
     def forget_ahead(self, generation: Generation) -> None:
-        """Delete what was loaded ahead, which must be closed. Raises OSError."""
+        """Delete the preloaded store, which must be closed. Raises OSError."""
         self._ahead.pop(generation, None)
         drop_ahead(self._folder(generation))
 
     def forget_ahead_of_others(self, kept: Collection[Generation]) -> None:
-        """Delete what was loaded ahead of any other one."""
+        """Delete the preloaded stores of all other generations."""
         for generation in self._ahead.keys() - kept:
             with suppress(OSError):
                 self.forget_ahead(generation)
 
     def forget(self, generation: Generation) -> None:
-        """Delete its store, which must be closed."""
+        """Delete the generation's store, which must be closed."""
         shutil.rmtree(self._folder(generation), ignore_errors=True)
 
     def tidy(self, generation: Generation) -> None:
-        """No hand-over is under way: delete what only that needs. `generation`: the one that is published."""
+        """Delete all stores that only a hand-over needs. `generation`: the one that is published now."""
         kept = {self._folder(generation)} if self.lasting else set()
         self._ahead.clear()
         for folder in self._root.iterdir() if self._root.is_dir() else ():
@@ -162,10 +157,8 @@ class States:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def at(self, entry: Entry, or_later: bool = False) -> Store | None:
-        """The store of its generation if it is at this milestone; None where it is not.
-
-        `or_later`: a later one of the generation does, too.
-        """
+        """Open the generation's store if it is at this milestone; else return None. `or_later`: also accept a
+        later milestone of the generation."""
         store = self.open(entry.milestone.generation)
         applied = store.applied if not store.applying else None
         if applied and (applied.record == entry.record or (or_later and applied.offset > entry.offset)):
@@ -175,7 +168,7 @@ class States:
 
 
 class Reading:
-    """Brings a store to a milestone from the changelog of its generation."""
+    """Advances a store to a milestone, from its generation's changelog."""
 
     def __init__(
         self,
@@ -194,10 +187,10 @@ class Reading:
         self._stopping = stopping
 
     def state(self, entry: Entry, floor_ms: int, or_later: bool = False) -> Store:
-        """The rows of windows that end above `floor_ms`, as the milestone left them; to be closed by the caller.
+        """Return the milestone's rows of windows that end above `floor_ms`. The caller closes the store.
 
-        Raises DivergenceError where the changelog does not hold them or proves something else; Overtaken where
-        compaction may have taken some; Stopped at the process's end.
+        Raise DivergenceError if the changelog does not match the milestone; Overtaken if compaction may have
+        removed rows; Stopped if the process stops.
         """
         found = self._states.at(entry, or_later)
         if found is not None:
@@ -224,7 +217,7 @@ class Reading:
             except Overtaken as overtaken:
                 if overtaken.looked:
                     raise
-                read = applier.apply(Jump(entry))  # it got too old while it was read: so look above the cut now
+                read = applier.apply(Jump(entry))  # it got too old during the read: this time look above the cut
         finally:
             ranges.close()
         seconds = round(read.seconds, 3)

@@ -1,1 +1,1 @@
-"""Where the rows of the output come from."""
+"""The sources of the output's rows."""

@@ -1,4 +1,4 @@
-"""Which rows a milestone puts on the output: every changed one, or those whose windows it closed."""
+"""Selects a milestone's rows for the output: every changed row, or those whose windows it closed."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _EVER = -(1 << 62)
 
 
 class Source(Protocol):
-    """Where the rows of a milestone come from."""
+    """The source of a milestone's rows."""
 
     kind: str
-    """Of rows whose piece says nothing else."""
+    """The kind of rows whose piece has none."""
     ahead: bool
-    """May the rows of a milestone be asked for while the one before is still being written?"""
+    """True if a milestone's rows may be read while the previous one is still written."""
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
-        """The rows that are not published yet, in an order that a restart repeats.
+        """Yield the rows that are not published yet, in an order that a restart repeats.
 
-        Raises DivergenceError where the changelog is not what the milestone proves; Overtaken, perhaps after some
-        rows, where compaction has taken values: they go on with a later milestone.
+        Raise DivergenceError if the changelog does not match the milestone; Overtaken, possibly after some rows,
+        if compaction has removed values: a later milestone continues.
         """
 
     def close(self) -> None:
-        """Release what the rows come from."""
+        """Release the source's resources."""
 
 
 class Changed:
-    """Every row of the milestone; of several milestones as one, every row between their cuts."""
+    """Every changed row of a milestone, or of several that are published as one."""
 
     kind = UPDATE
     ahead = True
@@ -55,15 +55,15 @@ class Changed:
         return self._updates.pieces(plan, since, position.progress if position.parts else None)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 class Finals:
-    """The rows of windows that the watermark has closed since the milestone published before."""
+    """The rows of windows that the watermark has closed since the previously published milestone."""
 
     kind = FINAL
     ahead = False
-    """No: the store drops what a horizon passed, and a crash would lose the finals of the milestone before."""
+    """The store drops windows below the horizon; a crash would lose finals of the previous milestone."""
 
     def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
         self._store = store
@@ -72,10 +72,10 @@ class Finals:
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
         milestone = plan.to.milestone
-        # What was closed since is kept until it is published, even below the horizon.
+        # Windows closed since then are kept until they are published, even below the horizon.
         self._closed_ms = whole.watermark_ms if whole else _EVER
         self._bring_store_to(plan)
-        # Closed windows never change, and later ones sort behind: what parts have published comes first again.
+        # Closed windows never change, and later ones sort after them: the published rows are first again.
         rows = closed(self._store, self._closed_ms, milestone.watermark_ms)
         yield from pieces(
             Said(CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL, storage, value)
@@ -86,7 +86,7 @@ class Finals:
         self._store.close()
 
     def _bring_store_to(self, plan: Step | Jump) -> None:
-        """It may be ahead, after a crash between store and output, or behind, where its folder was lost."""
+        # The store may be ahead, after a crash between store and output, or behind, if its folder was lost.
         milestone, applied = plan.to.milestone, self._store.applied
         sequence = applied.milestone.sequence if applied and not self._store.applying else 0
         if sequence < milestone.sequence:

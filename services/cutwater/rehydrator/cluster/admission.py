@@ -1,7 +1,7 @@
-"""How much of the global view is under way at a time: questions, bytes of regions' answers, threads, and how long.
+"""Limits of the global view: concurrent queries, bytes of regions' answers, threads, and time.
 
-A question that would pass a bound is refused at once and as a whole: waiting for room, many large ones would only
-keep each other from ending. All of it is for the event loop's thread, but for what is given to `work`.
+A query beyond a limit is refused at once: several large ones that wait for memory would block each other. All of
+it runs on the event loop's thread, except the jobs given to `work`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from cutwater.core.errors import UnavailableError
 from cutwater.rehydrator.metrics.metrics import Metrics
 
 QUESTIONS_MAX = 64
-"""Each waits for the slowest region, and holds a connection to every one."""
+"""Each waits for the slowest region, and holds a connection to every region."""
 HELD_BYTES_MAX = 256 << 20
-"""Of all regions' answers together, from before they are read until the rows are merged and rendered."""
+"""Of all regions' answers together, from before they are read until the merged rows are rendered."""
 MERGERS = 2
-"""Threads that take answers apart and merge them: more would only take the processor from other readers."""
+"""Threads that parse answers and merge them: more would take the processor from other readers."""
 ASK_S = 15.0
-"""How long, beyond the wait that a question asks for, a region may take, by whatever URL."""
+"""Time for a region's answer over all its URLs, beyond the wait that the query allows."""
 ANSWER_S = 30.0
-"""The same of all regions together, and of the merge."""
+"""Time for all regions and the merge, beyond the wait that the query allows."""
 
 Found = TypeVar("Found")
 
 
 class Crowded(UnavailableError):
-    """A bound of this rehydrator is reached: no fault of a region, nor of the question."""
+    """A limit of this rehydrator is reached: not an error of a region or of the query."""
 
 
 class Room:
-    """What one question holds: until it is over, and no thread works on what came for it."""
+    """The bytes that one query holds, until it has ended and no thread works on them."""
 
     def __init__(self, take: Callable[[int], None], release: Callable[[int], None]) -> None:
         self._take, self._release = take, release
@@ -42,21 +42,21 @@ class Room:
         self._left = False
 
     def take(self, count: int) -> None:
-        """So many bytes more; raises Crowded where there is no room for them."""
+        """Reserve `count` more bytes. Raises Crowded if they do not fit."""
         self._take(count)
         self._bytes += count
 
     def leave(self) -> None:
-        """The question is over. A thread cannot be told so: what it works on stays counted until it has ended."""
+        """End the query. Threads cannot be stopped: their bytes stay counted until they end."""
         self._left = True
         self._empty()
 
     def begun(self) -> None:
-        """A thread works on it."""
+        """Count a thread that works on it."""
         self._working += 1
 
     def ended(self) -> None:
-        """One does no more."""
+        """Count a thread that has ended."""
         self._working -= 1
         self._empty()
 
@@ -66,7 +66,7 @@ class Room:
 
 
 class Admission:
-    """The bounds of one rehydrator."""
+    """The limits of one rehydrator."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -75,10 +75,10 @@ class Admission:
 
     @asynccontextmanager
     async def admitted(self, wait_s: float) -> AsyncIterator[Room]:
-        """Around a question, which itself may wait so long. Raises Crowded where a bound is reached."""
+        """Admit a query that may wait for `wait_s` itself. Raises Crowded if a limit is reached."""
         self._metrics.global_questions.inc()
         if self._asked >= QUESTIONS_MAX:
-            raise self._crowded("questions", f"{QUESTIONS_MAX} global questions are under way already")
+            raise self._crowded("questions", f"{QUESTIONS_MAX} global queries are already running")
         with self._counted() as room:
             try:
                 async with asyncio.timeout(wait_s + ANSWER_S):
@@ -99,7 +99,7 @@ class Admission:
 
     def _take(self, count: int) -> None:
         if self._held + count > HELD_BYTES_MAX:
-            raise self._crowded("bytes", f"no room for {count:,} bytes more of regions' answers")
+            raise self._crowded("bytes", f"no room for {count:,} more bytes of regions' answers")
         self._held += count
         self._metrics.region_bytes.inc(count)
 
@@ -109,10 +109,10 @@ class Admission:
 
     def _crowded(self, bound: str, why: str) -> Crowded:
         self._metrics.refused(bound)
-        return Crowded(f"this rehydrator is busy: {why}. Ask again in a moment, or for fewer rows at a time")
+        return Crowded(f"this rehydrator is busy: {why}. Try again in a moment, or request fewer rows")
 
     async def work(self, room: Room, job: Callable[..., Found], *given: Any) -> Found:
-        """Done in a thread: what the event loop must not stand still for. Waits for its turn."""
+        """Run a job in a thread of the pool, so that it does not block the event loop."""
         loop = asyncio.get_running_loop()
         room.begun()
         done = self._pool.submit(job, *given)

@@ -1,4 +1,4 @@
-"""The rehydrators of all regions, for global answers: who is asked about each, and why one does not answer."""
+"""The rehydrators of all regions, for the global view: sends requests to them, and explains missing answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cutwater.rehydrator.cluster.peers import ANSWER_BYTES_MAX, CONNECT_S, CONNE
 from cutwater.rehydrator.metrics.metrics import Metrics
 
 _REFUSED = frozenset({400, 410, 412, 422})
-"""What the asker is told as it is: it is about the question. All other failures are the region's."""
+"""Passed to the client unchanged: these are about the request. Other failures are the region's."""
 _REASON_CHARS = 300
 _NUMBER_CHARS = 15
 
@@ -29,13 +29,11 @@ Answer = dict[str, Any]
 
 
 class Regions:
-    """Of one rehydrator: its own region, which it asks within the process, and the others, by their URLs."""
+    """The regions of one rehydrator: its own, called within the process, and the others, by URL."""
 
     def __init__(self, own: str, apis: Mapping[str, tuple[Api, ...]], token: str, metrics: Metrics) -> None:
-        """`own`: the region whose state this rehydrator shows; its own URL may stand among the others.
-
-        `token`: what this rehydrator itself asks for; empty for none. Raises UsageError for certificates that
-        cannot be read.
+        """`own`: the region whose state this rehydrator shows; `apis` may contain it. `token`: this rehydrator's
+        own API token. Raises UsageError for certificates that cannot be read.
         """
         self.own = own
         self.names = sorted({own, *apis})
@@ -57,11 +55,11 @@ class Regions:
         room: Room,
         body: bytes | None = None,
     ) -> Answer | Response | str:
-        """The answer of a region; a refusal of the question; or in words why there is none.
+        """Return a region's answer, its refusal of the request, or the reason why there is none.
 
-        `app`: what answers for the own region. `wait_s`: how long the question itself may wait. `room`: for what
-        comes; raises Crowded where there is none. Where a region has several URLs they are asked in turn, those
-        last that gave no answer lately. With a `body` it is posted.
+        `app`: answers for the own region. `wait_s`: how long the request itself may wait. `room`: memory for the
+        answer; raises Crowded if it is full. Several URLs of a region are tried in turn, those without a recent
+        answer last. With `body` it is posted.
         """
         reasons = []
         until_s = time.monotonic() + wait_s + ASK_S
@@ -73,7 +71,7 @@ class Regions:
             try:
                 async with asyncio.timeout(left_s):
                     status, said = await self._ask(self._client(api, app), api.url + path, query, room, body)
-                found = await self._understood(room, status, said)  # its turn for that is not the region's time
+                found = await self._understood(room, status, said)  # this wait is not the region's
             except Crowded:
                 raise
             except (httpx.HTTPError, CutwaterError, TimeoutError) as error:
@@ -107,21 +105,21 @@ class Regions:
             return Response(body, status, media_type="application/json")
         found = await self.admission.work(room, _parsed, body)
         if not isinstance(found, dict):
-            return f"status {status}, and no answer of a rehydrator"
+            return f"status {status}, and the body is not from a rehydrator"
         if status != 200:
             return f"status {status}: {str(found.get('detail'))[:_REASON_CHARS]}"
         return found
 
     def _client(self, api: Api, app: FastAPI) -> httpx.AsyncClient:
-        """One each: a region that hangs must not take the connections to the others, nor hear their tokens."""
+        """One client per URL: a region that hangs must not use up other connections, nor get other tokens."""
         if api not in self._clients:
             within = httpx.ASGITransport(app, raise_app_exceptions=False)
             self._clients[api] = httpx.AsyncClient(
                 base_url=api.url or "http://own",
-                # Plain bytes: what a few of them unpack to would have no bound.
+                # Uncompressed: the size after decompression would have no limit.
                 headers={"accept-encoding": "identity"}
                 | ({"authorization": f"Bearer {api.token}"} if api.token else {}),
-                timeout=httpx.Timeout(None, connect=CONNECT_S, pool=CONNECT_S),  # all of it has a bound already
+                timeout=httpx.Timeout(None, connect=CONNECT_S, pool=CONNECT_S),  # the caller limits the total
                 limits=httpx.Limits(max_connections=CONNECTIONS_MAX),
                 transport=None if api.url else within,
                 verify=self._trusted.get(api.ca_file, True),
@@ -131,24 +129,23 @@ class Regions:
 
 
 def _trusted(ca_file: str) -> ssl.SSLContext | bool:
-    """What a server's certificate is held to."""
     if not ca_file:
         return True
     try:
         return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:  # SSLError is one
+    except OSError as error:  # SSLError is an OSError
         why = error.strerror or error.reason if isinstance(error, ssl.SSLError) else error.strerror
         raise UsageError(f"CUTWATER_REGION_CA_FILES: {ca_file} cannot be read as certificates: {why}") from None
 
 
 async def _body(answer: httpx.Response, room: Room) -> bytes:
-    """All of it. Raises UnavailableError where that is too much, or packed; Crowded where there is no room."""
+    """Read the body. Raises UnavailableError if it is too large or compressed; Crowded if it does not fit."""
     if answer.headers.get("content-encoding", "identity") != "identity":
-        raise UnavailableError("the answer is packed, and plain bytes were asked for: is there a proxy between?")
+        raise UnavailableError("the answer is compressed, and is not unpacked: is there a proxy in between?")
     announced = answer.headers.get("content-length", "")
     taken = int(announced) if announced.isdecimal() and len(announced) < _NUMBER_CHARS else 0
     _require_small(taken)
-    room.take(taken)  # all at once: half an answer is of no use, and would only keep others from theirs
+    room.take(taken)  # reserved at once: part of an answer is useless, and would block other queries
     found = bytearray()
     async for piece in answer.aiter_raw():
         more = max(0, len(found) + len(piece) - taken)
@@ -161,13 +158,10 @@ async def _body(answer: httpx.Response, room: Room) -> bytes:
 
 def _require_small(count: int) -> None:
     if count > ANSWER_BYTES_MAX:
-        raise UnavailableError(
-            f"it answers with more than {ANSWER_BYTES_MAX:,} bytes: ask for fewer rows at a time"
-        )
+        raise UnavailableError(f"it answers with more than {ANSWER_BYTES_MAX:,} bytes: request fewer rows")
 
 
 def _parsed(body: bytes) -> Any:
-    """None for what is no JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""Which generation is served, and the switch to the next one."""
+"""The generation that is served, and the switch to the next one."""

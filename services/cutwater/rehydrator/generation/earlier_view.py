@@ -1,4 +1,4 @@
-"""At a start: the view of an earlier generation, to be shown while that of the promoted one is built."""
+"""At a start: the view of an earlier generation, shown while the promoted generation's view is built."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ TRIES = 3
 def shown_before(
     folder: Path, job: Job, settings: Settings, served: Callable[[Job, Settings], Served], log: Any
 ) -> Served | None:
-    """The newest one that is whole and stands on the commit stream; None where there is none.
-
-    `folder`: of the view of the promoted generation. What is wrong with an earlier one is logged and no more: it
-    is on its way out.
+    """Return the newest earlier view that is complete and on the commit stream; None if there is none. `folder`:
+    the view of the promoted generation. An error of an earlier view is only logged.
     """
     on_stream = stands_on(settings.cluster, job, stream_of(job, settings).topic)
     for path in islice(earlier(folder), TRIES):

@@ -1,4 +1,4 @@
-"""Which generation a rehydrator begins with: the promoted one, or while no broker answers the one it holds."""
+"""The generation a rehydrator starts with: the promoted one, or without brokers the one it holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBE_S = 3.0
 
 
 def found(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
-    """Job and settings of the generation to begin with. It follows a promotion by itself later."""
+    """Return job and settings of the generation to start with; later promotions are followed."""
     try:
         wait_for_broker(settings.cluster, PROBE_S)
         return copied_for(job, settings) if settings.replica_of else working_for(job, settings)
@@ -26,7 +26,7 @@ def found(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
             generations_in(folder_of(settings.views_dir, job.name, settings.generation).parent), default=None
         )
         if held is None and settings.replica_of:
-            raise  # which generation to begin with is not known
+            raise  # the first generation is unknown
         if held is None:
             return job, settings
         log.warning("waiting", reason=str(error), shows=str(held))

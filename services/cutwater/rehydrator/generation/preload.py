@@ -1,6 +1,6 @@
-"""Rows of a candidate, loaded beside the view that is shown: at its promotion only the rest is left to be read.
+"""Preloads a candidate's rows beside the view that is shown, so that its promotion has few rows left to read.
 
-The promoted generation's view goes on with them. A candidate that comes to nothing leaves nothing here.
+The promoted generation's view continues from them; rows of a candidate that is not promoted are deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cutwater.views.store.table import RocksTable
 
 
 class Ahead:
-    """`run` belongs in a thread of its own."""
+    """Preloads candidates; `run` needs a thread of its own."""
 
     def __init__(
         self,
@@ -38,16 +38,14 @@ class Ahead:
         least_records: int = BULK_RECORDS,
         look_s: float = LOOK_S,
     ) -> None:
-        """`behind`: what is shown; None while another generation takes its place. `full`: has that no room on the
-        disk? Then what was loaded gives way.
-
-        `least_records`: fewer are left to whoever shows them.
+        """`behind`: the milestone shown; None during a switch. `full`: whether the disk is full, which drops the
+        preload. `least_records`: the smallest number of records worth preloading.
         """
         self._job, self._settings, self._log = job, settings, log
         self._behind, self._full = behind, full
         self._least_records, self._look_s = least_records, look_s
         self._at_work = threading.Lock()
-        """Held by whoever opens, loads or deletes."""
+        """Held to open, load or delete."""
         self._held, self._stop = threading.Event(), threading.Event()
         self._preload: Preload | None = None
         self._choice = Choice(self._keep, self._load, log)
@@ -55,11 +53,11 @@ class Ahead:
         """The folder of the view that is shown."""
 
     def stop(self) -> None:
-        """End `run` within about a second, or once a question to the brokers has had its time."""
+        """End `run` within about a second, or after the time-out of a query to the brokers."""
         self._stop.set()
 
     def let_go(self) -> bool:
-        """Open nothing any more, until `go_on`. False while a load is under way, which ends soon: ask again."""
+        """Open nothing until `go_on`. Return False while a load is still ending: call again."""
         self._held.set()
         if not self._at_work.acquire(blocking=False):
             return False
@@ -70,11 +68,11 @@ class Ahead:
             self._at_work.release()
 
     def go_on(self) -> None:
-        """What was let go is no candidate any more, or nothing was."""
+        """Preload again after `let_go`."""
         self._held.clear()
 
     def run(self) -> None:
-        """Load until stopped. What goes wrong is logged and tried again: the view does without it."""
+        """Load until stopped. Errors are logged and retried: the view does not need the preload."""
         watch(self._settings.cluster, self._job.name, self._stop, self._look, self._log, self._look_s)
         with self._at_work:
             self._close()
@@ -93,10 +91,10 @@ class Ahead:
     def _keep(self, generation: Generation | None) -> None:
         self._close()
         if removed := remove_ahead(self._shown, generation):
-            self._log.info("what was loaded ahead is deleted", generations=removed)
+            self._log.info("preloaded rows are deleted", generations=removed)
 
     def _load(self, candidate: Candidate, milestone: Milestone) -> None:
-        """Everything below the cut of a candidate's milestone, where that is much more than there is already."""
+        """Load the records below a candidate's milestone cut, if many are missing."""
         generation = candidate.claim.generation
         job = with_partitions(self._job, candidate.claim.partitions)
         settings = self._settings.model_copy(update={"generation": generation})

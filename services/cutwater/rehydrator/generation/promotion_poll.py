@@ -1,4 +1,4 @@
-"""Who asks what is promoted while no view follows the commit stream: one that has stopped does not."""
+"""Poll for a promotion while no view follows the commit stream, because the view has stopped."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ LOOK_S = 2.0
 
 
 class Lookout:
-    """`run` belongs in a thread of its own: asking takes as long as brokers that are away."""
+    """Polls the promoted generation; `run` needs a thread of its own, because brokers may not answer."""
 
     def __init__(self, cluster: Cluster, job: str, beyond: Callable[[], Generation | None]) -> None:
-        """`beyond`: a later one than this is looked for; None: nothing is, while that is so."""
+        """`beyond`: the generation to look beyond; None pauses the poll."""
         self._cluster = cluster
         self._job = job
         self._beyond = beyond
         self._stop = threading.Event()
         self.found: Milestone | None = None
-        """Of a generation that came later."""
+        """The newest milestone of a later generation."""
 
     def stop(self) -> None:
         self._stop.set()
 
     def run(self) -> None:
-        """Look until stopped. Brokers that are away, and a stream that cannot be read, are asked again."""
+        """Poll until stopped. Errors of brokers and of the stream are retried."""
         while not self._stop.wait(LOOK_S):
             beyond = self._beyond()
             if beyond is None:
@@ -38,6 +38,6 @@ class Lookout:
             try:
                 last = promoted(self._cluster, self._job)
             except CutwaterError:
-                continue  # the view has said why it stopped, and nothing is better known now
+                continue  # the view has reported why it stopped
             if last is not None and last.generation.number > beyond.number:
                 self.found = last

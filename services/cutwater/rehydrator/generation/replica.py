@@ -1,4 +1,4 @@
-"""A rehydrator of another region's state: it follows what a mirror has copied here, at its newest arrival."""
+"""A rehydrator of another region's state: it follows a mirror's copies at their newest arrival."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from cutwater.views.store.store import applied_in
 
 
 def stream_of(job: Job, settings: Settings) -> Stream:
-    """The commit stream that a rehydrator with these settings follows."""
+    """Return the commit stream that a rehydrator with these settings follows."""
     return CopiedStream(job.name, settings.replica_of) if settings.replica_of else OwnStream(job.name)
 
 
 def copied_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
-    """Job and settings of the generation whose milestone has arrived last.
-
-    Raises UnavailableError where none has, UsageError where the region is this one.
+    """Return job and settings of the generation of the newest arrival. Raises UnavailableError without an arrival,
+    UsageError if the region is this one.
     """
     origin = settings.replica_of
     if origin == settings.region:
-        raise UsageError(f"CUTWATER_REPLICA_OF and CUTWATER_REGION are both {origin}: unset the first to serve it")
+        raise UsageError(f"CUTWATER_REPLICA_OF and CUTWATER_REGION are both {origin}: unset CUTWATER_REPLICA_OF")
     try:
         partition_count(settings.cluster, mirror_records.arrivals(job.name, origin))
         last = last_arrival(settings.cluster, job.name, origin)
     except UsageError as error:
-        raise UnavailableError(f"nothing of {origin} arrives here: start its mirror first ({error})") from None
+        raise UnavailableError(f"nothing of {origin} arrives here ({error}): start its mirror first") from None
     if last is None:
         raise UnavailableError(f"no milestone of {origin} has arrived here yet: is its mirror running?")
     of = with_partitions(job, len(last.changelog_cut))
@@ -43,11 +42,9 @@ def copied_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
 
 
 def begin_anew(folder: Path, log: Any) -> None:
-    """Remove a view whose building was broken off, if there is one.
-
-    It does not say of which copy its rows are: that would be found by the arrival of the milestone that it is at.
-    Raises MachineError where another process has it, or it cannot be opened.
+    """Remove a view whose restore was interrupted, if there is one. Without a milestone it does not say which copy
+    its rows are from. Raises MachineError if another process uses the view, or it cannot be opened.
     """
     if folder.is_dir() and applied_in(folder) is None:
-        log.info("a view that was not whole is built anew", folder=str(folder))
+        log.info("an incomplete view is rebuilt", folder=str(folder))
         shutil.rmtree(folder)

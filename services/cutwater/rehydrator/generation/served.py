@@ -1,4 +1,4 @@
-"""One generation served: its view, who works on it, and its application."""
+"""One generation served: its view, the threads that work on it, and its application."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Guarded = Callable[[Callable[[], None]], None]
 
 
 class Served:
-    """The parts that belong together for as long as a generation is shown, put together from the settings."""
+    """The parts of one generation that is served, built from the settings."""
 
     def __init__(
         self,
@@ -57,9 +57,8 @@ class Served:
         shown: Callable[[], FastAPI],
         first: bool = False,
     ) -> None:
-        """`job` and `settings` of this generation. `shown`: the application that questions go to now.
-
-        `first`: of this process. Takes the folder; MachineError or UsageError when it cannot be had.
+        """`job`, `settings`: of this generation. `shown`: the application that requests go to now. `first`:
+        whether it is the process's first. Raises MachineError or UsageError if the folder is not usable.
         """
         self.generation = settings.generation
         self._job, self._settings, self._metrics, self._log = job, settings, metrics, log
@@ -71,7 +70,7 @@ class Served:
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
         anew = obey(self.folder)
         if anew:
-            log.warning("the view is built anew from the changelog, as was ordered", folder=str(self.folder))
+            log.warning("the view is rebuilt from the changelog, as ordered", folder=str(self.folder))
         if settings.replica_of:
             begin_anew(self.folder, log)
         else:
@@ -134,7 +133,7 @@ class Served:
         self._threads: list[threading.Thread] = []
 
     def begin(self, guarded: Guarded) -> None:
-        """Follow, and whatever else is done beside answering, in threads of its own."""
+        """Start the threads: the follower, the census and the snapshots."""
         work = {"follower": self.follower.run, "census": self.sized.census.run}
         if self._taking:
             work["snapshots"] = self._taking.run
@@ -145,21 +144,20 @@ class Served:
             thread.start()
 
     def stop(self) -> None:
-        """End its threads within seconds; what is shown stays."""
+        """End its threads within seconds; the view stays shown."""
         self.follower.stop()
         self.sized.census.stop()
         if self._taking:
             self._taking.stop()
 
     def ended(self, wait_s: float) -> bool:
-        """Have all of its threads ended within so many seconds?"""
+        """Return whether all of its threads have ended within `wait_s`."""
         until_s = time.monotonic() + wait_s
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
     def _regions(self) -> Regions | None:
-        """Raises UsageError for measures that no two regions' values of can be merged."""
         settings = self._settings
         apis = settings.region_apis
         if not apis:
@@ -170,7 +168,7 @@ class Served:
 
     def _bulk(self, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
         job, settings = self._job, self._settings
-        native = settings.native and usable() and not selects  # a selection is of Python
+        native = settings.native and usable() and not selects  # selections are implemented in Python
         self._metrics.native(native)
         loading = Loading(self._metrics, self._log, native)
         topic = topics.changelog(job.name, settings.generation)

@@ -1,4 +1,4 @@
-"""The rehydrator's snapshots, put together from its settings: where its view begins, and what it leaves behind."""
+"""The rehydrator's snapshots, built from its settings: the one its view restores, and those it takes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Prepare = Callable[[Callable[[], bool]], None]
 
 
 class Kept:
-    """Both tiers of one view, whoever takes its snapshots and whoever restores them."""
+    """Both tiers of one view, with the parts that take and restore its snapshots."""
 
     def __init__(
         self,
@@ -37,23 +37,23 @@ class Kept:
         log: Any,
         takes: bool = True,
     ) -> None:
-        """`takes`: a standby takes none, and begins from its owner's.
+        """`takes`: False for a standby, which restores its owner's snapshots.
 
-        A replica of another region takes its own, for a failover, and begins from none: they do not say whether
-        its copies are still those that it was built from.
+        A replica of another region takes its own, for a failover, but restores none: a snapshot does not say
+        whether the replica's copies are still those it was built from.
 
-        Raises UsageError for a URL that is none; nothing is asked yet.
+        Raises UsageError for an invalid URL; does not connect.
         """
         far = shelf_of(settings, job, partitions)
         near, self._far = Checkpoints(store.folder), far
         policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
-        # A replica begins from none of them. The last one says when the next is due, and is what an upload is
-        # tried again from; more would only keep old files of the view's alive.
+        # A replica restores none. Its last one shows when the next is due, and is what an upload is retried from.
+        # More would only keep the view's old files.
         local = 1 if settings.replica_of else settings.snapshot_keep_local
         plan = Plan(settings.snapshot_every_ms, policy, local)
         self._store, self._metrics = store, metrics
         if not takes and store.applied:
-            near.remove()  # of one that took them: their links keep old files
+            near.remove()  # of an earlier role: their links keep old files
         if takes:
             metrics.takes(settings.snapshot_every_ms)
         view = (job, settings.generation, partitions)
@@ -64,7 +64,7 @@ class Kept:
         self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)
 
     def prepare(self, starting: Starting) -> Prepare:
-        """For the follower: fill the empty store, and tell the recovery trail."""
+        """Return the follower's preparation: fill the empty store, and report to the recovery log."""
 
         def prepare(stopped: Callable[[], bool]) -> None:
             done = self._restorer.restore(self._store, stopped)
@@ -74,19 +74,19 @@ class Kept:
                 self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
                 self._metrics.begun_behind(done.manifest)
             if self.taking is None:
-                self._metrics.answers(True)  # it does not ask again
+                self._metrics.answers(True)  # it sends no further requests
 
         return prepare
 
 
 def clear(store: Store, log: Any) -> None:
-    """For a rehydrator that takes no snapshots: what one that took them has left beside the view goes."""
+    """Remove the local snapshots of a rehydrator that takes no snapshots."""
     near, half_fetched = Checkpoints(store.folder), restoring_folder(store.folder)
     if near.folder.exists() or half_fetched.exists():
         count = near.remove()
         shutil.rmtree(half_fetched, ignore_errors=True)
         log.warning(
-            "no snapshots are taken any more: those beside the view are removed",
+            "this rehydrator takes no snapshots: local snapshots are removed",
             folder=str(near.folder),
             snapshots=count,
         )

@@ -1,4 +1,4 @@
-"""A view's start, told to the recovery trail: from the store as it was found to the first milestone followed."""
+"""A view's start in the recovery log: from the store as found to the first milestone followed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cutwater.views.store.store import Store
 
 
 class Starting:
-    """Passes on what the follower does; until it follows for the first time, takes note of it as well."""
+    """Passes on what the follower reports; until it follows for the first time, also records it."""
 
     def __init__(
         self, account: Account, observer: Observer, view: View, store: Store, wake: Callable[[], None]
     ) -> None:
-        """`wake`: tells whoever waits for a milestone that there may be one."""
+        """`wake`: wakes the requests that wait for a milestone."""
         self._wake = wake
         self._seen: object = None
         self._account = account
@@ -30,15 +30,15 @@ class Starting:
         broken_off = store.applying.milestone.token if store.applying else "none"
         account.found(milestone=shown, broken_off=broken_off)
         if store.emptied:
-            account.decided("empty the store: it held another part")
+            account.decided("empty the store: it held another part of the state")
         whole = store.applied is not None and store.applying is None
-        account.decided(f"show milestone {shown} and go on behind it" if whole else "restore from the changelog")
+        account.decided(f"show milestone {shown} and continue after it" if whole else "restore from the changelog")
 
     def restored(self, done: Restored) -> None:
-        """The store was empty, and is a snapshot now."""
+        """Record that the empty store was filled from a snapshot."""
         token = Token(done.manifest.generation, done.manifest.sequence)
-        self._account.found(snapshot=f"{token} ({done.tier}; newer ones not usable: {done.passed_over})")
-        self._account.decided(f"restore the snapshot of {token} and go on behind it")
+        self._account.found(snapshot=f"{token} ({done.tier}; newer ones unusable: {done.passed_over})")
+        self._account.decided(f"restore the snapshot of {token} and continue after it")
         files = f"{len(done.manifest.files)} files, {done.manifest.size} bytes"
         self._account.took(f"restoring the snapshot of {token} ({files})", done.seconds)
 
@@ -48,7 +48,7 @@ class Starting:
         self._account.took(f"applying milestone {milestone.token} ({done.records} records)", done.seconds)
 
     def backlog(self, milestones: int) -> None:
-        self._tell()  # a snapshot may be shown, or the stream may have told what was lost
+        self._tell()  # a snapshot may be shown, or the stream may name lost tokens
         self._observer.backlog(milestones)
         if not milestones and self._view.status.state is State.FOLLOWING:
             shown = self._view.milestone
@@ -56,7 +56,7 @@ class Starting:
             self._account.running()
 
     def _tell(self) -> None:
-        """Not in vain: many may wait."""
+        """Only if something changed: many requests may wait."""
         now = self._view.milestone, self._view.lineage
         if now != self._seen:
             self._seen = now

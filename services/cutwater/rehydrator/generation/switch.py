@@ -1,7 +1,7 @@
-"""In front of the generations: each has an application of its own, and a question is answered by one of them.
+"""The router in front of the generations: each has its own application, and one of them answers a request.
 
-Rows, milestone, and who holds what are therefore always of one generation. The application of the one that was
-shown before stays for a while: for answers under way, and for peers that have not changed over yet.
+So rows, milestone and owners in an answer are of one generation. The previous application stays for a while: for
+requests in progress, and for peers that have not switched yet.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _AGAIN = "cutwater.again"
 
 
 class Switched(Exception):
-    """Another generation is shown by now: whoever waits is to ask that one."""
+    """Another generation is shown: the waiting request goes there."""
 
 
 def switched(request: Request, _error: Exception) -> JSONResponse:
-    """What `Front` takes for "ask the one that is shown"; without it in front the asker may do so."""
+    """Mark the request for `Front`, which repeats it; without `Front` the client gets 503."""
     request.scope[_AGAIN] = True
-    return JSONResponse({"detail": "another generation is shown by now: ask again"}, 503)
+    return JSONResponse({"detail": "another generation is shown now: send the request again"}, 503)
 
 
 @dataclass
@@ -33,39 +33,38 @@ class Door:
 
     app: FastAPI
     division: str
-    """The mark of how its partitions are divided among peers."""
+    """Identifies the division of its partitions among peers."""
     asked: int = 0
-    """Answers under way."""
+    """Requests in progress."""
 
 
 class Front:
-    """The application of a rehydrator. `show` and `drop` are for one thread, calls for the event loop's."""
+    """The application of a rehydrator. One thread calls `show` and `drop`, the event loop the application."""
 
     def __init__(self, first: Door) -> None:
         self._doors: tuple[Door, ...] = (first,)
 
     @property
     def shown(self) -> Door:
-        """Whose milestone readers see."""
         return self._doors[0]
 
     def show(self, door: Door) -> None:
-        """Questions go there from now on."""
+        """Route new requests to this one."""
         self._doors = (door, *self._doors)
 
     def drop(self, door: Door) -> None:
-        """One that is not shown any more, and of which nobody waits for an answer."""
+        """Remove one that is no longer shown and has no requests in progress."""
         self._doors = tuple(one for one in self._doors if one is not door)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         door, received = self._for(scope), Received(receive)
-        # Each time round another generation was promoted.
+        # Each round, another generation was promoted.
         while await self._unanswered(door, dict(scope), received.receive, send):
             door = self.shown
             received.rewind()
 
     def _for(self, scope: Scope) -> Door:
-        """That which is shown; for a peer that divides the partitions as an earlier one, that one."""
+        """Return the one that is shown; for a peer with the division of an earlier one, that one."""
         doors = self._doors
         marks = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == PASSED_ON.encode()]
         return next((one for one in doors if one.division in marks), doors[0])
@@ -84,7 +83,7 @@ class Front:
 
 
 class Received:
-    """What came of a request, for another application to read once more: bounded by `BodyGuard` in each."""
+    """The messages of a request, for another application to read again; `BodyGuard` limits their size."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

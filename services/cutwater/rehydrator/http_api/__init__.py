@@ -1,1 +1,1 @@
-"""Everything HTTP that is not a route."""
+"""The HTTP parts that are not routes."""

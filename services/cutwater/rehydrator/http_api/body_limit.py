@@ -1,4 +1,4 @@
-"""A bound on what a request may send: bodies are read whole before they are checked."""
+"""A limit on the size of a request: bodies are read whole before they are checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BODY_BYTES_MAX = 1 << 20
 
 
 class BodyGuard:
-    """In front of an application: 413 for a body that is larger, however its length was announced."""
+    """Answers 413 for a larger body, whatever its Content-Length says."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -22,7 +22,7 @@ class BodyGuard:
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                raise HTTPException(413, f"a request has {BODY_BYTES_MAX:,} bytes at most: ask for fewer keys")
+                raise HTTPException(413, f"the body has more than {BODY_BYTES_MAX:,} bytes: request fewer keys")
             return message
 
         await self._app(scope, bounded if scope["type"] == "http" else receive, send)

@@ -1,4 +1,4 @@
-"""What every group of routes answers from: one view, the milestone that it shows, and the wait for a token."""
+"""The context shared by all routes: one view, the milestone that it shows, and the wait for a token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cutwater.views.query.view import View
 
 
 class Answering:
-    """One view and what is around it. `now_ms` is the clock that ages are told by."""
+    """One view with its peers and replica. `now_ms`: the clock for ages."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Answering:
         left: Callable[[], bool] = lambda: False,
         waiters: Waiters | None = None,
     ) -> None:
-        """`left`: is another generation shown by now? `waiters`: woken when it is, and at each milestone."""
+        """`left`: whether another generation is shown now. `waiters`: woken then, and at each milestone."""
         self._left = left
         self._waiters = waiters or Waiters()
         self.view = view
@@ -51,19 +51,17 @@ class Answering:
 
     @property
     def partitions(self) -> list[int] | None:
-        """Those that this rehydrator holds; None for all."""
         if self.replica:
             return self.replica.partitions
         return None if self.peers.partitions is None else sorted(self.peers.partitions)
 
     @property
     def selection(self) -> dict[str, Any] | None:
-        """What a replica keeps of them; None for everything."""
         return self.replica.selection if self.replica else None
 
     @property
     def origin(self) -> str:
-        """The region that this one shows by a copy; empty where it shows its own."""
+        """The region whose copies this one shows; empty for its own state."""
         return self.replica.origin if self.replica else ""
 
     @property
@@ -71,25 +69,23 @@ class Answering:
         return "replica" if self.replica else "standby" if self.peers.standby else "owner"
 
     def require(self, *keys: str) -> None:
-        """421 where this is a replica that lacks one of these keys."""
+        """Raise 421 if this is a replica that lacks one of these keys."""
         if self.replica:
             for key in keys:
                 self.replica.require(key)
 
     def require_prefix(self, prefix: str) -> None:
-        """421 where this is a replica that lacks every key that begins so."""
+        """Raise 421 if this is a replica that lacks every key with this prefix."""
         if self.replica:
             self.replica.require_prefix(prefix)
 
     def holds(self, names: bool) -> dict[str, Any]:
-        """For an answer with rows of a replica: what of the state they can be. `names`: which keys, too."""
+        """Return a replica's `holds` for an answer with rows. `names`: whether to name the keys."""
         return self.replica.told(names) if self.replica else {}
 
     async def reach(self, at_least: str | None, wait_ms: int) -> None:
-        """Return once the view is at the token.
-
-        412 after the wait, and 410 where it was lost: both with the milestone that is shown instead. Raises
-        Switched where another generation is shown meanwhile: it is asked then.
+        """Return once the view is at the token. Raises 412 after the wait and 410 for a lost token, both with the
+        milestone that is shown. Raises Switched if another generation is shown meanwhile.
         """
         token = parsing.token(at_least, self.generation)
         if token is None:
@@ -101,13 +97,12 @@ class Answering:
                 self._refuse(412, f"{token} was not reached within {wait_ms} ms")
 
     async def woken(self, due: Callable[[], bool]) -> None:
-        """Until `due` may be so: a milestone or another generation is shown, or a second has passed."""
+        """Wait until `due` may hold: a milestone or another generation is shown, or a second has passed."""
         with self._waiters.turn() as turn:
             if not due():
                 await asyncio.wait([turn], timeout=LOOK_S)
 
     async def _comes(self, token: Token, deadline_s: float) -> bool:
-        """Is it reached in time?"""
         while True:
             with self._waiters.turn() as turn:
                 if self._reached(token):
@@ -120,7 +115,6 @@ class Answering:
                 await asyncio.wait([turn], timeout=min(left_s, LOOK_S))
 
     def _reached(self, token: Token) -> bool:
-        """410 where it never will be."""
         lineage, shown = self.view.lineage, self.view.milestone
         if shown is None or lineage.ahead(token):
             return False
@@ -136,11 +130,11 @@ class Answering:
         raise HTTPException(status, {"error": problem, "milestone": self.milestone(shown)})
 
     def page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
-        """Rows of one milestone as answers have them."""
+        """Return rows of one milestone in the form of answers."""
         return {"milestone": self.milestone(milestone), "rows": [shown_row(row) for row in rows]}
 
     def milestone(self, shown: Milestone) -> dict[str, Any]:
-        """A milestone as answers name it."""
+        """Return a milestone in the form of answers."""
         return {
             **described(shown, self.view.lower_ms(shown)),
             "standby": self.peers.standby,
@@ -149,20 +143,20 @@ class Answering:
         }
 
     def owners(self, shown: Milestone) -> dict[str, Any]:
-        """A milestone in an answer that spans owners: with the partitions that it is about."""
+        """Return an owner's milestone with its partitions, for an answer that spans owners."""
         return {**self.milestone(shown), "partitions": self.partitions}
 
 
 def patience(at_least: str | None, wait_ms: int) -> float:
-    """How long a question itself may wait, in seconds."""
+    """Return how long a request itself may wait, in seconds."""
     return wait_ms / 1000 if at_least else 0.0
 
 
 def rendered(read: Callable[[], dict[str, Any]]) -> Response:
-    """Read and render in one go, off the event loop: a page of 10,000 rows takes its time."""
+    """Read and render off the event loop: 10,000 rows block it for too long."""
     return JSONResponse(read())
 
 
 def shown_row(row: Row) -> Row:
-    """A row as answers have it: its window as people read it."""
+    """Return a row with its window as ISO 8601."""
     return {**row, "window_start": iso(row["window_start"]), "window_end": iso(row["window_end"])}

@@ -1,4 +1,4 @@
-"""Errors as answers: each is `{"detail": text}` with the status that says whose fault it is."""
+"""Errors as answers: each is `{"detail": text}` with a status that separates client and server errors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cutwater.core.errors import UnavailableError
 
-NO_TEXT = "the address is no UTF-8 behind its % signs: a key that is none cannot be asked for"
+NO_TEXT = "the URL is not in UTF-8 after decoding its % signs: keys are UTF-8 text"
 _MISTAKES_MAX = 5
 _NAME_CHARS = 60
 
 
 class TextGuard:
-    """Refuses an address that is no text: with a sign in place of each wrong byte it would name another key."""
+    """Rejects a URL that is not UTF-8: with replacement characters it would name another key."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -40,22 +40,21 @@ def _is_text(scope: Scope) -> bool:
 
 
 def failed(_request: Request, error: Exception) -> JSONResponse:
-    """What the view cannot do now is 503; the rest of Cutwater's own errors are the server's fault."""
+    """Answer 503 if the view is unavailable, 500 for Cutwater's other errors."""
     return JSONResponse({"detail": str(error)}, 503 if isinstance(error, UnavailableError) else 500)
 
 
 def mistaken(_request: Request, error: Exception) -> JSONResponse:
-    """422 with what is wrong with which parameter, the first few.
-
-    What was sent is not repeated, as FastAPI would do it: it may be long, or nothing that JSON can hold.
+    """Answer 422 with the first 5 invalid parameters. Unlike FastAPI's answer, this does not repeat the values:
+    they may be long or not valid in JSON.
     """
     mistakes = cast("RequestValidationError", error).errors()
     text = "; ".join(map(_mistake, mistakes[:_MISTAKES_MAX]))
-    # A name in a body may hold half a surrogate pair, which no encoding takes.
+    # A name in a body may hold half a surrogate pair, which cannot be encoded.
     return JSONResponse({"detail": text.encode("utf-8", "replace").decode()}, 422)
 
 
 def _mistake(one: dict[str, Any]) -> str:
-    # The first part says where it was sent: query, path or body.
+    # The first part is the place: query, path or body.
     name = ".".join(str(part)[:_NAME_CHARS] for part in one["loc"][1:])
     return f"{name}: {one['msg']}" if name else str(one["msg"])

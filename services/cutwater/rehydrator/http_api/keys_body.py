@@ -1,4 +1,4 @@
-"""The body of a question for several keys."""
+"""The body of a request for several keys."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ROWS_MAX = 10_000
 
 
 def _whole(text: str) -> str:
-    """ValueError for half a surrogate pair, which JSON can write and no encoding takes."""
+    """Raise ValueError for half a surrogate pair, which JSON can express and UTF-8 cannot."""
     text.encode()
     return text
 
 
 def span_of(asked: Keys) -> tuple[int | None, int | None]:
-    """The first window start, and that before which windows start; 422 for what is no time."""
+    """Return the bounds of the window starts, [first, end) in ms; raise 422 for an invalid time."""
     first, end = (None if one is None else str(one) for one in (asked.from_, asked.to))
     return parsing.time_ms("from", first), parsing.time_ms("to", end)
 
@@ -31,12 +31,12 @@ Time = Annotated[Moment, AfterValidator(_whole)] | int | None
 
 
 class Keys(BaseModel):
-    """Which keys, which of their windows, and how many rows."""
+    """Keys, a span of their windows, and limits on the rows."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    keys: list[Key] = Field(min_length=1, max_length=KEYS_MAX, description="One named twice is answered once.")
+    keys: list[Key] = Field(min_length=1, max_length=KEYS_MAX, description="A key given twice is answered once.")
     from_: Time = Field(None, alias="from", description="First window start: ISO 8601 or ms since 1970.")
     to: Time = Field(None, description="Window starts before this: ISO 8601 or ms since 1970.")
-    limit: int = Field(KEY_ROWS_DEFAULT, ge=1, le=KEY_ROWS_MAX, description="At most this many rows of each key.")
+    limit: int = Field(KEY_ROWS_DEFAULT, ge=1, le=KEY_ROWS_MAX, description="At most this many rows per key.")
     rows: int = Field(ROWS_MAX, ge=1, le=ROWS_MAX, description="At most this many rows in all.")

@@ -1,4 +1,4 @@
-"""Requests that wait for a milestone: woken when one is shown, by the thread that shows it."""
+"""Requests that wait for a milestone: the thread that shows one wakes them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 LOOK_S = 1.0
-"""After so long one looks by itself: for what nobody tells."""
+"""A waiting request also checks this often, because not every change wakes it."""
 
 Turn = asyncio.Future[None]
 
 
 class Waiters:
-    """Of one view. `wake` is for any thread, `turn` for an event loop's."""
+    """The waiting requests of one view. Any thread may call `wake`; `turn` belongs to an event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +22,7 @@ class Waiters:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Done at the next `wake`. Look once more within: what was shown before is not told again."""
+        """Yield a future that the next `wake` completes. Check once more inside: earlier wakes do not count."""
         loop = asyncio.get_running_loop()
         one: Turn = loop.create_future()
         with self._lock:
@@ -37,11 +37,11 @@ class Waiters:
                     self._turns.pop(loop, None)
 
     def wake(self) -> None:
-        """There may be something new to see."""
+        """Wake all waiting requests."""
         with self._lock:
             woken, self._turns = self._turns, {}
         for loop, turns in woken.items():
-            with suppress(RuntimeError):  # its loop is closed: nobody waits there any more
+            with suppress(RuntimeError):  # its event loop is closed
                 loop.call_soon_threadsafe(_end, turns)
 
 

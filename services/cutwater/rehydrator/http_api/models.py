@@ -1,7 +1,6 @@
-"""What the routes answer, as models: for OpenAPI alone, so that clients can be generated.
+"""The answers of the routes as models, only for OpenAPI, so that clients can be generated.
 
-Answers are rendered from dicts; going through a model would cost more than reading the rows. A test holds the two
-together.
+Answers are rendered from dicts: models would cost more than reading the rows. A test compares the two.
 """
 
 from __future__ import annotations
@@ -14,34 +13,34 @@ Time = Annotated[str | int, Field(description="ISO 8601 in UTC; beyond the years
 
 
 class Milestone(BaseModel):
-    """The milestone that an answer is of."""
+    """The milestone that an answer shows."""
 
     token: str = Field(description="Pass it as `at_least` to see this milestone or a later one.")
-    standby: bool = Field(description="Did a standby answer, in the place of its owner?")
+    standby: bool = Field(description="True if a standby answered in place of the owner.")
     sequence: int
     generation: str
     epoch: int
     watermark: Time
     horizon: Time
     lower_bound: Time | None = Field(
-        description="Windows that end at or before it were evicted for the job's max_bytes; null: none were."
+        description="Windows that end at or before it were evicted for the job's max_bytes; null if none were."
     )
     committed: Time
-    age_ms: int = Field(description="How long ago the job was last known to have nothing newer.")
+    age_ms: int = Field(description="Milliseconds since the job was last known to have nothing newer.")
     origin: str = Field(
         "",
-        description="Of a replica of another region: which. `watermark` and `age_ms` are its safe time then.",
+        description="Region whose state a replica shows. `watermark` and `age_ms` are then its safe time.",
     )
 
 
 class OwnersMilestone(Milestone):
     """The milestone of one owner's part of an answer."""
 
-    partitions: list[int] | None = Field(description="Those that this owner holds; null for all.")
+    partitions: list[int] | None = Field(description="The partitions that this owner holds; null for all.")
 
 
 class Row(BaseModel):
-    """One window of one key, with each measure as a column more."""
+    """One window of one key, with one more column for each measure."""
 
     model_config = ConfigDict(extra="allow")
     key: str
@@ -50,7 +49,7 @@ class Row(BaseModel):
 
 
 class Selected(BaseModel):
-    """What a replica keeps. Numbers where the names of keys are nobody's business."""
+    """The selection that a replica keeps; numbers instead of names if the keys are not to be shown."""
 
     keys: list[str] | int
     prefixes: list[str] | int
@@ -63,39 +62,41 @@ class Held(BaseModel):
 
 
 class Replicas(BaseModel):
-    """An answer that a replica may give: then it says what it holds."""
+    """An answer that a replica may give; it then says which part it holds."""
 
-    holds: Held = Field(Held(partitions=None, selection=None), description="What of the state a replica holds.")
+    holds: Held = Field(
+        Held(partitions=None, selection=None), description="The part of the state that a replica holds."
+    )
 
 
 class KeyAnswer(Replicas):
     key: str
     milestone: Milestone
     rows: list[Row]
-    next_from: Time | None = Field(description="Pass it as `from` for the windows that follow; null at the end.")
-    hint: str = Field("", description="Where windows are missing because they were evicted.")
+    next_from: Time | None = Field(description="Pass it as `from` to get the next windows; null at the end.")
+    hint: str = Field("", description="Set if windows are missing because they were evicted.")
 
 
 class ScanAnswer(Replicas):
     milestone: Milestone
     rows: list[Row]
-    next: str | None = Field(description="Pass it as `after` for the page that follows; null at the end.")
+    next: str | None = Field(description="Pass it as `after` to get the next page; null at the end.")
 
 
 class KeyRows(BaseModel):
-    """One key's part of an answer for several."""
+    """One key's part of an answer for several keys."""
 
     key: str
-    milestone: int = Field(description="Which of `milestones` these rows are of, from 0.")
+    milestone: int = Field(description="Index in `milestones` of the milestone of these rows, from 0.")
     rows: list[Row]
-    next_from: Time | None = Field(description="Ask for this key from there for the windows that follow.")
-    hint: str = Field("", description="Where windows are missing because they were evicted.")
+    next_from: Time | None = Field(description="Request this key from here to get the next windows.")
+    hint: str = Field("", description="Set if windows are missing because they were evicted.")
 
 
 class KeysAnswer(Replicas):
     milestones: list[OwnersMilestone]
-    keys: list[KeyRows] = Field(description="In the order in which they were asked for, each once.")
-    next_keys: list[str] = Field(description="Keys that there was no room for: ask for them again.")
+    keys: list[KeyRows] = Field(description="In the order of the request, each key once.")
+    next_keys: list[str] = Field(description="Keys that did not fit: request them again.")
 
 
 class TopAnswer(Replicas):
@@ -107,19 +108,19 @@ class StoredPart(BaseModel):
     """A region's part of a merge; its shape may change with the version."""
 
     job: str
-    fingerprint: str = Field(description="Of what a row means: key, time, window, measures.")
-    lineage: str | None = Field(description="Its first generation; null: not known.")
+    fingerprint: str = Field(description="Identifies what a row means: key, time, window, measures.")
+    lineage: str | None = Field(description="First generation of the line; null if unknown.")
     sources: list[list[str | list[int]]] = Field(
-        description="Whose events are counted: region, topic and partitions there."
+        description="Sources of the counted events: region, topic and partitions."
     )
-    layout_ms: int = Field(description="Views of one layout have the same rows in the same order.")
-    complete_above_ms: int = Field(description="Windows that end at or before it are not here.")
+    layout_ms: int = Field(description="Views with the same layout store the same rows in the same order.")
+    complete_above_ms: int = Field(description="Windows that end at or before it are left out.")
     watermark_ms: int
     milestones: list[OwnersMilestone]
 
 
 class StoredAnswer(StoredPart):
-    """Its rows as they are stored."""
+    """A region's part with its stored rows."""
 
     rows: list[list[str | int]] = Field(description="Key, window start and end in ms, value in base64.")
 
@@ -129,7 +130,7 @@ class StoredKeyAnswer(StoredAnswer):
 
 
 class StoredOf(BaseModel):
-    """One key's part of an answer for several."""
+    """One key's part of an answer for several keys."""
 
     key: str
     rows: list[list[str | int]]
@@ -137,7 +138,7 @@ class StoredOf(BaseModel):
 
 
 class StoredKeysAnswer(StoredPart):
-    keys: list[StoredOf] = Field(description="Those that there was room for.")
+    keys: list[StoredOf] = Field(description="The keys that fit.")
 
 
 class StoredScanAnswer(StoredAnswer):
@@ -145,11 +146,11 @@ class StoredScanAnswer(StoredAnswer):
 
 
 class RegionsMilestone(OwnersMilestone):
-    """The milestone of a region's part of an answer, or of one owner's there."""
+    """The milestone of one region in an answer, or of one owner there."""
 
     region: str
     events_of: list[str] = Field(
-        description="The regions whose events its rows count: after a failover the region that was left, too."
+        description="The regions whose events its rows count; after a failover also the previous region."
     )
 
 
@@ -161,14 +162,16 @@ class Missing(BaseModel):
 class GlobalPart(BaseModel):
     milestones: list[RegionsMilestone]
     partial: bool = Field(
-        description="Is a region missing? Its events are then in no row, but where `events_of` names it."
+        description="True if a region is missing. No row counts its events, unless `events_of` names it."
     )
     missing: list[Missing]
     complete_above: Time = Field(
         description="The highest horizon (or lower bound) of these regions: windows that end at or before it are "
-        "left out, since some region has forgotten its rows of them."
+        "left out, because some region no longer has its rows for them."
     )
-    watermark: Time = Field(description="The lowest: windows that end at or before it are closed in all of these.")
+    watermark: Time = Field(
+        description="The lowest watermark: windows that end at or before it are closed in all of these regions."
+    )
 
 
 class GlobalAnswer(GlobalPart):
@@ -177,7 +180,7 @@ class GlobalAnswer(GlobalPart):
 
 class GlobalKeyAnswer(GlobalAnswer):
     key: str
-    next_from: Time | None = Field(description="Pass it as `from` for the windows that follow; null at the end.")
+    next_from: Time | None = Field(description="Pass it as `from` to get the next windows; null at the end.")
 
 
 class GlobalTopAnswer(GlobalPart):
@@ -185,20 +188,20 @@ class GlobalTopAnswer(GlobalPart):
 
 
 class GlobalKey(BaseModel):
-    """One key's part of an answer for several."""
+    """One key's part of an answer for several keys."""
 
     key: str
     rows: list[Row]
-    next_from: Time | None = Field(description="Ask for this key from there for the windows that follow.")
+    next_from: Time | None = Field(description="Request this key from here to get the next windows.")
 
 
 class GlobalKeysAnswer(GlobalPart):
-    keys: list[GlobalKey] = Field(description="In the order in which they were asked for, each once.")
-    next_keys: list[str] = Field(description="Keys that there was no room for: ask for them again.")
+    keys: list[GlobalKey] = Field(description="In the order of the request, each key once.")
+    next_keys: list[str] = Field(description="Keys that did not fit: request them again.")
 
 
 class GlobalScanAnswer(GlobalAnswer):
-    next: str | None = Field(description="Pass it as `after` for the page that follows; null at the end.")
+    next: str | None = Field(description="Pass it as `after` to get the next page; null at the end.")
 
 
 class Health(BaseModel):
@@ -207,8 +210,8 @@ class Health(BaseModel):
     reason: str
     role: Literal["owner", "standby", "replica"]
     milestone: Milestone | None
-    partitions: list[int] | None = Field(description="Those that this rehydrator holds; null for all.")
-    selection: Selected | None = Field(description="What a replica keeps of them; null for all.")
+    partitions: list[int] | None = Field(description="The partitions that this rehydrator holds; null for all.")
+    selection: Selected | None = Field(description="The selection that a replica keeps; null for all.")
 
 
 class Counted(BaseModel):
@@ -217,7 +220,7 @@ class Counted(BaseModel):
 
 
 class SegmentSize(Counted):
-    """Of the windows that end within a segment of time."""
+    """The windows that end within a time segment."""
 
     ends_after: Time
     ends_up_to: Time
@@ -234,8 +237,8 @@ class KeySize(BaseModel):
 
 class SizesAnswer(Counted):
     counted: Time
-    seconds: float = Field(description="How long the census took, its rests included.")
-    max_bytes: int | None = Field(description="The job's bound; null: there is none.")
+    seconds: float = Field(description="Duration of the census, including its pauses.")
+    max_bytes: int | None = Field(description="The job's bound; null if it has none.")
     segments: list[SegmentSize]
     shards: list[ShardSize]
     largest_keys: list[KeySize]
@@ -243,7 +246,7 @@ class SizesAnswer(Counted):
 
 
 class Taken(BaseModel):
-    """The milestone that a snapshot is of, and the name under which it will lie in the store."""
+    """The milestone of a snapshot, and the share under which the store will hold it."""
 
     token: str
     sequence: int
@@ -251,7 +254,7 @@ class Taken(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why there is no answer."""
+    """The reason why there is no answer."""
 
     detail: str
 
@@ -269,31 +272,31 @@ class NotReached(BaseModel):
 
 WHY_UNGUARDED = "the API token is missing or wrong"
 WHY = {
-    400: "`at_least` or `Last-Event-ID` is no token; `after` is no cursor (of `/v1/changes`: no token), or one of "
-    "another division or layout of the rows; or the body cannot be read",
-    409: "this rehydrator takes no snapshots; a standby never does, nor a replica of its own region; or it has no "
+    400: "`at_least` or `Last-Event-ID` is not a token; `after` is not a cursor (of `/v1/changes`: not a token), "
+    "or is of another division or layout of the rows; or the body cannot be read",
+    409: "this rehydrator takes no snapshots (a standby never does, nor a replica of its own region), or has no "
     "global view",
-    410: "the token in `at_least` was lost: its generation was never promoted, or a rollback went back behind it; "
-    "the body names the milestone that is shown",
+    410: "the token in `at_least` was lost: its generation was never promoted, or a rollback went to an earlier "
+    "milestone; the body names the milestone that is shown",
     412: "the view did not reach `at_least` within `wait_ms`; the body names the milestone that it shows",
     413: "the body is too large",
-    421: "the peers differ in who holds which partition: compare `CUTWATER_PEERS`; or a replica lacks this key, "
-    "or any with this prefix; or another peer, which is named, has its changes",
-    422: "a parameter is out of its bounds, no time or no measure; or there are too many rows to rank",
-    500: "an error of Cutwater's own; `detail` says which",
+    421: "the peers disagree about which of them holds a partition: compare `CUTWATER_PEERS`; or a replica lacks "
+    "this key or every key with this prefix; or another peer, which `detail` names, has the key's changes",
+    422: "a parameter is out of bounds, or not a time or a measure; or there are too many rows to rank",
+    500: "an internal error; `detail` says which",
     501: "this rehydrator has no pyarrow; `detail` says what to install",
-    503: "no milestone can be shown now, or nobody who holds what was asked for answers, or not every region, or "
-    "too much of the global view is under way; `detail` says why",
+    503: "no milestone can be shown; or no rehydrator with the requested rows answers; or a region is missing; or "
+    "too many global queries are running; `detail` says why",
 }
 WAITING = (400, 410, 412, 422, 500, 503)
-"""What a route that waits for a token may say besides its answer."""
+"""Errors of a route that waits for a token."""
 READING = (*WAITING, 421)
-"""And one that peers pass on."""
-NOT_READY = "no milestone is shown, or it is not followed; the body says why"
+"""Errors of such a route that peers pass on."""
+NOT_READY = "no milestone is shown, or the view does not follow; the body says why"
 
 
 def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route: its answer (None: not JSON), and the problems of these codes."""
+    """Return the `responses` of a route: its answer (None: not JSON), and the problems of these codes."""
     problems: dict[int | str, dict[str, Any]] = {
         code: {"model": NotReached if code in (410, 412) else Problem, "description": WHY[code]} for code in codes
     }
@@ -301,5 +304,5 @@ def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[st
 
 
 def streamed(media_type: str, *codes: int) -> dict[int | str, dict[str, Any]]:
-    """The same of a route whose answer is a stream of this type."""
+    """Return the `responses` of a route that streams this media type."""
     return {200: {"description": "Successful Response", "content": {media_type: {}}}, **told(None, *codes)}

@@ -1,4 +1,4 @@
-"""The OpenAPI description: what FastAPI derives, and what only a rehydrator knows, such as its measures."""
+"""The OpenAPI description: FastAPI's own, with the job's measures and the token added."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _JSON_TYPES: dict[str, list[str]] = {
     "long": ["integer"],
     "float": ["number", "string"],  # NaN and the infinities are strings
     "double": ["number", "string"],
-    "decimal": ["integer", "string"],  # a string where it has a fraction: no digit is lost
+    "decimal": ["integer", "string"],  # fractions are strings, to keep every digit
     "boolean": ["boolean"],
 }
-"""What a measure's value is in JSON, by its Avro type; any other one is a string."""
+"""JSON types of a measure's value by its Avro type; all others are strings."""
 
 
 class Described(FastAPI):
-    """An application that describes the job's measures as columns, and says whether it asks for a token."""
+    """An application that describes the job's measures as columns, and the required token."""
 
     def __init__(self, measures: Sequence[Measure], guarded: bool, **options: Any) -> None:
         super().__init__(**options)

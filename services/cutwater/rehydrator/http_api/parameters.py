@@ -1,4 +1,4 @@
-"""The parameters that several routes share, each with its bounds, as OpenAPI tells them."""
+"""The parameters that several routes share, with the limits that OpenAPI shows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cutwater.rehydrator.http_api import parsing
 
 LIMIT_DEFAULT, LIMIT_MAX = 1_000, 10_000
 STORED_LIMIT_MAX = 100_000
-"""As many as a page of a scan looks at: for rankings, which need all rows at one milestone."""
+"""As many rows as a page of a scan examines: for rankings, which need all rows at one milestone."""
 TOP_DEFAULT, TOP_MAX = 10, 1_000
 WAIT_MS_DEFAULT, WAIT_MS_MAX = 5_000, 30_000
 
-# Formats say what a schema cannot check: to people, and to whoever makes up questions.
+# Formats describe what a schema cannot check: for people and for request generators.
 KEY_FORMAT: JsonDict = {"format": "group-key"}
 Moment = Annotated[str, Field(json_schema_extra={"format": "iso8601-or-ms"})]
 Token = Annotated[str, Field(json_schema_extra={"format": "token"})]
@@ -25,14 +25,14 @@ Cursor = Annotated[str, Field(json_schema_extra={"format": "cursor"})]
 KeyPath = Annotated[str, Path(json_schema_extra=KEY_FORMAT, description="The group key, URL-encoded.")]
 KeyName = Annotated[
     str | None,
-    Query(json_schema_extra=KEY_FORMAT, description="Only the windows of this key, URL-encoded: as by its path."),
+    Query(json_schema_extra=KEY_FORMAT, description="Only the windows of this key, URL-encoded: same as by path."),
 ]
 Key64 = Annotated[
     str | None,
     Query(
         json_schema_extra={"format": "key64"},
-        description="The same, the key's UTF-8 in base64 (URL alphabet, with or without `=`): for keys that are "
-        "long, or that something on the way changes.",
+        description="The key's UTF-8 in base64 (URL alphabet, with or without `=`): for long keys, or keys that "
+        "a proxy would change.",
     ),
 ]
 
@@ -42,7 +42,7 @@ async def _key_of(key: KeyName = None, key64: Key64 = None) -> str | None:
 
 
 AskedKey = Annotated[str | None, Depends(_key_of)]
-"""The key that a route of rows is asked for in its query; None without one."""
+"""The key in the query of a route of rows; None without one."""
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="At most this many rows.")]
 StoredLimit = Annotated[int, Query(ge=1, le=STORED_LIMIT_MAX, description="At most this many rows.")]
 From = Annotated[Moment | None, Query(alias="from", description="First window start: ISO 8601 or ms since 1970.")]
@@ -53,23 +53,23 @@ AtLeastEach = Annotated[
     Query(
         alias="at_least",
         max_length=16,
-        description="Wait until the view of the token's region has reached it; once for each region.",
+        description="Wait until the view of the token's region has reached it; one token per region.",
     ),
 ]
 Partial = Annotated[
     bool,
-    Query(description="May regions that do not answer be left out? `missing` names them then; else 503."),
+    Query(description="If true, regions that do not answer are left out and named in `missing`. Else 503."),
 ]
-WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for it, ms.")]
-After = Annotated[Cursor | None, Query(description="The `next` of the page before.")]
+WaitMs = Annotated[int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for `at_least`, ms.")]
+After = Annotated[Cursor | None, Query(description="The `next` of the previous page.")]
 Shards = Annotated[
     str | None,
     Query(
         pattern=f"^{parsing.SHARDS_PATTERN}$",
-        description="Only keys of these shards: `0-127`, or one; of how many the job file says.",
+        description="Only keys of these shards of the job: a range (`0-127`) or one number.",
     ),
 ]
-Prefix = Annotated[str, Query(description="Only keys that begin with this.")]
+Prefix = Annotated[str, Query(description="Only keys that start with this.")]
 MeasureName = Annotated[str, Query(description="The measure to rank by, as the job file names it.")]
-TopLimit = Annotated[int, Query(ge=1, le=TOP_MAX, description="How many rows.")]
-Direction = Annotated[Literal["desc", "asc"], Query(description="`desc`: the largest first; or `asc`.")]
+TopLimit = Annotated[int, Query(ge=1, le=TOP_MAX, description="Number of rows.")]
+Direction = Annotated[Literal["desc", "asc"], Query(description="`desc`: largest first; `asc`: smallest first.")]

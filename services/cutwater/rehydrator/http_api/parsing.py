@@ -1,4 +1,4 @@
-"""What users ask with, as checked values: times, tokens, cursors. Each mistake has its HTTP status."""
+"""Request parameters as checked values: times, tokens, cursors. Each mistake has its HTTP status."""
 
 from __future__ import annotations
 
@@ -23,56 +23,56 @@ _TURN_BYTES = 2
 
 
 def time_ms(name: str, text: str | None) -> int | None:
-    """A moment in ms from ISO 8601 (UTC where it has no offset) or from a whole number of ms; 422 otherwise."""
+    """Return ms from ISO 8601 (UTC without an offset) or a whole number of ms; raise 422 otherwise."""
     try:
         return None if text is None else moment_ms(text)
     except ValueError:
         raise HTTPException(
-            422, f"{name}={str(text)[:60]!r} is no time: write 2013-01-02T03:00:00Z, or milliseconds since 1970"
+            422, f"{name}={str(text)[:60]!r} is not a time: write 2013-01-02T03:00:00Z, or milliseconds since 1970"
         ) from None
 
 
 def key(text: str | None, text64: str | None) -> str | None:
-    """The key that is named in one of two ways; None without one. 422 for both, and for no base64 of UTF-8."""
+    """Return the key from one of the two parameters, or None. Raises 422 for both, and for invalid base64."""
     if text64 is None:
         return text
     if text is not None:
-        raise HTTPException(422, "key and key64: a key is named in one of the two ways")
+        raise HTTPException(422, "key and key64: pass one of them, not both")
     try:
         return decoded(text64)
-    except ValueError:  # binascii.Error and UnicodeDecodeError, too
-        raise HTTPException(422, f"key64={text64[:60]!r} is no base64 (URL alphabet) of a text in UTF-8") from None
+    except ValueError:  # also binascii.Error and UnicodeDecodeError
+        raise HTTPException(422, f"key64={text64[:60]!r} is not base64 (URL alphabet) of UTF-8 text") from None
 
 
 def require_alone(shards: str | None, after: str | None) -> None:
-    """422 where a question for one key has what belongs to one for all rows."""
+    """Raise 422 if a request for one key has parameters for all rows."""
     if shards is not None or after is not None:
-        raise HTTPException(422, "shards, after: they are for all rows; the windows of a key go on with `from`")
+        raise HTTPException(422, "shards, after: only without a key; page through a key's windows with `from`")
 
 
 def shards(text: str | None, every: ShardMap) -> range | None:
-    """Shards from `first-last`, or of one number; 422 for what are none of the job's."""
+    """Return the shards of `first-last` or one number; raise 422 for shards that the job does not have."""
     if text is None:
         return None
     found = _SHARDS.fullmatch(text)
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
     if not first <= last < every.shards:
         raise HTTPException(
-            422, f"shards={text[:60]!r} are no shards of this job: write 0-127, or 5, below {every.shards}"
+            422, f"shards={text[:60]!r} are not shards of this job: write 0-127, or 5, below {every.shards}"
         )
     return range(first, last + 1)
 
 
 def measure(name: str, measures: Iterable[Measure]) -> str:
-    """The name itself; 422 for none of the job's measures."""
+    """Return the name; raise 422 if the job has no such measure."""
     names = [one.name for one in measures]
     if name not in names:
-        raise HTTPException(422, f"measure={name[:60]!r} is none of the job's: {', '.join(names)}")
+        raise HTTPException(422, f"measure={name[:60]!r} is not a measure of the job: {', '.join(names)}")
     return name
 
 
 def token(text: str | None, generation: Generation) -> Token | None:
-    """A token; 400 when it is none. `generation`: one to show how they look."""
+    """Return the token; raise 400 for an invalid one. `generation`: for the example in the error."""
     if text is None:
         return None
     try:
@@ -84,7 +84,7 @@ def token(text: str | None, generation: Generation) -> Token | None:
 
 
 def hint(lower_ms: int | None) -> dict[str, str]:
-    """For an answer that lacks windows because they were evicted: which ones, and why; else nothing."""
+    """Return a hint for an answer that lacks evicted windows; empty without any."""
     if lower_ms is None:
         return {}
     text = f"windows that end at or before {iso(lower_ms)} were evicted from this view (the job's max_bytes)"
@@ -92,9 +92,8 @@ def hint(lower_ms: int | None) -> dict[str, str]:
 
 
 def cursor(text: str | None, agreed: bytes) -> tuple[int, bytes | None]:
-    """Which peer a scan goes on with, and where; 400 when it is no cursor of ours.
-
-    `agreed`: the mark of how partitions are divided. By another division rows would be left out, or come twice.
+    """Return the peer and the position at which a scan continues; raise 400 for an invalid cursor. `agreed`: the
+    mark of the division of partitions. Under another division the scan would lose or repeat rows.
     """
     if text is None:
         return 0, None
@@ -105,17 +104,17 @@ def cursor(text: str | None, agreed: bytes) -> tuple[int, bytes | None]:
         if len(plain) < len(agreed) + _TURN_BYTES:
             raise ValueError
     except (ValueError, binascii.Error):
-        raise HTTPException(400, "after: not a cursor; pass the `next` of the page before, unchanged") from None
+        raise HTTPException(400, "after: not a cursor; pass the `next` of the previous page, unchanged") from None
     mark, rest = plain[: len(agreed)], plain[len(agreed) :]
     if mark != agreed:
         raise HTTPException(
-            400, "after: the partitions have been divided anew since that page: begin the scan again"
+            400, "after: the division of the partitions has changed since that page: start the scan again"
         )
     return int.from_bytes(rest[:_TURN_BYTES], "big"), rest[_TURN_BYTES:] or None
 
 
 def place(text: str | None) -> bytes | None:
-    """Where a scan goes on that peers do not take in turn; 400 when it is no cursor of ours."""
+    """Return the position of a scan that spans all owners at once; raise 400 for an invalid cursor."""
     if text is None:
         return None
     try:
@@ -123,11 +122,11 @@ def place(text: str | None) -> bytes | None:
             raise ValueError
         return base64.urlsafe_b64decode(text.encode("ascii"))
     except (ValueError, binascii.Error):
-        raise HTTPException(400, "after: not a cursor; pass the `next` of the page before, unchanged") from None
+        raise HTTPException(400, "after: not a cursor; pass the `next` of the previous page, unchanged") from None
 
 
 def cursor_text(agreed: bytes, turn: int, storage: bytes | None) -> str | None:
-    """The cursor as users see it: opaque. Empty `storage`: from that peer's beginning; None: at the end."""
+    """Return an opaque cursor. Empty `storage`: from that peer's first row; None: the scan has ended."""
     if storage is None:
         return None
     return base64.urlsafe_b64encode(agreed + turn.to_bytes(_TURN_BYTES, "big") + storage).decode().rstrip("=")

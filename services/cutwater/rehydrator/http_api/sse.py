@@ -1,4 +1,4 @@
-"""Server-sent events: their text, and an answer of them that ends when its reader does not take them."""
+"""Server-sent events: their text, and a streaming answer that ends if its reader does not read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 EVENTS = "text/event-stream"
 SEND_S_MAX = 30.0
-"""A reader that takes nothing for so long is cut off; what it then lacks of an event it knows by the end."""
+"""A reader that reads nothing for this long is disconnected; the missing end shows that an event is incomplete."""
 HEARTBEAT_S = 10.0
 RETRY_MS = 1_000
 BEGIN = f"retry: {RETRY_MS}\n\n"
@@ -21,18 +21,18 @@ HEARTBEAT = ": nothing new\n\n"
 
 
 def event(kind: str, data: Any, token: str | None = None) -> str:
-    """One event; with `token` a reader that comes back says that it has everything up to here."""
+    """Return one event; a reader that reconnects sends `token` to say that it has everything up to here."""
     return event_of(kind, json.dumps(data), token)
 
 
 def event_of(kind: str, data: str, token: str | None = None) -> str:
-    """The same of JSON in one line."""
+    """Return one event of JSON in one line."""
     mark = f"id: {token}\n" if token else ""
     return f"event: {kind}\n{mark}data: {data}\n\n"
 
 
 class Events(StreamingResponse):
-    """Open until its events end or its reader leaves; `during` is held meanwhile."""
+    """Open until its events end or its reader disconnects; `during` is held meanwhile."""
 
     def __init__(self, events: AsyncIterator[str], during: AbstractContextManager[None]) -> None:
         super().__init__(events, media_type=EVENTS, headers={"cache-control": "no-store"})

@@ -1,4 +1,4 @@
-"""All rows of one milestone as one long answer, piece by piece, with a bound on how many and how long."""
+"""All rows of one milestone as one streamed answer, with limits on number and duration."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ from cutwater.views.store.key_layout import Window
 
 LINES = "application/x-ndjson"
 EXPORTS_MAX = 2
-"""At a time: each keeps the files of its milestone."""
+"""Exports at a time: each keeps the files of its milestone."""
 EXPORT_S_MAX = 900.0
-"""A client that reads slower than this is cut off: its answer has no end."""
+"""A slower client is disconnected: its answer lacks the end."""
 _PIECE_ROWS = 500
 
 
 class Exports:
-    """Those that run, of whatever form: they share the bound."""
+    """The running exports of every form: they share the limit."""
 
     def __init__(self) -> None:
         self.running = 0
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Around what makes an `Export`, which ends it: counted before a milestone is pinned for it.
-
-        Raises UnavailableError where there are enough.
+        """Count an export before its milestone is pinned; the `Export` made inside ends the count. Raises
+        UnavailableError if the limit is reached.
         """
         if self.running >= EXPORTS_MAX:
-            raise UnavailableError(f"{EXPORTS_MAX} exports run already: each holds the files of its milestone")
+            raise UnavailableError(f"{EXPORTS_MAX} exports are already running: try again in a moment")
         self.running += 1
         try:
             yield
@@ -47,7 +46,7 @@ class Exports:
 
 
 class Export(StreamingResponse):
-    """Counted among the others from before its first piece to its end, however it ends."""
+    """A streamed answer that is counted until it ends, however it ends."""
 
     def __init__(self, pieces: Iterator[str] | Iterator[bytes], media_type: str, exports: Exports) -> None:
         super().__init__(pieces, media_type=media_type)
@@ -62,7 +61,7 @@ class Export(StreamingResponse):
 
 
 def lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
-    """A JSON object each: `head`, the rows, and at the end how many they were."""
+    """Yield JSON lines: `head`, the rows, and at the end the number of rows."""
     yield json.dumps(head) + "\n"
     count = 0
     while piece := list(islice(rows, _PIECE_ROWS)):
@@ -72,7 +71,7 @@ def lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
 
 
 def _line(row: tuple[Window, bytes]) -> str:
-    """The key alone can hold what JSON escapes."""
+    """Only the key can contain characters that JSON escapes."""
     (key, start_ms, end_ms), value = row
     window = f'"key": {json.dumps(key)}, "window_start_ms": {start_ms}, "window_end_ms": {end_ms}'
     return f'{{{window}, "value": "{b2a_base64(value, newline=False).decode()}"}}\n'

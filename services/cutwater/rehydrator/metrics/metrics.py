@@ -1,4 +1,4 @@
-"""What the rehydrator counts, for Prometheus. Durations in seconds, moments as Unix time."""
+"""The rehydrator's Prometheus metrics. Durations in seconds, times as Unix time."""
 
 from __future__ import annotations
 
@@ -22,45 +22,51 @@ _APPLY_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 
 
 class Metrics:
-    """Implements what follower, snapshots and restore count with: `Observer` and the two protocols `Watched`."""
+    """Implements the `Observer` of the follower and the `Watched` protocols of snapshots and restore."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "view"}
         self._milestones = Counter("milestones_applied", "Milestones applied.", **here)
         self._records = Counter("records_applied", "Changelog records read below cuts.", **here)
-        self._bytes = Counter("bytes_applied", "Bytes of their keys and values.", unit="bytes", **here)
+        self._bytes = Counter("bytes_applied", "Bytes of keys and values applied.", unit="bytes", **here)
         self._seconds = Histogram(
             "apply", "Time to apply a milestone.", unit="seconds", buckets=_APPLY_SECONDS, **here
         )
-        self._retries = Counter("retries", "Times that the broker was away and was tried again.", **here)
-        self._divergences = Counter("divergences", "Times that rows or chain contradicted a milestone.", **here)
-        self._backlog = Gauge("backlog_milestones", "Milestones read and not applied yet.", **here)
+        self._retries = Counter("retries", "Retries because the brokers did not answer.", **here)
+        self._divergences = Counter(
+            "divergences", "Times that rows or the hash chain contradicted a milestone.", **here
+        )
+        self._backlog = Gauge("backlog_milestones", "Milestones read but not yet applied.", **here)
         self.waiting = Gauge("waiting_requests", "Requests that wait for a milestone (at_least).", **here)
-        self.passed_on = Counter("requests_passed_on", "Requests passed on to a peer that holds it.", **here)
-        self.peer_failures = Counter("peer_failures", "Of those, the ones that the peer did not answer.", **here)
-        self.region_questions = Counter("region_questions", "Requests to regions, for global answers.", **here)
-        self.region_failures = Counter("region_failures", "Of those, the ones without a usable answer.", **here)
-        self.region_bytes = Gauge("region_answers", "Bytes of regions' answers held now.", unit="bytes", **here)
-        self.global_questions = Counter("global_questions", "Questions to the global view.", **here)
-        self.global_under_way = Gauge("global_under_way", "Of those, the ones that are not answered yet.", **here)
+        self.passed_on = Counter("requests_passed_on", "Requests passed on to a peer that holds the rows.", **here)
+        self.peer_failures = Counter("peer_failures", "Requests passed on that the peer did not answer.", **here)
+        self.region_questions = Counter("region_questions", "Requests to regions for global queries.", **here)
+        self.region_failures = Counter("region_failures", "Requests to regions without a usable answer.", **here)
+        self.region_bytes = Gauge("region_answers", "Bytes of regions' answers in memory.", unit="bytes", **here)
+        self.global_questions = Counter("global_questions", "Queries to the global view.", **here)
+        self.global_under_way = Gauge("global_under_way", "Global queries in progress.", **here)
         self._refused = Counter(
             "global_refusals",
-            "Of those, refused: by a bound (questions, bytes, time), or since regions are missing (regions).",
+            "Global queries refused: by a limit (questions, bytes, time), or for missing regions (regions).",
             ["reason"],
             **here,
         )
         for reason in ("questions", "bytes", "time", "regions"):
-            self._refused.labels(reason)  # from 0: an alert sees no first count
+            self._refused.labels(reason)  # start at 0: an alert misses a counter's first increase
         self.standby_answers = Counter("standby_answers", "Requests answered as a standby.", **here)
-        self.cut_off = Counter("followers_cut_off", "Readers of changes that were too slow.", **here)
+        self.cut_off = Counter("followers_cut_off", "Readers of changes cut off for being too slow.", **here)
         self._loaded = Gauge("loaded_records", "Changelog records that a bulk restore has loaded.", **here)
-        self._to_load = Gauge("to_load_records", "Of how many at most: compaction has left fewer.", **here)
-        self._native = Gauge("load_native", "1 where the optional module does most of that.", **here)
-        self._loaded_bytes = Gauge("loaded_bytes", "Bytes of their keys and values.", **here)
+        self._to_load = Gauge(
+            "to_load_records", "Upper bound of the records to load; compaction leaves fewer.", **here
+        )
+        self._native = Gauge("load_native", "1 if the optional native module does most of a bulk restore.", **here)
+        self._loaded_bytes = Gauge(
+            "loaded_bytes", "Bytes of keys and values that a bulk restore has loaded.", **here
+        )
         self._evicted = Counter("evicted_segments", "Time segments evicted for the job's max_bytes.", **here)
-        self._evicted_bytes = Counter("evicted", "Bytes of their keys and values.", unit="bytes", **here)
-        self._over = Gauge("over_bytes", "By how much open windows alone exceed max_bytes.", **here)
+        self._evicted_bytes = Counter("evicted", "Bytes of keys and values evicted.", unit="bytes", **here)
+        self._over = Gauge("over_bytes", "Bytes by which open windows alone exceed max_bytes.", **here)
         self._here = here
         self._snapshots(here)
 
@@ -68,7 +74,7 @@ class Metrics:
         self._taken = Counter("snapshots_taken", "Checkpoints made between two milestones.", **here)
         self._taking = Histogram(
             "snapshot_take",
-            "Time that following stood still for a checkpoint.",
+            "Time that the follower pauses for a checkpoint.",
             unit="seconds",
             buckets=_TAKE_SECONDS,
             **here,
@@ -81,32 +87,34 @@ class Metrics:
             buckets=_UPLOAD_SECONDS,
             **here,
         )
-        self._new_files = Counter("snapshot_files_uploaded", "Files that the object store lacked.", **here)
-        self._new_bytes = Counter("snapshot_uploaded", "Their bytes.", unit="bytes", **here)
-        self._failures = Counter("snapshot_failures", "Times that a snapshot was not taken or uploaded.", **here)
-        self._unusable = Counter("snapshots_unusable", "Snapshots passed over in a restore: damaged.", **here)
+        self._new_files = Counter("snapshot_files_uploaded", "Snapshot files uploaded.", **here)
+        self._new_bytes = Counter("snapshot_uploaded", "Bytes of snapshot files uploaded.", unit="bytes", **here)
+        self._failures = Counter("snapshot_failures", "Failures to take or upload a snapshot.", **here)
+        self._unusable = Counter("snapshots_unusable", "Damaged snapshots passed over in a restore.", **here)
         self._passed_over = Gauge(
             "snapshots_passed_over",
-            "Of those, how many since this start: for alerts, which see no first count.",
+            "Damaged snapshots passed over since this start; for alerts, which miss a counter's first increase.",
             **here,
         )
-        self._restored = Counter("snapshots_restored", "Times that the view began from a snapshot.", **here)
-        self._deleted = Counter("snapshot_files_deleted", "Files that no snapshot needed any more.", **here)
+        self._restored = Counter("snapshots_restored", "Restores of the view from a snapshot.", **here)
+        self._deleted = Counter("snapshot_files_deleted", "Files deleted because no snapshot needs them.", **here)
         self._unreadable = Gauge(
-            "snapshot_manifests_unreadable", "While there are any, no file is deleted.", **here
+            "snapshot_manifests_unreadable", "Unreadable manifests; if there are any, no file is deleted.", **here
         )
-        self._away = Gauge("snapshot_store_away", "1 while the object store does not answer as it should.", **here)
-        self._sequence = Gauge("snapshot_sequence", "Milestone of the last snapshot uploaded or restored.", **here)
-        self._moment = Gauge("snapshot_timestamp_seconds", "When its manifest was written.", **here)
-        self._restore_s = Gauge("snapshot_restore_seconds", "How long the last restore of one took.", **here)
+        self._away = Gauge("snapshot_store_away", "1 while the object store does not answer correctly.", **here)
+        self._sequence = Gauge("snapshot_sequence", "Sequence of the last snapshot uploaded or restored.", **here)
+        self._moment = Gauge("snapshot_timestamp_seconds", "When that snapshot's manifest was written.", **here)
+        self._restore_s = Gauge(
+            "snapshot_restore_seconds", "Duration of the last restore from a snapshot.", **here
+        )
         self._every = Gauge(
-            "snapshot_every_seconds", "Least time between two; not a number where none are taken.", **here
+            "snapshot_every_seconds", "Minimum time between two snapshots; NaN if none are taken.", **here
         )
         for unknown in (self._sequence, self._moment, self._every):
             unknown.set(float("nan"))
 
     def watch(self, shown: Callable[[], View], now_ms: Callable[[], int]) -> None:
-        """Report what the view that is shown shows at the moment of each scrape."""
+        """Report the view that is shown, at each scrape."""
 
         def of(name: str, text: str, value: Callable[[Milestone], float]) -> None:
             def read() -> float:
@@ -116,26 +124,26 @@ class Metrics:
             Gauge(name, text, **self._here).set_function(read)
 
         of("sequence", "Sequence of the milestone shown.", lambda one: one.sequence)
-        of("watermark_timestamp_seconds", "Its watermark.", lambda one: one.watermark_ms / 1000)
-        of("horizon_timestamp_seconds", "Its horizon.", lambda one: one.horizon_ms / 1000)
+        of("watermark_timestamp_seconds", "Watermark of the milestone shown.", lambda one: one.watermark_ms / 1000)
+        of("horizon_timestamp_seconds", "Horizon of the milestone shown.", lambda one: one.horizon_ms / 1000)
         of(
             "lower_bound_timestamp_seconds",
-            "Windows that end at or below it were evicted; not a number while none were.",
+            "Windows that end at or below it were evicted; NaN if none were.",
             lambda one: float("nan") if (lower := shown().lower_ms(one)) is None else lower / 1000,
         )
-        of("age_seconds", "Its age.", lambda one: shown().age_ms(one, now_ms()) / 1000)
+        of("age_seconds", "Age of the milestone shown.", lambda one: shown().age_ms(one, now_ms()) / 1000)
         Gauge("disk_full", "1 while nothing is applied because the disk is full.", **self._here).set_function(
             lambda: float(shown().status.state is State.FULL)
         )
-        Gauge("ready", "1 when a milestone is shown and followed.", **self._here).set_function(
+        Gauge("ready", "1 while a milestone is shown and the view follows.", **self._here).set_function(
             lambda: float(shown().ready)
         )
 
     def watch_changes(self, shown: Callable[[], Changes]) -> None:
-        """Report who follows and what is kept for them at the moment of each scrape."""
-        followers = Gauge("followers", "Readers that follow the changes now.", **self._here)
+        """Report the followers and the changes kept for them, at each scrape."""
+        followers = Gauge("followers", "Readers that follow the changes.", **self._here)
         followers.set_function(lambda: shown().followers)
-        kept = Gauge("changes", "Changed rows kept for them.", unit="bytes", **self._here)
+        kept = Gauge("changes", "Bytes of changed rows kept for followers.", unit="bytes", **self._here)
         kept.set_function(lambda: shown().size)
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
@@ -163,7 +171,7 @@ class Metrics:
         self._backlog.set(milestones)
 
     def refused(self, reason: str) -> None:
-        """A question to the global view."""
+        """Count a global query that was refused."""
         self._refused.labels(reason).inc()
 
     def retried(self) -> None:
@@ -202,7 +210,7 @@ class Metrics:
         self._restored.inc()
 
     def begun_behind(self, manifest: Manifest) -> None:
-        """Of whoever takes snapshots: a standby's are not its own to grow old."""
+        """Report the restored snapshot; only for a rehydrator that takes snapshots, as others do not renew it."""
         self._sequence.set(manifest.sequence)
         self._moment.set(manifest.created_ms / 1000)
 

@@ -1,4 +1,4 @@
-"""How a bulk restore comes on, for log and metrics: how much of how much, how fast, how long still."""
+"""Progress of a bulk restore, for log and metrics: records loaded, rate, remaining time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TELL_S = 5.0
 
 
 class Loading:
-    """Implements `cutwater.views.bulk.loader.Observer`: one line every few seconds."""
+    """Implements `cutwater.views.bulk.loader.Observer`: one line every 5 seconds."""
 
     def __init__(
         self, metrics: Metrics, log: Any, native: bool, clock_s: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""What RocksDB says of itself, for Prometheus: asked once for each scrape."""
+"""RocksDB's own figures for Prometheus, read once per scrape."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from prometheus_client.registry import Collector
 from cutwater.views.store.rocksdb_tuning import Figures
 
 _GAUGES = {
-    "memory_max_bytes": "What cached blocks and write buffers may take together (CUTWATER_VIEW_MEMORY_MB).",
-    "memory_bytes": "What they take, and what open files hold besides.",
-    "buffers_bytes": "Of that the write buffers.",
-    "files_bytes": "RocksDB's sorted files, those that only readers of older milestones keep included.",
-    "live_bytes": "Of those the files that the newest milestone consists of.",
-    "amplification": "Bytes that were written into sorted files for each byte put, since the start.",
+    "memory_max_bytes": "Limit of block cache and write buffers together (CUTWATER_VIEW_MEMORY_MB).",
+    "memory_bytes": "Memory of block cache, write buffers and open files.",
+    "buffers_bytes": "Memory of the write buffers.",
+    "files_bytes": "Size of RocksDB's sorted files, including those kept for readers of older milestones.",
+    "live_bytes": "Size of the sorted files of the newest milestone.",
+    "amplification": "Bytes written into sorted files per byte put, since the start.",
 }
 _COUNTERS = {
-    "cache_hits": "Blocks that a read found in memory.",
-    "cache_misses": "Blocks that it had to take from the disk.",
+    "cache_hits": "Blocks that reads found in memory.",
+    "cache_misses": "Blocks that reads loaded from disk.",
     "put_bytes": "Bytes written to the table, or loaded into it as files.",
     "logged_bytes": "Bytes written to RocksDB's log.",
-    "flushed_bytes": "Bytes written into sorted files from memory.",
-    "compacted_bytes": "Bytes written into sorted files from others.",
+    "flushed_bytes": "Bytes flushed from memory into sorted files.",
+    "compacted_bytes": "Bytes written into sorted files by compaction.",
 }
 
 
 class StoreMetrics(Collector):
-    """The figures of one store; nothing where it has none at the moment."""
+    """The figures of one store; none if it has none at the moment."""
 
     def __init__(self, figures: Callable[[], Figures | None]) -> None:
         self._figures = figures

@@ -1,4 +1,4 @@
-"""The size of the view's state: counted in the background, bounded where the job says so, told to whoever asks."""
+"""The size of the view's state: counted in the background, and limited if the job has max_bytes."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from cutwater.views.follow.size_limit import Bounding
 from cutwater.views.store.store import Store
 
 SHARDS_SHOWN = 20
-"""The largest ones as metrics: a job may have 65,536. `GET /v1/sizes` has all that hold anything."""
+"""Only the largest shards are metrics: a job may have 65,536. `GET /v1/sizes` lists all that hold rows."""
 
 Evict = Callable[[Milestone], int | None]
 
 
 class Sized:
-    """The census of one view, and what follows from it."""
+    """The census of one view, and the eviction that depends on it."""
 
     def __init__(self, job: Job, store: Store, every_ms: int, metrics: Metrics, log: Any) -> None:
         self.census = Census(store, job.shards, every_ms, now_ms, log)
         self._store = store
         self._max_bytes = job.max_bytes
         self.evict: Evict = lambda _: None
-        """For whoever applies milestones: from where on windows are kept."""
+        """For the applier: the time from which windows are kept."""
         if job.max_bytes is not None:
             self.evict = Bounding(store, job.max_bytes, self.census, metrics, log).lower_ms
 
     def answer(self) -> dict[str, Any]:
-        """What the last census found, as JSON has it. Raises UnavailableError before the first."""
+        """Return the last census, for JSON. Raises UnavailableError before the first."""
         counted = self.census.counted
         if counted is None:
-            raise UnavailableError("the state has not been counted yet: ask again in a moment")
+            raise UnavailableError("the first census is not finished: try again in a moment")
         return sizes_plain(counted, self._store.segment_ms, self._max_bytes)
 
 
 def sizes_plain(counted: Counted, segment_ms: int, max_bytes: int | None) -> dict[str, Any]:
-    """A census for people and programs."""
+    """Return a census as JSON and CLI show it."""
     sizes = counted.sizes
     return {
         "counted": iso(counted.counted_ms),
@@ -68,21 +68,23 @@ def _plain(size: Size) -> dict[str, int]:
 
 
 class SizeMetrics(Collector):
-    """The last census, for Prometheus: a bounded number of series, and no key's name among them."""
+    """The last census, for Prometheus: a bounded number of series, without names of keys."""
 
     def __init__(self, counted: Callable[[], Counted | None]) -> None:
         self._counted = counted
 
     def collect(self) -> Iterator[Metric]:
-        rows = GaugeMetricFamily("cutwater_view_state_rows", "Rows of the state, by the last census.")
-        size = GaugeMetricFamily("cutwater_view_state_bytes", "Bytes of their keys and values.")
-        at = GaugeMetricFamily("cutwater_view_census_timestamp_seconds", "When it was finished.")
-        took = GaugeMetricFamily("cutwater_view_census_seconds", "How long it took, its rests included.")
+        rows = GaugeMetricFamily("cutwater_view_state_rows", "Rows of the state in the last census.")
+        size = GaugeMetricFamily("cutwater_view_state_bytes", "Bytes of keys and values in the last census.")
+        at = GaugeMetricFamily("cutwater_view_census_timestamp_seconds", "When the last census finished.")
+        took = GaugeMetricFamily(
+            "cutwater_view_census_seconds", "Duration of the last census, including its pauses."
+        )
         shards = GaugeMetricFamily(
-            "cutwater_view_shard_bytes", f"The same of the {SHARDS_SHOWN} largest shards.", labels=["shard"]
+            "cutwater_view_shard_bytes", f"Bytes of the {SHARDS_SHOWN} largest shards.", labels=["shard"]
         )
         keys = GaugeMetricFamily(
-            "cutwater_view_key_bytes", "The same of the largest keys; GET /v1/sizes names them.", labels=["rank"]
+            "cutwater_view_key_bytes", "Bytes of the largest keys; GET /v1/sizes names them.", labels=["rank"]
         )
         counted = self._counted()
         if counted is not None:

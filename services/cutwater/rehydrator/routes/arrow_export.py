@@ -20,7 +20,7 @@ from cutwater.views.query.pages import Part
 
 
 class Arrow:
-    """What this rehydrator holds, in columns."""
+    """The rows of this rehydrator, in columns."""
 
     def __init__(self, answering: Answering, exports: Exports) -> None:
         self._answering = answering
@@ -36,10 +36,10 @@ class Arrow:
     ) -> Response:
         """Every row at one milestone, as an Arrow stream (`application/vnd.apache.arrow.stream`).
 
-        Columns and types are those of `cutwater export` ([EXPORTING.md](EXPORTING.md)); the schema's metadata name
-        the milestone and the partitions that this rehydrator holds. Only the windows that start in [from, to) and
-        whose keys begin with `prefix`, where these are given. The last batch has no rows, and metadata
-        `cutwater.rows`, how many came before it; without it the answer was cut short.
+        Columns and types are those of `cutwater export` ([EXPORTING.md](EXPORTING.md)). The schema's metadata
+        names the milestone and the partitions that this rehydrator holds. `from` and `to` select the windows that
+        start in [from, to), `prefix` the keys that start with it. The last batch has no rows; its metadata
+        `cutwater.rows` is the number of rows before it. Without it the answer was cut short.
         """
         part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
         asked = {"prefix": prefix or None, "from": from_, "to": to}

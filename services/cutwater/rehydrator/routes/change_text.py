@@ -1,6 +1,6 @@
-"""The rows of a milestone as text, a piece at a time, and made once for all readers that want every row.
+"""The changed rows of a milestone as text, in pieces, shared by all readers that want every row.
 
-A piece is made when its reader takes it: beside the rows that are kept for all, a reader costs one piece.
+A piece is made when a reader needs it, so each reader costs one piece beside the shared rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from cutwater.views.store.key_layout import Window, parse
 
 PIECE_ROWS = 1_000
 PIECE_BYTES = 256 << 10
-"""Of stored rows, and one row more. As text they are a few times as large."""
+"""Of stored rows, plus one row. As text they are a few times larger."""
 SHARED_CHARS_MAX = 4 << 20
-"""Of the newest pieces that any reader of everything asked for."""
+"""Of the newest pieces made for readers of all rows."""
 
 Wanted = Callable[[Window], bool]
 
@@ -31,29 +31,28 @@ class Piece(NamedTuple):
     rows: str
     """A JSON list."""
     following: int | None
-    """Which of the milestone's rows the next piece begins with; None where there is none."""
+    """The number of the next piece's first row in the milestone; None if there is none."""
 
 
 class Telling:
-    """Asked by many threads."""
+    """The pieces of text; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shared: dict[tuple[Token, int], Piece] = {}
 
     def piece(self, job: Job, changed: Changed, start: int, wanted: Wanted | None) -> Piece:
-        """The rows from this one on that are wanted; None wants all. Raises UsageError for damaged ones."""
+        """Return the wanted rows from `start` on; None wants all. Raises UsageError for damaged rows."""
         if wanted is not None:
             return _made(job, changed, start, wanted)
         at = (changed.milestone.token, start)
-        with self._lock:  # whoever comes second finds what the first has made
+        with self._lock:  # the second reader finds what the first has made
             if at not in self._shared:
                 self._shared[at] = _made(job, changed, start, wanted)
                 self._forget()
             return self._shared[at]
 
     def _forget(self) -> None:
-        """The oldest, but never the newest."""
         size = sum(len(one.rows) for one in self._shared.values())
         while size > SHARED_CHARS_MAX and len(self._shared) > 1:
             size -= len(self._shared.pop(next(iter(self._shared))).rows)

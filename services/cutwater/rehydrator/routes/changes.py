@@ -1,4 +1,4 @@
-"""The route that tells what each milestone changes, as it is shown."""
+"""The route that streams each milestone's changes, once it is shown."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from cutwater.rehydrator.routes.change_text import Telling, Wanted
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.store.key_layout import Window
 
-After = Annotated[str | None, Query(description="Token of a milestone: what came after it. Else from now on.")]
-LastEventId = Annotated[str | None, Header(description="A header: the same, of a reader that comes back.")]
+After = Annotated[str | None, Query(description="Token of a milestone: changes after it. Default: from now on.")]
+LastEventId = Annotated[str | None, Header(description="A header: the same, from a reader that reconnects.")]
 Key = Annotated[str | None, Query(description="Only this key.")]
 
 
 class _Place(NamedTuple):
-    """Where a reader is: it has this milestone whole, and of the one after it so many rows."""
+    """A reader's position: it has this milestone completely, and `row` rows of the next one."""
 
     sequence: int
     row: int = 0
 
 
 class Following:
-    """Readers of changes, each at a milestone of its own."""
+    """The change streams, each reader at a milestone of its own."""
 
     def __init__(self, answering: Answering, changes: Changes, shown: Callable[[], Following]) -> None:
-        """`shown`: this route of the generation that is shown, where another one may take over."""
+        """`shown`: returns this route of the generation that is shown."""
         self._answering = answering
         self._changes = changes
         self._telling = Telling()
@@ -48,17 +48,17 @@ class Following:
     async def changes(
         self, after: After = None, prefix: Prefix = "", key: Key = None, last_event_id: LastEventId = None
     ) -> Response:
-        """What each milestone changes, as server-sent events (`text/event-stream`), for as long as you read.
+        """What each milestone changes, as server-sent events (`text/event-stream`), until you disconnect.
 
-        `changes`: a milestone, and the rows that it changed as `/v1/state` shows them; never before it is shown
-        there. A large one comes in several such events, of which only the last has `"last": true` and an id, the
-        milestone's token. `reset`: what follows begins at the milestone that it names, and what came before is not
-        kept here: read the state (`at_least`), then go on. It comes first where no token is given, or one that is
-        too old or of another generation; when another generation is shown; and when the view was restored.
-        `behind`: you read more slowly than changes come, and the answer ends. Come back with the last id, as
-        `Last-Event-ID` (browsers do so) or `after`: every later milestone comes once and in order, or `reset`
-        does; of one that was broken off, all of it. A row that the horizon passes goes without an event.
-        Heartbeats are comments.
+        `changes`: a milestone, and the rows that it changed in the form of `/v1/state`; never before it is shown
+        there. A large milestone has several such events; only the last has `"last": true` and an id, the
+        milestone's token. `reset`: events start after the milestone that it names, and earlier changes are not
+        kept: read the state (`at_least`), then continue. It comes first without a token, or if the token is too
+        old or of another generation; also after a switch to another generation or a restore of the view. `behind`:
+        you read more slowly than changes arrive, and the answer ends. Reconnect with the last id as
+        `Last-Event-ID` (browsers do) or `after`: every later milestone arrives once and in order, or `reset` does;
+        an interrupted milestone is repeated as a whole. A row that the horizon passes has no event. Heartbeats are
+        comments.
         """
         place = last_event_id or after
         sequence = self._sequence(place) if place else None
@@ -80,7 +80,7 @@ class Following:
         return Events(self._all(sequence, key, None if everything else wanted), self._changes.following())
 
     def _sequence(self, text: str) -> int:
-        """400 where it is no token. Of another generation it was lost, and no place to go on from: before all."""
+        """Raise 400 for an invalid token. A token of another generation returns -1: before all changes kept."""
         try:
             token = Token.parse(text)
         except UsageError:
@@ -88,7 +88,7 @@ class Following:
         return token.sequence if token.generation == self._answering.generation else -1
 
     async def _all(self, sequence: int | None, key: str | None, wanted: Wanted | None) -> AsyncIterator[str]:
-        """Of one generation after the other. Where the next holds the key elsewhere, who comes back hears so."""
+        """Yield the events of each generation. If the next one holds the key elsewhere, the stream ends."""
         yield BEGIN
         async for text in self._events(sequence, wanted):
             yield text
@@ -102,7 +102,6 @@ class Following:
                     yield text
 
     async def _events(self, sequence: int | None, wanted: Wanted | None) -> AsyncIterator[str]:
-        """Until another generation is shown."""
         spoken = time.monotonic()
         following = False
         place = None if sequence is None else _Place(sequence)
@@ -117,7 +116,7 @@ class Following:
             except Behind as behind:
                 if behind.evicted and following:
                     self._answering.metrics.cut_off.inc()
-                    yield event("behind", {"error": "you read more slowly than changes come: come back"})
+                    yield event("behind", {"error": "you read more slowly than changes arrive: reconnect"})
                     return
                 place = None
             if place is None:
@@ -129,7 +128,6 @@ class Following:
             await self._answering.woken(partial(self._due, place))
 
     def _due(self, place: _Place) -> bool:
-        """Is there something to say?"""
         try:
             return self._shown() is not self or self._changes.after(place.sequence) is not None
         except Behind:
@@ -141,10 +139,9 @@ class Following:
         return event("reset", data, str(shown.token))
 
     def _told(self, place: _Place, wanted: Wanted | None) -> tuple[str, _Place]:
-        """The next piece of a milestone, and the place behind it; without rows that are wanted it has one, too.
+        """Return the next piece of a milestone, even without wanted rows, and the position after it.
 
-        The rows themselves stay with `Changes`. Raises Behind where they are not kept any more: a slow reader does
-        not keep them instead.
+        The rows stay with `Changes`. Raises Behind if they are no longer kept: slow readers do not keep them.
         """
         changed = self._changes.after(place.sequence)
         if changed is None:
@@ -152,7 +149,7 @@ class Following:
         milestone = changed.milestone
         piece = self._telling.piece(self._answering.view.job, changed, place.row, wanted)
         about = {"milestone": self._answering.milestone(milestone), **self._answering.holds(names=True)}
-        # The rows are text already, and the same for many; what is said of the moment is not.
+        # The rows are shared text; the milestone's age is not, so it is added here.
         if piece.following is None:
             then, name = _Place(milestone.sequence), str(milestone.token)
         else:

@@ -1,4 +1,4 @@
-"""Routes about the whole state of this rehydrator: an export of it, a snapshot of it."""
+"""Routes about the whole state of this rehydrator: export, snapshot and sizes."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from cutwater.rehydrator.http_api.context import Answering
 from cutwater.rehydrator.http_api.streaming import LINES, Export, Exports, lines
 
 SNAPSHOT_S = 10.0
-"""How long a request waits for a checkpoint to be made."""
+"""How long a request waits for a checkpoint."""
 
 
 class Snapshot(NamedTuple):
-    """Who takes snapshots of the view."""
+    """Takes snapshots of the view."""
 
     take: Callable[[float], Token]
-    """Takes one within so many seconds."""
+    """Takes a snapshot within the given seconds."""
     share: str
-    """Under which name they lie in the store."""
+    """The share under which the store holds them."""
 
 
 Sizes = Callable[[], dict[str, Any]]
 
 
 class Whole:
-    """What this rehydrator holds, as one piece."""
+    """The state of this rehydrator as a whole."""
 
     def __init__(
         self, answering: Answering, exports: Exports, snapshot: Snapshot | None, sizes: Sizes | None
     ) -> None:
-        """`snapshot`: None where none are taken. `sizes`: the last census."""
+        """`snapshot`: None if none are taken. `sizes`: the last census."""
         self._answering = answering
         self._snapshot = snapshot
         self._sizes = sizes
@@ -46,9 +46,9 @@ class Whole:
     async def export(self) -> Response:
         """Every row at one milestone, as lines of JSON.
 
-        First the milestone, the partitions that this rehydrator holds and the selection of a replica (each null
-        for all), and whether it is a replica; then each row, its value in base64 as the changelog has it; at the
-        end `{"rows": …}`, without which the answer was cut short.
+        The first line has the milestone, the partitions that this rehydrator holds and the selection of a replica
+        (each null for all), and whether it is a replica. Then each row follows, its value in base64 as in the
+        changelog. The last line is `{"rows": …}`; without it the answer was cut short.
         """
         with self._exports.admitted():
             milestone, rows = await run_in_threadpool(self._answering.view.stored)
@@ -61,9 +61,9 @@ class Whole:
             return Export(lines(head, rows), LINES, self._exports)
 
     async def snapshot(self) -> Response:
-        """Take a snapshot of this rehydrator's view now. Answers with the milestone that it is of.
+        """Take a snapshot of this rehydrator's view now. The answer names its milestone.
 
-        The upload goes on behind the answer: `cutwater snapshots list` shows when it is there.
+        The upload continues after the answer: `cutwater snapshots list` shows when it is complete.
         """
         if self._snapshot is None:
             raise HTTPException(409, f"this rehydrator takes no snapshots: {self._instead()}")
@@ -72,20 +72,19 @@ class Whole:
         return JSONResponse(told, 202)
 
     def _instead(self) -> str:
-        """What to do where none are taken."""
         answering = self._answering
         if answering.role == "standby":
             return f"ask its owner, {answering.peers.owner}"
         replica = answering.replica
         if replica is not None and not (replica.origin and replica.kept is None):
-            return "it is a replica, which only reads"
+            return "it is a read-only replica"
         return "set CUTWATER_SNAPSHOTS"
 
     async def sizes(self) -> Response:
-        """How large the state of this rehydrator is, by the last census: in total, by time segment, by shard.
+        """The size of this rehydrator's state in the last census: in total, by time segment, by shard.
 
-        Bytes are those of keys and values, before compression. The largest keys may hold up to
-        `largest_keys_error_bytes` more than is said of them; of up to 4,000 keys that is 0.
+        Bytes are those of keys and values, before compression. Each of the largest keys may hold up to
+        `largest_keys_error_bytes` more than shown; with up to 4,000 keys that is 0.
         """
         if self._sizes is None:
             raise UnavailableError("this rehydrator takes no census")

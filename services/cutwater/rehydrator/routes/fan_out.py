@@ -1,4 +1,4 @@
-"""A question to all owners that it concerns, this rehydrator among them: asked at once, and joined or refused."""
+"""A request to all owners that it concerns, this rehydrator included: sent at once, and joined or refused."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def of_each_owner(
     wait_ms: WaitMs,
     here: Callable[[Keys, Span], Answer],
 ) -> list[Awaitable[Answer | Response]]:
-    """Several keys: of each owner its own, with a like part of the rows. `here` answers for those of this one.
+    """Return the requests to the keys' owners, each with an equal part of the rows; `here` answers locally.
 
-    Keys of owners that there is no row left for are not asked for. Raises where the question may not be asked.
+    Owners for whom no row is left are skipped. Raises if the request is not allowed.
     """
     peers, span = answering.peers, span_of(asked)
     answering.require(*asked.keys)
@@ -56,7 +56,7 @@ def of_each_owner(
 async def joined(
     asked: Iterable[Awaitable[Answer | Response]], join: Callable[[list[Answer]], Answer]
 ) -> Response:
-    """Ask all at once; the first refusal, where there is one, is the answer."""
+    """Send all at once, and join the answers; the first refusal, if any, is the answer."""
     answers = await asyncio.gather(*asked)
     refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
     if refusal := next(refusals, None):

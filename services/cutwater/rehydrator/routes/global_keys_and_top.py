@@ -1,4 +1,4 @@
-"""Routes of the global view that look at many keys: several at once, and the top rows by a measure."""
+"""Routes of the global view over many keys: several keys at once, and the top rows by a measure."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _NEVER = 1 << 62
 
 
 class KeyPart(NamedTuple):
-    """What one region tells of one key."""
+    """One region's rows of one key."""
 
     rows: dict[Window, Partials]
     next_from_ms: int | None
 
 
 class Undecoded(Mapping[Window, Partials]):
-    """A region's rows, each decoded when it is looked at: as many as a ranking reads would fill the memory."""
+    """A region's rows, each decoded on access: all of a ranking's rows decoded would fill the memory."""
 
     def __init__(self, region: str, presenter: Presenter, values: dict[Window, bytes]) -> None:
         self._region = region
@@ -86,8 +86,8 @@ class Everywhere:
     ) -> Response:
         """The windows of several keys over the events of all regions, oldest first.
 
-        Go on with `next_from` of a key, and with `next_keys`: those are the keys that `rows` left no room for.
-        Windows that end at or before `complete_above` are left out.
+        Continue with `next_from` of a key, and with `next_keys`: the keys that did not fit into `rows`. Windows
+        that end at or before `complete_above` are left out.
         """
         span_of(asked)
         every = list(dict.fromkeys(asked.keys))
@@ -141,10 +141,10 @@ class Everywhere:
     ) -> Response:
         """The first rows by a measure over the events of all regions, of all windows that start in [from, to).
 
-        Each row is a key in a window. Equal values stand by key and window, ascending in both orders; null comes
-        last in both, and NaN is above every number. Every row is merged and looked at, since a row that is among
-        the first nowhere may be so as a whole: where a region has more than 100,000 stored rows to look at, the
-        status is 422. Windows that end at or before `complete_above` are left out.
+        Each row is a key in a window. Equal values are ordered by key and window, ascending in both orders; null
+        comes last in both, and NaN is above every number. All rows are merged first, because a row may rank first
+        only after the merge. If a region has more than 100,000 stored rows to examine, the status is 422. Windows
+        that end at or before `complete_above` are left out.
         """
         name = parsing.measure(measure, self._view.measures)
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
@@ -158,8 +158,8 @@ class Everywhere:
             if many := [one.region for one in told if one.part.told is not None]:
                 raise HTTPException(
                     422,
-                    f"more than {STORED_LIMIT_MAX:,} rows lie there in {', '.join(many)}: ask for fewer windows, "
-                    "with from and to",
+                    f"more than {STORED_LIMIT_MAX:,} rows match in {', '.join(many)}: request fewer windows with "
+                    "from and to",
                 )
             presenter = Presenter(self._view.job)
             present = next(one.present for one in self._view.measures if one.name == name)

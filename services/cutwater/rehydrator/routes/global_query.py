@@ -1,6 +1,6 @@
-"""What all regions tell of one question: each answer judged before it is counted, and each event counted once.
+"""A query to all regions: each answer is checked before it is merged, and each event is counted once.
 
-An answer is whole, or it says which regions are missing where the asker allowed that; else there is none.
+An answer is complete, or it names the missing regions if the client allows that; otherwise it is an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cutwater.views.store.key_layout import Window
 
 _UNSET = "this rehydrator has no global view: CUTWATER_REGIONS names the regions that it merges"
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What comes of taking apart an answer that is none."""
+"""Raised by parsing an invalid answer."""
 
 
 class Question(NamedTuple):
@@ -36,15 +36,15 @@ class Question(NamedTuple):
     at_least: list[str] | None
     wait_ms: int
     partial: bool
-    """May regions be missing?"""
+    """Whether regions may be missing."""
     body: bytes | None = None
-    """With one it is posted."""
+    """If set, the request is posted."""
     more_s: float = 0.0
-    """What a region may take longer than for other questions."""
+    """Additional time for a region's answer."""
 
 
 class Told(NamedTuple):
-    """One region's answer, and its rows as a part of the whole."""
+    """One region's answer, and its rows as a part of the merge."""
 
     region: str
     answer: Answer
@@ -54,18 +54,17 @@ class Told(NamedTuple):
 
     @property
     def events_of(self) -> list[str]:
-        """The regions whose events the state counts."""
         return sorted({source.region for source in self.sources}) or [self.region]
 
 
 Taken = Callable[[str, Answer, Presenter], Part[Any]]
-"""Makes a part of a region's answer; raises one of `_ODD` where it is none."""
+"""Makes a part of a region's answer; raises one of `_ODD` for an invalid one."""
 Made = Callable[[list[Told], list[Answer]], Answer]
-"""Makes the answer of what the regions tell, by their names, and of those that are missing."""
+"""Makes the answer from the regions' answers and the list of missing regions."""
 
 
 class Consulting:
-    """Asks all regions, this rehydrator's own by `app`."""
+    """Queries all regions, this rehydrator's own through `app`."""
 
     def __init__(self, answering: Answering, regions: Regions | None, app: FastAPI) -> None:
         self._view = answering.view
@@ -75,7 +74,7 @@ class Consulting:
         self._app = app
 
     async def answer(self, asked: Question, take: Taken, make: Made) -> Response:
-        """The answer, or a refusal. Raises UnavailableError where a region is missing that may not be."""
+        """Return the answer or a refusal. Raises UnavailableError if a region is missing without `partial`."""
         regions = self._regions
         if regions is None:
             raise HTTPException(409, _UNSET)
@@ -90,7 +89,7 @@ class Consulting:
     async def _asked(
         self, regions: Regions, asked: Question, tokens: dict[str, str], wait_s: float, room: Room
     ) -> dict[str, Answer | Response | str]:
-        """All at once; where one finds no room the others are given up."""
+        """Query all regions at once; if one does not fit, cancel the others."""
         waiting: dict[str, Query] = {name: [("at_least", token)] for name, token in tokens.items()}
         tasks = [
             asyncio.ensure_future(
@@ -105,13 +104,12 @@ class Consulting:
         finally:
             for task in tasks:
                 task.cancel()
-            # Of several that found no room only one is told; the others are heard, too.
+            # Only the first error is raised; the others are consumed here.
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _merged(
         self, answers: dict[str, Answer | Response | str], partial: bool, take: Taken, make: Made
     ) -> Response:
-        """Off the event loop, from the first row to the last byte."""
         told: dict[str, Told] = {}
         missing: dict[str, str] = {}
         for name, answer in answers.items():
@@ -126,24 +124,24 @@ class Consulting:
         if not whole or (missing and not partial):
             self._metrics.refused("regions")
             why = "; ".join(f"{name} ({missing[name]})" for name in sorted(missing))
-            raise UnavailableError(f"there is no whole answer, for not every region can be counted: {why}")
+            raise UnavailableError(f"no complete answer: not every region can be counted: {why}")
         left_out: list[Answer] = [{"region": name, "reason": missing[name]} for name in sorted(missing)]
         return rendered(lambda: make(whole, left_out))
 
     def _tokens(self, regions: Regions, at_least: list[str]) -> dict[str, str]:
-        """Which token each region is to reach. 400 for one of no region that is asked, or two of one."""
+        """Return each region's token. Raises 400 for an unknown region, or for two tokens of one."""
         found: dict[str, str] = {}
         for text in at_least:
             token = parsing.token(text, self._generation)
             region = token.generation.region if token else ""
             if region not in regions.names or region in found:
                 names = ", ".join(regions.names)
-                raise HTTPException(400, f"at_least={text[:80]!r}: one token each of the regions {names}")
+                raise HTTPException(400, f"at_least={text[:80]!r}: pass one token per region, of {names}")
             found[region] = text
         return found
 
     def _judged(self, region: str, answer: Answer, take: Taken) -> Told | str:
-        """The region's part; or why it cannot be merged with the others."""
+        """Return the region's part, or why it cannot be merged."""
         try:
             if (why := self._unfit(region, answer)) is not None:
                 return why
@@ -152,28 +150,28 @@ class Consulting:
         except CutwaterError as error:
             return f"its rows cannot be read: {error}"
         except _ODD as error:
-            return f"what it answers is none of this version ({type(error).__name__})"
+            return f"its answer is not of this version ({type(error).__name__})"
 
     def _unfit(self, region: str, answer: Answer) -> str | None:
-        """Of other rows than ours, or of nobody knows whose events: counted in, they would be wrong in silence."""
+        """Return why an answer's rows or sources do not fit ours: merged, they would be wrong silently."""
         job = self._view.job
         if answer["job"] != job.name:
-            return f"it serves the job {answer['job']}, and this is {job.name}"
+            return f"it serves job {answer['job']}, not {job.name}"
         if answer["fingerprint"] != job.fingerprint:
-            return f"its rows are others ({answer['fingerprint']}): other measures, keys or windows"
+            return f"its rows differ ({answer['fingerprint']}): other measures, keys or windows"
         for one in answer["milestones"]:
             if (token := Token.parse(one["token"])).generation.region != region:
                 return f"it shows {token}, which is of another region"
         if answer["lineage"] is None and not answer["sources"]:
             return (
-                "its generation goes on from one that its commit stream does not name, and its milestone names no "
-                "source: whose events are in it?"
+                "its generation continues one that its commit stream does not name, and its milestone names no "
+                "source: the source of its events is unknown"
             )
         return None
 
 
 def about(told: list[Told], missing: list[Answer]) -> Answer:
-    """What every answer says besides its rows."""
+    """Return the fields of every answer besides its rows."""
     return {
         "milestones": [
             {**milestone, "region": one.region, "events_of": one.events_of}
@@ -188,19 +186,19 @@ def about(told: list[Told], missing: list[Answer]) -> Answer:
 
 
 def query_of(**given: Any) -> Query:
-    """Those that are given."""
+    """Return the parameters that are set."""
     return [(name, str(value)) for name, value in given.items() if value is not None]
 
 
 def part_of(
     region: str, presenter: Presenter, answer: Answer, place: Callable[[Window], Any], told: Any
 ) -> Part[Any]:
-    """A region's rows as a part of the whole. One of `_ODD` is raised where the answer is none."""
+    """Return a region's rows as a part of the merge. Raises one of `_ODD` for an invalid answer."""
     tokens = [Token.parse(one["token"]) for one in answer["milestones"]]
     rows = (unpacked(row) for row in answer["rows"])
     return Part(
-        # Each region is asked once, and no event is in two of their states: it is a lineage of its own. By its
-        # name everybody folds in the same order, whoever knows how it began.
+        # Each region is queried once and no two states share events, so each is a line of its own. Its name makes
+        # the merge order the same everywhere.
         lineage=region,
         at=min((one.generation.number, one.sequence) for one in tokens),
         horizon_ms=int(answer["complete_above_ms"]),

@@ -1,7 +1,7 @@
-"""Routes of the global view: what regions aggregated each from their own events, merged as it is read.
+"""Routes of the global view: each region aggregates its own events, and reads merge the results.
 
-Each region answers at one milestone of its own, and the answer names all of them. It is whole, or it says which
-regions are missing where the asker allowed that; else there is none.
+Each region answers at its own milestone, and the answer names all of them. It is complete, or it names the missing
+regions if the client allows that; otherwise it is an error.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Global:
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
         partial: Partial = False,
     ) -> Response:
-        """The windows of one key over the events of all regions, oldest first; `next_from` when there are more.
+        """The windows of one key over the events of all regions, oldest first; `next_from` if there are more.
 
-        Windows that end at or before `complete_above` are left out: some region has forgotten its rows of them.
+        Windows that end at or before `complete_above` are left out: some region no longer has its rows for them.
         """
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
         query = query_of(limit=limit, wait_ms=wait_ms, **moments)
@@ -94,7 +94,7 @@ class Global:
         Pass `next` as `after`. A page may be short or empty; the last one has no `next`. Pages may be of different
         milestones: compare them. Windows that end at or before `complete_above` are left out.
 
-        With `key` or `key64`: the windows of that key, answered as by its path; without `shards` and `after`.
+        With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`.
         """
         if key is not None:
             parsing.require_alone(shards, after)
@@ -127,11 +127,10 @@ class Global:
 
 
 def _layout(told: list[Told]) -> int:
-    """How rows are laid out in all of these views. Raises UnavailableError where they differ."""
     layouts = {int(one.answer["layout_ms"]) for one in told}
     if len(layouts) > 1:
         raise UnavailableError(
-            f"the views of {', '.join(one.region for one in told)} lay out their rows in different orders: "
-            "rebuild those that were made with another retention, lateness or window"
+            f"the views of {', '.join(one.region for one in told)} store their rows in different orders: "
+            "rebuild those that were built with another retention, lateness or window"
         )
     return layouts.pop()

@@ -1,4 +1,4 @@
-"""Keys in the paths of routes: any text, with slashes and line breaks in it."""
+"""Keys in URL paths: any text, including slashes and line breaks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 
 
 class KeyConvertor(PathConvertor):
-    """`{key:path}` of Starlette ends at a line break: such a key had no route, and `JFK` answered for `JFK\\n`."""
+    """Matches line breaks, unlike Starlette's `{key:path}`, for which `JFK\\n` got the answer of `JFK`."""
 
     regex = "(?s:.*)"
 

@@ -1,8 +1,7 @@
 """Routes whose answers span owners: several keys at once, and the top rows by a measure.
 
-Each owner answers for its part at one milestone, all of them at the same time; the answer names each one's. It is
-whole or it is an error: where an owner does not answer, there is no answer either, since one with rows left out
-would be taken for the whole.
+All owners answer in parallel, each at one milestone, and the answer names these. It is complete or an error: a
+partial answer would be mistaken for the whole.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from cutwater.views.query.view import TOP_ROWS_MAX
 from cutwater.views.store.key_layout import Window
 
 TOPS_MAX = 4
-"""At a time: each takes a thread and some of the processor."""
+"""Rankings at a time: each uses a thread and some of the processor."""
 RANKING_S = 20.0
-"""What the longest one may take on a busy machine: who ranks is not away."""
+"""The longest ranking on a busy machine: a peer that ranks counts as alive."""
 
 
 class Spanning:
-    """Questions that are asked of all owners concerned, this one among them, and joined."""
+    """Requests sent to all owners concerned, this one included, and joined."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
@@ -56,9 +55,8 @@ class Spanning:
     ) -> Response:
         """The windows of several keys that start in [from, to), oldest first, each owner's at one milestone.
 
-        Go on with `next_from` of a key, and with `next_keys`: those are the keys that `rows` left no room for. The
-        answer is whole or an error: where nobody who holds one of the keys answers, the status is 503, and it
-        may be asked again.
+        Continue with `next_from` of a key, and with `next_keys`: the keys that did not fit into `rows`. The answer
+        is complete or an error: if no holder of a key answers, the status is 503, and the request may be repeated.
         """
         every = list(dict.fromkeys(asked.keys))
         answers = of_each_owner(self._answering, request, "/v1/keys", asked, at_least, wait_ms, self._keys)
@@ -96,9 +94,9 @@ class Spanning:
     ) -> Response:
         """The first rows by a measure, of all windows that start in [from, to): each row is a key in a window.
 
-        Equal values stand by key and window, ascending in both orders; null comes last in both, and NaN is above
-        every number. The answer is whole or an error: where an owner has more than 1,000,000 stored rows to look
-        at, the status is 422; where one does not answer, 503.
+        Equal values are ordered by key and window, ascending in both orders; null comes last in both, and NaN is
+        above every number. The answer is complete or an error: if an owner has more than 1,000,000 stored rows to
+        examine, the status is 422; if one does not answer, 503.
         """
         part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
         wanted = Order(parsing.measure(measure, self._view.measures), order == "desc", limit)
@@ -114,7 +112,7 @@ class Spanning:
         def join(parts: list[Answer]) -> Answer:
             milestones = [part["milestone"] for part in parts]
             if self._peers.passed_on(request):
-                # As they are stored: whoever joins them compares values, which JSON does not keep apart.
+                # As stored: the peer that joins them compares values that JSON does not distinguish.
                 return {"milestone": milestones[0], "stored": parts[0]["stored"]}
             stored = (_unpacked(row) for part in parts for row in part["stored"])
             rows = [shown_row(row) for row in self._view.joined(stored, wanted)]
@@ -124,7 +122,7 @@ class Spanning:
 
     async def _top(self, order: Order, part: Part) -> Answer:
         if self._tops >= TOPS_MAX:
-            raise UnavailableError(f"{TOPS_MAX} rankings run already: ask again in a moment")
+            raise UnavailableError(f"{TOPS_MAX} rankings are already running: try again in a moment")
         self._tops += 1
         try:
             top = await run_in_threadpool(self._view.top, order, part)
@@ -132,7 +130,7 @@ class Spanning:
             self._tops -= 1
         if top.rows is None:
             raise HTTPException(
-                422, f"more than {TOP_ROWS_MAX:,} rows lie there: ask for fewer windows, with from and to"
+                422, f"more than {TOP_ROWS_MAX:,} rows match: request fewer windows with from and to"
             )
         return {"milestone": self._answering.owners(top.milestone), "stored": list(map(_packed, top.rows))}
 

@@ -47,7 +47,7 @@ class Reading:
         at_least: AtLeast = None,
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
-        """The windows of one key that start in [from, to), oldest first; `next_from` when there are more."""
+        """The windows of one key that start in [from, to), oldest first; `next_from` if there are more."""
         return await self._windows(request, path_of(key), key, (from_, to), limit, at_least, wait_ms)
 
     async def _windows(
@@ -60,7 +60,7 @@ class Reading:
         at_least: str | None,
         wait_ms: int,
     ) -> Response:
-        """Those of a key. `path`: where a peer answers the same question with the same query."""
+        """Return a key's windows. `path`: the path of the same request at a peer."""
         from_, to = span
         first, end = parsing.time_ms("from", from_), parsing.time_ms("to", to)
         self._answering.require(key)
@@ -93,10 +93,10 @@ class Reading:
     ) -> Response:
         """All rows, or those of some windows and shards, page by page: pass `next` as `after`.
 
-        A page looks at 100,000 stored rows at most, so it may be short or empty; the last one has no `next`. Pages
+        A page examines at most 100,000 stored rows, so it may be short or empty; the last one has no `next`. Pages
         may be of different milestones: compare them.
 
-        With `key` or `key64`: the windows of that key, answered as by its path; without `shards` and `after`.
+        With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`.
         """
         if key is not None:
             parsing.require_alone(shards, after)

@@ -1,4 +1,4 @@
-"""Routes about the rehydrator itself: which milestone it shows, whether it is well, its metrics."""
+"""Routes about the rehydrator itself: its milestone, its health, its metrics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, Wa
 
 
 class Standing:
-    """How the view stands."""
+    """The state of the view."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
         self._view = answering.view
 
     async def milestone(self, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT) -> Response:
-        """The milestone that every answer would show now."""
+        """The milestone that every answer shows now."""
         await self._answering.reach(at_least, wait_ms)
         shown = self._view.milestone
         if shown is None:
@@ -29,7 +29,7 @@ class Standing:
         return JSONResponse(self._answering.milestone(shown))
 
     async def health(self) -> Response:
-        """The process answers; the body says what the view is doing, and why not."""
+        """200 while the process answers; the body has the state of the view and the reason."""
         return JSONResponse(self._health())
 
     def _health(self) -> dict[str, Any]:
@@ -46,9 +46,9 @@ class Standing:
         }
 
     async def ready(self) -> Response:
-        """200 while a milestone is shown and followed, else 503."""
+        """200 while a milestone is shown and the view follows, else 503."""
         return JSONResponse(self._health(), 200 if self._view.ready else 503)
 
     async def metrics(self) -> Response:
-        """Prometheus' text format."""
+        """Metrics in Prometheus' text format."""
         return Response(generate_latest(self._answering.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""The route of several keys' rows as they are stored, for whoever merges the rows of several regions."""
+"""The route of several keys' stored rows, for the rehydrator that merges regions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutwater.rehydrator.routes.stored_rows import about, of_owners, packed
 
 
 class StoredKeys:
-    """The region's part of a global answer for several keys: of each owner at one milestone."""
+    """The region's part of a global answer for several keys: each owner's at one milestone."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering

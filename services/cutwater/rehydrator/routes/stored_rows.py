@@ -1,4 +1,4 @@
-"""Routes of rows as they are stored, for whoever merges the rows of several regions."""
+"""Routes of stored rows, for the rehydrator that merges regions."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from cutwater.views.store.key_layout import Window, storage_key
 Answer = dict[str, Any]
 MARK_BYTES = 8
 LARGE_MAX = 4
-"""Pages of more rows than other answers have, at a time: for rankings, and some tens of megabytes each."""
+"""Larger pages than other answers at a time: for rankings, tens of megabytes each."""
 
 
 class StoredRows:
-    """The region's part of a global answer: each owner's rows at one milestone, with what a merge must know."""
+    """The region's part of a global answer: each owner's rows at one milestone, and the facts for the merge."""
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
@@ -95,7 +95,7 @@ class StoredRows:
         at_least: AtLeast = None,
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
-        """Rows as they are stored, in their order, for the global view of another rehydrator: of all owners."""
+        """Rows of all owners as they are stored, in their order, for the global view of another rehydrator."""
         part = Part(
             parsing.time_ms("from", from_),
             parsing.time_ms("to", to),
@@ -103,7 +103,7 @@ class StoredRows:
         )
         place = parsing.place(after)
         if self._answering.holds(names=False):
-            raise HTTPException(421, "this replica holds a part only: ask a rehydrator that holds everything")
+            raise HTTPException(421, "this replica holds only a part: ask a rehydrator that holds everything")
         self._peers.require_agreed(request)
         large = limit > LIMIT_MAX
         wait_s = patience(at_least, wait_ms) + (RANKING_S if large else 0.0)
@@ -128,9 +128,8 @@ class StoredRows:
 
     @contextmanager
     def _admitted(self) -> Iterator[None]:
-        """Around a large page. Raises UnavailableError where there are enough."""
         if self._large >= LARGE_MAX:
-            raise UnavailableError(f"{LARGE_MAX} pages of so many rows are read already: ask again in a moment")
+            raise UnavailableError(f"{LARGE_MAX} large pages are already being read: try again in a moment")
         self._large += 1
         try:
             yield
@@ -147,7 +146,7 @@ class StoredRows:
 
 
 def about(answering: Answering, milestone: Milestone) -> Answer:
-    """What a merge must know of a region's part at a milestone."""
+    """Return the facts that a merge needs about a region's part at a milestone."""
     view = answering.view
     root = root_of(milestone.generation, view.lineage)
     lower = view.lower_ms(milestone)
@@ -166,10 +165,10 @@ def about(answering: Answering, milestone: Milestone) -> Answer:
 
 
 def joined(parts: list[Answer], limit: int) -> Answer:
-    """The answers of owners, who hold different keys, as one: as far as each of them tells."""
+    """Join the answers of owners, which hold different keys, up to the first position where one of them ends."""
     layout = parts[0]["layout_ms"]
     if any(one["layout_ms"] != layout for one in parts):
-        raise UnavailableError("the views of this region's owners lay out their rows in different orders")
+        raise UnavailableError("the views of this region's owners store their rows in different orders")
     told = min((one["next"] for one in parts if one["next"] is not None), key=place_in, default=None)
     end = None if told is None else place_in(told)
     rows = sorted((storage_key(Window(*row[:3]), layout), row) for one in parts for row in one["rows"])
@@ -181,7 +180,7 @@ def joined(parts: list[Answer], limit: int) -> Answer:
 
 
 def of_owners(parts: list[Answer]) -> Answer:
-    """What a merge must know of the region, from the parts of its owners."""
+    """Return the facts that a merge needs about the region, from its owners' parts."""
     lineages = {one["lineage"] for one in parts}
     return {
         **parts[0],
@@ -194,26 +193,26 @@ def of_owners(parts: list[Answer]) -> Answer:
 
 
 def cursor_at(place: bytes, layout_ms: int) -> str:
-    """The cursor behind a row's storage key, in views of this layout."""
+    """Return the cursor after a storage key, for views of this layout."""
     return base64.urlsafe_b64encode(layout_ms.to_bytes(MARK_BYTES, "big") + place).decode()
 
 
 def place_in(cursor: str) -> bytes:
-    """The storage key that a cursor stands behind. Raises ValueError or TypeError for what is none."""
+    """Return the storage key of a cursor. Raises ValueError or TypeError for an invalid one."""
     place = base64.b64decode(cursor, altchars=b"-_", validate=True)[MARK_BYTES:]
     if not place:
-        raise ValueError("a cursor that stands nowhere")
+        raise ValueError("a cursor without a storage key")
     return place
 
 
 def unpacked(row: list[Any]) -> Stored:
-    """A row of such an answer. Raises ValueError, TypeError or LookupError for what is none."""
+    """Return a row of such an answer. Raises ValueError, TypeError or LookupError for an invalid one."""
     key, start_ms, end_ms, value = row
     return Window(str(key), int(start_ms), int(end_ms)), base64.b64decode(value)
 
 
 def sources_in(answer: Answer) -> frozenset[Source]:
-    """Whose events such an answer's state counts. Raises as `unpacked`."""
+    """Return the sources that such an answer's state counts. Raises as `unpacked`."""
     return frozenset(
         Source(str(region), str(topic), int(number))
         for region, topic, numbers in answer["sources"]
@@ -222,7 +221,6 @@ def sources_in(answer: Answer) -> frozenset[Source]:
 
 
 def _grouped(sources: Iterable[Source]) -> list[list[Any]]:
-    """Region, topic and its partitions."""
     of: dict[tuple[str, str], list[int]] = {}
     for region, topic, partition in sorted(set(sources)):
         of.setdefault((region, topic), []).append(partition)

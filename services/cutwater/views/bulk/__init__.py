@@ -1,1 +1,1 @@
-"""Bulk load of a changelog, by worker processes."""
+"""Bulk load of a changelog by worker processes."""

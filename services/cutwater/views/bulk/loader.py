@@ -1,7 +1,8 @@
-"""A bulk restore: workers read the partitions of a changelog in parallel; their sorted files go into the store.
+"""Bulk load: workers read the partitions of a changelog in parallel and write sorted files for the store to
+ingest.
 
-It is for what takes minutes otherwise: an empty view, or one that was away for long. What is in the store, and how
-far that reaches, is written down file by file, so a restore that was broken off goes on where it was.
+For reads that would take minutes: an empty view, or one that is far behind. The store records the progress after
+each file, so an interrupted load continues there.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from cutwater.views.store.rocksdb_tuning import failure
 from cutwater.views.store.store import Store, loading_folder
 
 BULK_RECORDS = 100_000
-"""Fewer are read in this process: another one takes a quarter of a second to begin."""
+"""Fewer records are read in this process, since starting another takes 0.25 s."""
 FILE_ROWS = 400_000
 FILE_BYTES = 96 << 20
-"""Rows, and bytes of keys and values, that all workers together hold before they write them into files."""
+"""Rows, and bytes of keys and values, that all workers together hold before they write files."""
 _NATIVE_ROWS = 2
-"""So many where Python holds one: no objects are around them."""
+"""Rows that the native module holds in the memory of one row of Python."""
 WORKERS_MAX = 4
-"""That are taken by themselves: more are fast only where the brokers are."""
+"""The most workers by default: more help only if the brokers are fast."""
 _KEPT_VARIABLES = frozenset(
     ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"]
 )
@@ -50,19 +51,19 @@ _END_S = 5.0
 
 
 class Observer(Protocol):
-    """Who counts how a restore comes on."""
+    """Metrics of a load."""
 
     def loaded(self, done: Done, records_max: int) -> None: ...
 
 
 class Unobserved:
-    """Whoever has it loaded tells of it at the end."""
+    """No metrics: the caller reports at the end."""
 
     def loaded(self, done: Done, records_max: int) -> None: ...
 
 
 class Bulk:
-    """Loads ranges of one job's changelog into a store."""
+    """Loader of ranges of one job's changelog into a store."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Bulk:
         stall_s: float = STALL_S,
         native: bool = False,
     ) -> None:
-        """`native`: gather rows by the optional module, which can be imported."""
+        """`native`: gather rows with the optional module, which must be importable."""
         self._cluster = cluster
         self._topic = topic
         self._store = store
@@ -92,17 +93,16 @@ class Bulk:
         self._headers = (Codec(WINDOW_KEY_SCHEMA).header.hex(), Codec(job.state_schema).header.hex())
 
     def pays(self, slices: Iterable[Slice]) -> bool:
-        """Is there enough, with what was loaded before, not to be read record by record?"""
+        """Return whether the ranges, including loaded parts, are large enough for a bulk load."""
         return sum(one.records_max for one in slices) >= self._least_records
 
     def load(self, milestone: Milestone, slices: Iterable[Slice], floor_ms: int | None = None) -> Done:
-        """Everything in the slices is in the store, and what was counted of it.
+        """Load everything in the slices into the store; return what was counted.
 
         `floor_ms`: windows that end at or below it are not kept; None for the milestone's horizon.
 
-        The store must have begun the milestone, or show none yet. Raises what a worker raised: DivergenceError,
-        UnavailableError, MachineError, UsageError; Stopped at the process's end. Another call then goes on where
-        this one was.
+        Requires `Store.begin`, or a store that shows no milestone. Raises a worker's error: DivergenceError,
+        UnavailableError, MachineError, UsageError; Stopped if the process ends. The next call continues.
         """
         slices = list(slices)
         records_max = sum(one.records_max for one in slices)
@@ -111,7 +111,7 @@ class Bulk:
             if done.next.get(one.partition, 0) > one.end:
                 raise DivergenceError(
                     f"{self._topic}/{one.partition} is loaded up to {done.next[one.partition]}, and milestone "
-                    f"{milestone.token} ends at {one.end}: delete {self._store.folder}, and it is built anew"
+                    f"{milestone.token} ends at {one.end}: delete {self._store.folder} to rebuild the view"
                 )
         folder = loading_folder(self._store.folder)
         floor_ms = self._store.floor_ms(milestone.horizon_ms if floor_ms is None else floor_ms)
@@ -124,7 +124,7 @@ class Bulk:
             try:
                 folder.mkdir(parents=True)
             except OSError as error:
-                raise failure(f"{folder}: {error}. Check that it can be written", error) from None
+                raise failure(f"{folder}: {error}. Check that the folder is writable", error) from None
             self._store.loading(True)
             for part in parts:
                 crew.hire(self._task(milestone, folder, part, len(parts), floor_ms))
@@ -136,14 +136,14 @@ class Bulk:
                     self._observer.loaded(done, records_max)
         finally:
             crew.end()
-            shutil.rmtree(folder, ignore_errors=True)  # before what a full disk may refuse
+            shutil.rmtree(folder, ignore_errors=True)  # first, since a full disk may refuse the rest
             self._store.loading(False)
         return done
 
     def _task(self, milestone: Milestone, folder: Path, slices: list[Slice], workers: int, floor_ms: int) -> Task:
         key_header, value_header = self._headers
         selection = self._store.selection
-        native = self._native and selection is None  # the module keeps every row
+        native = self._native and selection is None  # the module does not support selections
         return Task(
             topic=self._topic,
             slices=slices,
@@ -163,7 +163,7 @@ class Bulk:
 
 
 class _Alone:
-    """This process, as the one worker of a load that is little: to begin another one would take longer."""
+    """Loader in this process for small loads, for which starting a process would take longer."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -177,43 +177,42 @@ class _Alone:
             yield from self._files(task, stopping)
 
     def _files(self, task: Task, stopping: Callable[[], bool]) -> list[tuple[str, Done]]:
-        told: list[tuple[str, Done]] = []  # of one file, or few
+        told: list[tuple[str, Done]] = []  # files, few
         worker = Worker(task, self._cluster, lambda path, done: told.append((path, done)), stopping)
         try:
             worker.run()
         except (CutwaterError, Stopped):
             raise
-        except Exception as error:  # of a process of its own, too, it is an error of the machine
+        except Exception as error:  # as for a worker process, an unexpected error is one of the machine
             raise MachineError(f"{task.topic} cannot be loaded: {error!r}") from error
         finally:
             worker.close()
         return told
 
     def go_on(self) -> None:
-        """Files are told of when all are there."""
+        """Do nothing: all files are written by then."""
 
     def end(self) -> None:
-        """It goes on with other work."""
+        """Do nothing: there is no process."""
 
 
 class _Crew:
-    """The workers of one load, as processes."""
+    """The worker processes of one load."""
 
     def __init__(self, cluster: Cluster, most: int) -> None:
         self._cluster = cluster
-        # Each waits for an answer after a file, so there is one line of each at most, and the last one.
+        # Each worker waits for an answer after a file, so it has at most one such line and the last one.
         self._told: queue.Queue[tuple[_Worker, dict[str, Any]]] = queue.Queue(maxsize=2 * most + 1)
         self._workers: list[_Worker] = []
         self._answered: _Worker | None = None
 
     def hire(self, task: Task) -> None:
-        """One worker more."""
         worker = _Worker(task, self._cluster)
         self._workers.append(worker)
         threading.Thread(target=self._listen, args=(worker,), name="worker's lines", daemon=True).start()
 
     def files(self, stopping: Callable[[], bool]) -> Iterable[tuple[str, Done]]:
-        """Each file as it is there; answer by `go_on` once it is in the store. Raises what a worker raised."""
+        """Yield each file once written; call `go_on` after it is ingested. Raises a worker's error."""
         working = len(self._workers)
         while working:
             if stopping():
@@ -231,19 +230,19 @@ class _Crew:
                 raise _error(line)
 
     def go_on(self) -> None:
-        """The worker that told of the last file may write the next."""
+        """Let the worker of the last file write the next one."""
         if self._answered is not None:
             self._answered.say("")
 
     def end(self) -> None:
-        """No worker is left."""
+        """End all workers."""
         for worker in self._workers:
             worker.dismiss()
         for worker in self._workers:
             worker.bury()
 
     def _listen(self, worker: _Worker) -> None:
-        """Whatever happens, the last line says that the worker has ended, and how: somebody waits for it."""
+        """Queue the worker's lines. The last one always reports its end, which `files` waits for."""
         last: dict[str, Any] = {}
         try:
             for text in worker.lines:
@@ -251,7 +250,7 @@ class _Crew:
                 self._told.put((worker, last))
             problem = f"a worker of the restore ended with {worker.code()}; see the log above"
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            last, problem = {}, f"a worker of the restore cannot be understood: {error!r}"
+            last, problem = {}, f"a worker of the restore sent an unreadable line: {error!r}"
         if not last or "file" in last:
             self._told.put((worker, {"error": "MachineError", "text": problem}))
 
@@ -260,7 +259,7 @@ class _Worker:
     """One process of `worker`."""
 
     def __init__(self, task: Task, cluster: Cluster) -> None:
-        # The brokers' secrets it is told; the others of this process are none of its business.
+        # The worker gets the brokers' secrets by its input, and none of this process's other secrets.
         kept = {name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "cutwater.views.bulk.worker", task.folder],
@@ -271,20 +270,20 @@ class _Worker:
         )
         self._input, self.lines = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
         self.say(task.text())
-        # Not by the environment: to read the settings from there takes as long as everything else at its start.
+        # Not in the environment: loading the settings from there would double the start time.
         self.say(json.dumps(asdict(cluster)))
 
     def say(self, line: str) -> None:
-        with suppress(BrokenPipeError):  # it has ended: its last line says why
+        with suppress(BrokenPipeError):  # it has ended, and its last line says why
             self._input.write(line + "\n")
             self._input.flush()
 
     def code(self) -> int:
-        """How it ended, which it has."""
+        """Return the exit code of the ended process."""
         return self._process.wait(_END_S)
 
     def dismiss(self) -> None:
-        """It ends by itself when nobody will answer any more."""
+        """Close the input, on which the process ends."""
         with suppress(BrokenPipeError):
             self._input.close()
 
@@ -298,12 +297,12 @@ class _Worker:
 
 
 def needed(slices: Iterable[Slice], done: Done) -> dict[int, tuple[int, int]]:
-    """What is still to be read, by partition: first offset and end."""
+    """Return first offset and end of what is still to be read, by partition."""
     return {one.partition: (one.first, one.end) for one in left(slices, done)}
 
 
 def workers_by_default() -> int:
-    """One for each core that this process may use, within a bound."""
+    """Return the number of cores that this process may use, at most WORKERS_MAX."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(usable, WORKERS_MAX)
 

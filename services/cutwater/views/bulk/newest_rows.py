@@ -1,7 +1,7 @@
-"""The newest row per key of a part of a changelog, as storage keys and values: what a bulk restore loads.
+"""The newest row per key of a part of a changelog, as storage keys and values for a bulk load.
 
-Rows come by the million, so there is no object per row here: columns of a few thousand at a time.
-`newest_rows_native` does the same by the optional module, and has this do what is not plain.
+There are millions of rows, so it works on columns of a few thousand rows and creates no object per row.
+`newest_rows_native` does the same with the optional module, and uses this for rows that are not plain.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from cutwater.core.state.bulk_load import Task
 from cutwater.views.changelog.key_codec import Windows, all_plain, is_plain
 from cutwater.views.changelog.record_reader import KeyReader
 
-# Each is run over a column by C's loops alone.
+# C loops when mapped over a column.
 _keys, _values, _headers = attrgetter("key"), attrgetter("value"), attrgetter("headers")
 _head, _first = itemgetter(slice(HEADER_BYTES)), itemgetter(0)
 _KNOWN_MAX = 10_000
-"""Headers that are remembered as looked at."""
+"""The most headers remembered as checked."""
 
 
 class Into(Protocol):
-    """Where rows go, in order."""
+    """A writer of sorted rows."""
 
     def __setitem__(self, key: bytes, value: bytes, /) -> None: ...
 
 
 class Gathering(Protocol):
-    """The newest rows so far, and what was counted on the way. Not for rows of two changelogs."""
+    """The newest rows so far, with counts, of one changelog."""
 
     @property
     def rows(self) -> int: ...
@@ -50,20 +50,18 @@ class Gathering(Protocol):
     def bytes(self) -> int: ...
 
     def take(self, partition: int, piece: Chunk, end: int) -> None:
-        """Records of one partition below `end`, in log order.
-
-        Raises DivergenceError for what is no row of this generation.
-        """
+        """Add records of one partition below `end`, in log order. Raises DivergenceError for a record that is
+        no row of this generation."""
 
     def full(self) -> bool:
-        """Is so much held that it should be written?"""
+        """Return whether the held rows should be written."""
 
     def write(self, to: Into) -> int:
-        """What is held, as storage keys and values in order; then nothing is. Returns how many rows these were."""
+        """Write and release the held rows, as sorted storage keys and values; return their number."""
 
 
 class Gathered:
-    """Implements `Gathering`, in Python alone."""
+    """Implements `Gathering` in Python."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -76,13 +74,12 @@ class Gathered:
         self._keeps = task.selection.of_bytes() if task.selection else None
         self._newest: dict[bytes, bytes] = {}
         self._odd: dict[bytes, bytes] = {}
-        """The same of keys that are not as short and plain as nearly all are."""
+        """Rows with keys that are not short and plain."""
         self._known = {self._own}
-        """Headers that were looked at."""
+        """Headers that were checked."""
         self.rows = self.digest = self.records = self.bytes = 0
         self.held_bytes = 0
-        """Of keys and values since the last `sorted_rows`; a key that came twice counts twice, and one that is not
-        kept counts too: files, empty ones as well, are how a restore comes on."""
+        """Since the last file, including replaced and skipped rows: files, even empty ones, report progress."""
 
     def full(self) -> bool:
         held = len(self._newest) + len(self._odd)
@@ -123,12 +120,12 @@ class Gathered:
         self.held_bytes += size
 
     def sorted_rows(self) -> Iterator[tuple[bytes, bytes]]:
-        """What is gathered, as storage keys and values in order; then nothing is."""
+        """Release the held rows, and yield them as storage keys and values in order."""
         newest, odd, windows = self._newest, self._odd, self._windows
         self._newest, self._odd, self.held_bytes = {}, {}, 0
         found = windows.kept(newest)
         found |= windows.kept_odd(odd)
-        order = sorted(found)  # bytes alone: pairs of them take three times as long
+        order = sorted(found)  # sorting pairs would take three times as long
         return zip(order, map(found.__getitem__, order), strict=True)
 
     def _selected(
@@ -138,7 +135,7 @@ class Gathered:
         return [keys[number] for number in at], [values[number] for number in at]
 
     def _require_keys(self, partition: int, records: Sequence[Record], keys: Sequence[bytes]) -> bool:
-        """Are all keys plain? Refuses what is no key of a changelog."""
+        """Return whether all keys are plain. Raises DivergenceError for bytes that are no key of a changelog."""
         try:
             if {*map(_head, keys)} == {self._key_header}:
                 return all_plain(keys)
@@ -154,11 +151,10 @@ class Gathered:
     def _require_writers(
         self, partition: int, records: Sequence[Record], keys: Sequence[bytes], values: Sequence[bytes]
     ) -> None:
-        """Every row is of this generation; those of the milestone are counted."""
         headers = list(map(_headers, records))
         if {*map(len, headers)} == {1}:
             writers = list(map(_first, headers))
-        else:  # nobody of ours writes more than one, or none
+        else:  # our writers set exactly one header
             writers = [(WRITER_HEADER, dict(one).get(WRITER_HEADER)) for one in headers]
         for writer in {*writers} - self._known:
             name, value = writer
@@ -181,7 +177,6 @@ class Gathered:
                 )
 
     def _tombstones(self, partition: int, records: Sequence[Record]) -> None:
-        """Garbage collection: it says nothing that the horizon did not."""
         for one in records:
             if one.value is None and self._reader.window(one.key or b"").end_ms > self._task.horizon_ms:
                 self._refuse(partition, one, "is a tombstone above the horizon: a live row was deleted", anew=True)

@@ -1,7 +1,8 @@
-"""The newest row per key, gathered by the optional module: plain rows there, all others by the reference.
+"""The newest row per key with the optional native module, which takes plain rows, and `newest_rows` for all
+others.
 
-A piece of the log is taken whole by the one or the other, so both refuse the same piece in the same words. What
-the reference took is handed on at once: the newest row of a key is the one that came last, whoever took it.
+Each piece of the log is taken by one of the two, so both refuse it with the same text. Rows from `newest_rows` are
+passed on at once, since a key's last row counts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cutwater.views.changelog.key_codec import Windows
 
 _FAR = (1 << 63) - 1
 _UNTOLD = 4
-"""So many times what is held at most is read between two files."""
+"""Between two files at most this times the bytes held are read."""
 
 
 class NativeGathered:
@@ -48,7 +49,7 @@ class NativeGathered:
 
     def take(self, partition: int, piece: Chunk, end: int) -> None:
         found = sections(piece)
-        until = end if piece.following > end else _FAR  # as the reference: a batch's own word is believed
+        until = end if piece.following > end else _FAR  # as in `newest_rows`: a batch's own bounds are believed
         if found is not None and self._plain.take(found, piece.first, until, self._windows):
             return
         self._other.take(partition, piece, end)
@@ -56,7 +57,7 @@ class NativeGathered:
             self._plain.put(key, value)
 
     def full(self) -> bool:
-        # Files, empty ones as well, are how a restore comes on: rows that are not kept, or come again, count too.
+        # Progress is reported by file, even by an empty one, so rows that are skipped or replaced count too.
         return self._plain.full() or self.bytes - self._written >= self._bytes_untold
 
     def write(self, to: Into) -> int:

@@ -1,10 +1,10 @@
-"""One worker of a bulk restore: a process of its own, since reading rows takes a core.
+"""A worker process of a bulk load, since reading rows takes a core.
 
     python -m cutwater.views.bulk.worker FOLDER
 
-It reads its task and the brokers from two lines of standard input, writes sorted files into the task's folder, and
-tells of each by a line on standard output. After each it waits for a line, so that files do not pile up; when
-standard input ends, whoever began it is gone, and so is it. FOLDER is for whoever looks at the processes.
+It reads task and brokers from two lines of standard input, writes sorted files into the task's folder, reports
+each by a line of standard output and waits for a line in return. It ends with standard input. FOLDER is for
+process lists.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ from cutwater.views.store.rocksdb_tuning import failure
 
 _POLL_S = 0.5
 _ANSWER_S = 17.0
-"""Less than STALL_S: where one broker answers nothing, another one is asked before the worker gives up. Not much
-less: over a thin line an answer takes long."""
+"""Slightly less than STALL_S, so that another broker is tried before the worker gives up."""
 GONE = 1
 
 
 class Worker:
-    """Reads slices into files; `tell` is given each, and returns when the next may be written."""
+    """Reader of slices into files. `tell`: receives each file, and returns when the next may be written."""
 
     def __init__(
         self,
@@ -61,7 +60,8 @@ class Worker:
         self._files = 0
 
     def run(self) -> None:
-        """Raises Stopped; DivergenceError for a foreign record; UnavailableError where nothing comes for long."""
+        """Read all slices. Raises Stopped; DivergenceError for a foreign record; UnavailableError after
+        `stall_s`."""
         self._fetcher.assign(dict(self._next))
         heard = time.monotonic()
         while left := [at for at, end in self._ends.items() if self._next[at] < end]:
@@ -71,7 +71,7 @@ class Worker:
                 heard = time.monotonic()
             elif time.monotonic() - heard > self._task.stall_s:
                 raise UnavailableError(
-                    f"{self._task.topic}: nothing came for {self._task.stall_s:g} s below the cut "
+                    f"{self._task.topic}: no record arrived for {self._task.stall_s:g} s below the cut "
                     f"{ {at: self._ends[at] for at in left} }; "
                     f"{self._fetcher.trouble or 'check that the brokers run and can be reached'}"
                 )
@@ -80,7 +80,7 @@ class Worker:
         self._write()
 
     def close(self) -> None:
-        """Nothing is fetched any more."""
+        """Stop fetching."""
         self._fetcher.close()
 
     def _read(self) -> bool:
@@ -107,10 +107,8 @@ class Worker:
 
 
 def write_sorted(path: str, gathered: Gathering) -> bool:
-    """What is held as a file that RocksDB takes as it is; False where that is nothing, and no file.
-
-    Raises MachineError when it cannot be written.
-    """
+    """Write the held rows as a file for RocksDB; return False, without a file, if there are none. Raises
+    MachineError if the file cannot be written."""
     try:
         writer = SstFileWriter(Options(raw_mode=True))
         writer.open(path)
@@ -121,14 +119,16 @@ def write_sorted(path: str, gathered: Gathering) -> bool:
     except CutwaterError:
         raise
     except Exception as error:  # rocksdict raises the bare class
-        raise failure(f"{path}: {error}. Check that the disk has room and that it can be written", error) from None
+        raise failure(
+            f"{path}: {error}. Check that the disk has room and that the folder is writable", error
+        ) from None
     return True
 
 
 def main() -> int:
-    """Entry point; returns the exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the rehydrator, which ends its workers
-    told, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not look like a line of ours
+    """Run the worker; return the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the rehydrator ends its workers
+    told, sys.stdout = sys.stdout, sys.stderr  # output of libraries must not mix with our lines
     task, where = Task.of(sys.stdin.readline()), json.loads(sys.stdin.readline())
     cluster = Cluster(where["bootstrap"], Security(**where["security"]))
     goes_on: queue.Queue[None] = queue.Queue(maxsize=1)
@@ -136,7 +136,7 @@ def main() -> int:
 
     def tell(path: str, done: Done) -> None:
         _say(told, {"file": path, "done": done.text()})
-        goes_on.get()  # the listener ends the process where nobody answers any more
+        goes_on.get()  # the listener ends the process if the parent has ended
 
     try:
         with rare_collections():
@@ -160,4 +160,4 @@ def _say(to: TextIO, told: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    _exit(main())  # somebody waits, and there is nothing to put in order: files are written, lines are told
+    _exit(main())  # without cleanup, since the parent waits: files are written, lines are sent

@@ -1,7 +1,5 @@
-"""Keys of the changelog that are short and plain, as nearly all are: they become storage keys by cutting bytes.
-
-Rows come by the million, so work that depends on a window is done once per window, and the rest by columns.
-"""
+"""Fast conversion of the short, plain keys of a changelog, nearly all keys, to storage keys by slicing bytes.
+There are millions of rows, so window-dependent work is done once per window, and the rest by columns."""
 
 from __future__ import annotations
 
@@ -13,16 +11,16 @@ from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.store.key_layout import SEGMENT_BYTES, Window, storage_key
 
-_length = itemgetter(HEADER_BYTES)  # run over a column by C's loops alone
+_length = itemgetter(HEADER_BYTES)  # C loops when mapped over a column
 _TEXT_AT = HEADER_BYTES + 1
 _SHORT = 0x80
-"""Below it, Avro writes a text's length, doubled, into one byte."""
+"""Below it, Avro encodes twice a text's length in one byte."""
 _WINDOWS_MAX = 100_000
 
 
 def all_plain(keys: Collection[bytes]) -> bool:
-    """Are they? Raises IndexError for what is no key at all."""
-    # A zero byte is escaped in a storage key; a window of 1970 has one, too, and is looked at closely.
+    """Return whether all keys are short and plain. Raises IndexError for bytes that are no key."""
+    # A zero byte is escaped in a storage key. Windows of 1970 also contain one, and take the slow path.
     return max(map(_length, keys), default=0) < _SHORT and b"\0" not in b"".join(keys) and _are_texts(keys)
 
 
@@ -31,7 +29,7 @@ def is_plain(key: bytes) -> bool:
 
 
 def _are_texts(keys: Iterable[bytes]) -> bool:
-    """Is each UTF-8? What is not is left to Avro's reader, which refuses it."""
+    """Return whether each text is UTF-8. Avro's reader refuses others."""
     try:
         b"\0".join([key[_TEXT_AT : _TEXT_AT + (key[HEADER_BYTES] >> 1)] for key in keys]).decode()
     except UnicodeDecodeError:
@@ -40,7 +38,7 @@ def _are_texts(keys: Iterable[bytes]) -> bool:
 
 
 class Windows(dict[bytes, tuple[bytes, bytes] | None]):
-    """By what a key ends with: what stands before and behind its text in the storage key; None: it is not kept."""
+    """By key ending (the window): the bytes around the text in the storage key; None if not kept."""
 
     def __init__(self, key_header: bytes, topic: str, segment_ms: int, floor_ms: int) -> None:
         """`floor_ms`: windows that end at or below it are not kept."""
@@ -51,7 +49,7 @@ class Windows(dict[bytes, tuple[bytes, bytes] | None]):
         self._reader = KeyReader()
 
     def __missing__(self, window: bytes) -> tuple[bytes, bytes] | None:
-        """Raises DivergenceError for what is no window."""
+        """Raise DivergenceError if the bytes are no window."""
         found, parts = self.of(self._key_header + b"\0" + window), None
         if found.end_ms > self._floor_ms:
             empty = storage_key(found, self._segment_ms)
@@ -61,20 +59,20 @@ class Windows(dict[bytes, tuple[bytes, bytes] | None]):
         return parts
 
     def of(self, key: bytes) -> Window:
-        """What a key names. Raises DivergenceError for what is no key."""
+        """Decode a key. Raises DivergenceError if the bytes are no key."""
         try:
             return self._reader.window(key)
         except UsageError as error:
             raise DivergenceError(f"{self._topic}: {key.hex()} is no key of the changelog: {error}") from None
 
     def text(self, key: bytes) -> bytes:
-        """The key of the group."""
+        """Return the group key."""
         if is_plain(key):
             return key[_TEXT_AT : _TEXT_AT + (key[HEADER_BYTES] >> 1)]
         return self.of(key).key.encode()
 
     def kept(self, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        """Rows with plain keys as storage keys and values, without those that are not kept."""
+        """Return rows with plain keys as storage keys and values, without windows that are not kept."""
         return {
             parts[0] + key[_TEXT_AT:end] + parts[1]: value
             for key, value in rows.items()
@@ -82,7 +80,7 @@ class Windows(dict[bytes, tuple[bytes, bytes] | None]):
         }
 
     def kept_odd(self, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        """The same of any keys, one by one."""
+        """Do as `kept` for any keys, one by one."""
         windows = ((self.of(key), value) for key, value in rows.items())
         return {
             storage_key(window, self._segment_ms): value

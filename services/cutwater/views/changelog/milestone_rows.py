@@ -1,4 +1,4 @@
-"""Every row that a milestone changed, proved, straight from the changelog: what needs no materialised state."""
+"""Every row that a milestone changed, proved and read from the changelog, without a materialised view."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ _key, _value, _offset = methodcaller("key"), methodcaller("value"), methodcaller
 
 PART_ROWS = 100_000
 PART_BYTES = 32 << 20
-"""Rows, and bytes of their keys and values, held in memory. A milestone of more is read twice: to be proved, and
-then as a stream."""
+"""Bounds of the rows held in memory. A larger milestone is read twice: to prove it, then as a stream."""
 
 
 class Updates:
-    """Every row of the milestone's own epoch; of several milestones as one, every row between their cuts."""
+    """The rows of a milestone's own epoch; for a jump over several milestones, every row between their cuts."""
 
     def __init__(
         self,
@@ -51,16 +50,16 @@ class Updates:
         self._fingerprint = crc64(job.state_schema).hex()
 
     def rows(self, plan: Step | Jump, since: Cut) -> Iterator[tuple[bytes, bytes]]:
-        """Key and value of every row; see `pieces`."""
+        """Yield key and value of every row; see `pieces`."""
         for piece in self.pieces(plan, since):
             yield from piece.rows()
 
     def pieces(self, plan: Step | Jump, since: Cut, progress: Cut | None = None) -> Generator[Piece]:
-        """The rows between `since`, the cut of the milestone before, and the plan's milestone.
+        """Yield the rows between `since`, the previous milestone's cut, and the plan's milestone.
 
-        `progress`: how far an earlier reading of it came, where it was broken off after some rows. Raises
-        DivergenceError where the changelog is not what the milestone proves; Overtaken, perhaps after some rows,
-        where compaction has taken values: they go on with a later milestone.
+        `progress`: the cut up to which an earlier, interrupted call has yielded rows. Raises DivergenceError if
+        the changelog is not what the milestone proves; Overtaken, perhaps after some rows, if compaction has
+        removed values: the caller then continues with a later milestone.
         """
         milestone, first = plan.to.milestone, since if progress is None else progress
         require_schema(self._ranges.topic, milestone, self._fingerprint)
@@ -69,17 +68,16 @@ class Updates:
         elif (own := self._own(milestone, since)) is not None:
             yield from own
         else:
-            # Parts of it are seen before the last row is read: so prove it first.
+            # Some rows are used before the last one is read, so prove it first.
             self._prove(milestone, since)
             yield from self._stream(milestone, first)
 
     def _own(self, milestone: Milestone, since: Cut) -> list[Piece] | None:
-        """All rows, proved; None where they are too many or too large for the memory."""
+        """Return all rows, proved; None if they are too many or too large for the memory."""
         if milestone.rows > self._part_rows:
             return None
         range_ = self._ranges.between(since, milestone)
-        # With as many records as rows each must be one, and the digest proves it: to look at the headers would
-        # take as long as everything else together.
+        # With as many records as rows, the digest alone proves them. Reading headers would double the time.
         exact = range_.records_max == milestone.rows
         pieces = self._as_they_come(range_) if exact else self._last(milestone, range_)
         if pieces is not None:
@@ -99,7 +97,7 @@ class Updates:
         return pieces
 
     def _last(self, milestone: Milestone, range_: Range) -> list[Piece] | None:
-        """The milestone's rows among others: a task that ran twice wrote a row twice, and the last one counts."""
+        """Select the milestone's rows. A task that ran twice wrote a row twice; the last one counts."""
         last: dict[bytes, tuple[int, int, bytes, bytes]] = {}
         size = 0
         for piece in self._told_apart(milestone, range_):
@@ -109,7 +107,7 @@ class Updates:
             if size > self._part_bytes:
                 return None
             if len(last) > milestone.rows:
-                break  # proved wrong already
+                break  # the milestone is not proved
         return list(pieces_of(last.values()))
 
     def _prove(self, milestone: Milestone, since: Cut) -> None:
@@ -122,18 +120,16 @@ class Updates:
         prove(self._ranges.topic, milestone, rows, digest)
 
     def _stream(self, milestone: Milestone, first: Cut) -> Iterator[Piece]:
-        """The rows that are proved, once more; every one of a piece was there when it was read.
-
-        Asked per piece, not at the end: a part must not go out with rows missing that compaction has taken since
-        the proof. What went out before stays right, and the rest comes with a later milestone.
-        """
+        """Yield the proved rows in another read. No row of a piece is missing. Checked for each piece and not
+        only at the end, since compaction may have removed rows after the proof. Pieces yielded before stay
+        right, and the rest arrives with a later milestone."""
         for piece in self._told_apart(milestone, self._ranges.between(first, milestone)):
             require_whole(milestone, {}, self._now_ms())
             yield piece
         require_whole(milestone, {}, self._now_ms())
 
     def _newer(self, milestone: Milestone, since: Cut, first: Cut) -> Iterator[Piece]:
-        """Of a key several rows may come: they are in order, and a reader keeps the last."""
+        """Yield the rows of a jump. A key may have several rows, in order; a reader keeps the last."""
         pieces = self._prove_newer(milestone, since)
         if pieces is not None and first == since:
             yield from pieces
@@ -145,10 +141,8 @@ class Updates:
         self._ranges.require_kept(milestone)
 
     def _prove_newer(self, milestone: Milestone, since: Cut) -> list[Piece] | None:
-        """All rows that lead to the milestone, where they are few; None for many, which are read once more.
-
-        Nothing of them goes out before it is known that the milestone's own rows are there, and nobody else's.
-        """
+        """Prove a jump before any row is yielded; return its rows, or None if they are too many and must be
+        read again. The milestone's own rows must be there, and none of a foreign writer."""
         kept: list[Piece] = []
         few = self._jumped(milestone, since).records_max <= self._part_rows
         own, below = writer_of(milestone), Below(milestone)
@@ -179,16 +173,13 @@ class Updates:
         return self._ranges.between(since, milestone, look_above=not fresh(milestone, self._now_ms()))
 
     def _told_apart(self, milestone: Milestone, range_: Range) -> Iterator[Piece]:
-        """The rows with the milestone's own header."""
         wanted = [(WRITER_HEADER, writer_of(milestone))]
         for partition, messages in range_.pieces():
             yield self._piece(partition, [one for one in messages if one.headers() == wanted])
 
     def _piece(self, partition: int, messages: list[Message], proved: bool = False) -> Piece:
-        """The rows among the records; a tombstone is none: its window is below the horizon.
-
-        `proved`: their digest will be compared before anybody sees them.
-        """
+        """Return the live rows among the records; tombstones are below the horizon. `proved`: the digest will
+        be compared before any row is used."""
         values = list(map(_value, messages))
         if None in values:
             messages = [message for message in messages if message.value() is not None]
@@ -206,12 +197,11 @@ class Updates:
                 message = messages[at]
                 raise DivergenceError(
                     f"{message.topic()}/{message.partition()}@{message.offset()} is no row of this job: use the "
-                    "job file that the driver runs with, or find out who else writes there"
+                    "job file that the driver runs with, or find out which other program writes to this topic"
                 )
 
 
 def _offsets(messages: list[Message]) -> Sequence[int]:
-    """Of each record; nearly always they follow one another."""
     if not messages:
         return []
     first, last = messages[0].offset(), messages[-1].offset()

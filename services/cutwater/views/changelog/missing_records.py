@@ -1,4 +1,4 @@
-"""A changelog that was cut or made anew: who cannot read on asks what is there, and says what is missing."""
+"""Detection of missing records in a changelog that was truncated or recreated."""
 
 from __future__ import annotations
 
@@ -13,30 +13,28 @@ from cutwater.core.state.missing_offsets import gaps
 ASK_S = 5.0
 
 Needed = Callable[[], Mapping[int, tuple[int, int]]]
-"""By partition, the next offset to be read, and the end of what is needed."""
+"""By partition: the next offset to read, and the end of the range."""
 
 
 @contextmanager
 def told_exactly(cluster: Cluster, topic: str, needed: Needed) -> Iterator[None]:
-    """Around a reading: where records are missing, its error becomes a DivergenceError that names them.
-
-    A log that ends below a cut is waited for, since an open transaction may hide its end. But its end with open
-    transactions never lies below the cut of a milestone: rows are acknowledged first.
-    """
+    """Convert a read error into a DivergenceError that names the missing records, if some are missing. A log
+    that ends below a cut is waited for, since an open transaction may hide its end. Its end including open
+    transactions is never below a milestone's cut, since rows are acknowledged first."""
     try:
         yield
     except (ProtocolError, UnavailableError) as error:
         if not isinstance(error, DivergenceError) and (missing := _missing(cluster, topic, needed())):
             raise DivergenceError(
-                f"{topic}: {'; '.join(missing)}. Records or the topic were deleted: find out by whom. What was "
-                "shown before stays; a view without its folder may begin from a newer snapshot, else start a new "
-                "generation."
+                f"{topic}: {'; '.join(missing)}. Find out what deleted the records or the topic; the view still "
+                "shows its last milestone. A view without its folder may start from a newer snapshot; otherwise "
+                "start a new generation."
             ) from None
         raise
 
 
 def _missing(cluster: Cluster, topic: str, needed: Mapping[int, tuple[int, int]]) -> list[str]:
-    """Nothing is known where the brokers do not answer: then the error before is the one to tell."""
+    """Return the missing ranges; none if the brokers do not answer, so that the first error is reported."""
     try:
         return gaps(needed, Ends(cluster, ASK_S).kept(topic, needed))
     except CutwaterError:

@@ -1,4 +1,4 @@
-"""Is what was read for a milestone what the milestone proves, and can it be whole? For every reader of rows."""
+"""Checks that the rows read for a milestone are complete, and are those that the milestone proves."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from cutwater.core.state.backlog import contained, fresh, mismatch
 from cutwater.core.state.partition_share import Partitions
 
 KEYS_MAX = 500_000
-"""Keys held at a time when repeated rows of a large milestone are told apart."""
+"""Keys held at a time to count repeated rows of a large milestone once."""
 KNOWN_MAX = 10_000
-"""Headers that are remembered as looked at."""
+"""The most headers remembered as checked."""
 
 
 class Overtaken(Exception):
-    """Compaction may have taken values below this milestone's cut.
-
-    `looked`: what stands above the cut says so, and a later milestone must be read instead. Else the milestone was
-    young when the reading began and nobody looked: read again, it may be found whole.
-    """
+    """Compaction may have removed values below this milestone's cut. `looked`: records above the cut show that,
+    so a later milestone must be read. Otherwise the milestone was too young for a check when the read started,
+    and another read may find it complete."""
 
     def __init__(self, milestone: Milestone, looked: bool) -> None:
         super().__init__(str(milestone.token))
@@ -32,24 +30,23 @@ class Overtaken(Exception):
 
 
 class Below:
-    """Who may have written what stands below a milestone's cut, each header looked at once."""
+    """Check of the writers of the records below a milestone's cut, once for each header."""
 
     def __init__(self, milestone: Milestone) -> None:
         self._last = last_writer(milestone)
         self._known: set[tuple[bytes | None, bool]] = set()
 
     def require(self, place: Callable[[], str], header: bytes | None, live: bool = True) -> None:
-        """Raise DivergenceError, naming the place, for what cannot stand there; a tombstone is not `live`.
-
-        Of a tombstone below the horizon nobody asks whose it is, but it may say that the log has lost its end.
-        """
+        """Raise DivergenceError with the place if this writer cannot have written there. `live`: False for a
+        tombstone. A tombstone may have any writer except a later one of this generation, which shows that the
+        log has lost its end."""
         if (header, live) in self._known:
             return
         why = breach(header, self._last) if live else overgrown(header, self._last)
         if why:
             raise DivergenceError(
-                f"{place()} {why}. What was shown before stays. Start a new generation from a milestone that "
-                "does not need what is missing: an earlier one, or one with a snapshot."
+                f"{place()} {why}. The view still shows its last milestone. Start a new generation from a "
+                "milestone that does not need the missing records: an earlier one, or one with a snapshot."
             )
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
@@ -57,54 +54,47 @@ class Below:
 
 
 def last_writer(milestone: Milestone) -> Writer:
-    """Who wrote this milestone's own rows."""
     return Writer(milestone.generation, milestone.attempt, milestone.epoch)
 
 
 def writer_of(milestone: Milestone) -> bytes:
-    """The header that the rows of this milestone's own epoch and attempt carry."""
+    """Return the header of the rows of this milestone's own epoch and attempt."""
     return last_writer(milestone).header
 
 
 def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None], now_ms: int) -> None:
-    """Raises Overtaken. `first_above_ms` is empty where nobody looked above the cut."""
+    """Raise Overtaken if rows may be lost. `first_above_ms`: empty if the log above the cut was not read."""
     looked = bool(first_above_ms)
     if not (fresh(milestone, now_ms) or (looked and contained(first_above_ms.values(), now_ms))):
         raise Overtaken(milestone, looked)
 
 
 def require_schema(topic: str, milestone: Milestone, fingerprint: str) -> None:
-    """Raises DivergenceError when the milestone's rows are of another schema than the job file's.
-
-    A value that is framed with a registry's number is known by this alone: numbers differ from region to region,
-    and a state that needs a registry to be read is lost with it.
-    """
+    """Raise DivergenceError if the milestone's rows have another schema than the job file's. This is the only
+    schema check of values framed with a registry id: ids differ between regions, and a state that needs a
+    registry to be read is lost with it."""
     if milestone.schema_fingerprint != fingerprint:
         raise DivergenceError(
-            f"{topic}: the values of milestone {milestone.token} are of schema {milestone.schema_fingerprint}, "
-            f"and the job file's measures say {fingerprint}; use the job file that the driver runs with"
+            f"{topic}: the values of milestone {milestone.token} have schema {milestone.schema_fingerprint}, but "
+            f"the job file's measures have {fingerprint}; use the job file that the driver runs with"
         )
 
 
 def prove(topic: str, milestone: Milestone, rows: int, digest: int, partitions: Partitions | None = None) -> None:
-    """Raises DivergenceError when count or digest (unsigned) are not those that the milestone says.
-
-    `partitions`: those that were read; None for all.
-    """
+    """Raise DivergenceError if count or digest (unsigned) are not those of the milestone. `partitions`: those
+    that were read; None for all."""
     wrong = mismatch(milestone, rows, signed(digest), partitions)
     if wrong:
         raise DivergenceError(
-            f"{topic}: {wrong}. Rows were lost, changed or added; what was shown before stays. Start a new "
-            "generation from the last milestone that was shown."
+            f"{topic}: {wrong}. Rows were lost, changed or added; the view still shows its last milestone. Start "
+            "a new generation from the last milestone that was shown."
         )
 
 
 def counted_once(read: Callable[[], Iterable[tuple[bytes, bytes]]], rows_max: int) -> tuple[int, int]:
-    """Count and digest (unsigned) of (key, value) pairs, each key by its last value: a task may have run twice.
-
-    By passes over a slice of the keys each, as memory demands: `read` begins anew each time. `rows_max`: the most
-    keys there can be; where there are more, the count is above it and the digest of some only.
-    """
+    """Return count and digest (unsigned) of (key, value) pairs, each key by its last value, since a task may
+    have run twice. Makes several passes if the keys do not fit the memory; `read` starts again for each.
+    `rows_max`: the most keys expected; if there are more, the count exceeds it and the digest is of some only."""
     rows = digest = 0
     passes = max(1, -(-rows_max // KEYS_MAX))
     for number in range(passes):

@@ -1,4 +1,4 @@
-"""A consumer that reads on from one range of a topic to the next, without asking for the same records again."""
+"""A consumer that continues from one range of a topic to the next without fetching records twice."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ _POLL_S = 0.2
 _BATCH = 4_000
 
 HELD_BYTES = 4 << 20
-"""Values of one partition kept for the next range; above it the partition waits, and its records come again."""
+"""Values of one partition kept for the next range; above it the partition is paused."""
 
 
 class Onward:
-    """Where a consumer stands in each partition, and the records that came from behind a range's end.
-
-    A new assignment takes a round of requests, and throws away all that the client has fetched ahead: up to many
-    milestones' rows, which the broker would have to send again for every one of them.
-    """
+    """Consumer with its position in each partition, and the records read beyond a range's end. A new assignment
+    would take a round of requests and discard all records that the client has prefetched, up to many
+    milestones' rows, which the broker would send again for each milestone."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._topic = topic
-        self._consumer: Consumer = make_consumer(cluster, **QUIET)  # idle while no milestone comes
+        self._consumer: Consumer = make_consumer(cluster, **QUIET)  # idle between milestones
         self._stands: dict[int, int] = {}
-        """Where the range before ended, per partition; empty while a range is read, or was broken off."""
+        """The end of the previous range by partition; empty while a range is read or after an interruption."""
         self._held: dict[int, list[Message]] = {}
         self._held_bytes: Counter[int] = Counter()
         self._next: dict[int, int] = {}
@@ -42,14 +40,11 @@ class Onward:
         self._consumer.close()
 
     def start(self, firsts: Mapping[int, int], anew: bool = False) -> dict[int, list[Message]]:
-        """Read on from these offsets. Returns the records at hand already, by partition.
-
-        `anew`: what was known of the log's ends is forgotten. The client tells an end once, and records may have
-        come behind it since.
-        """
+        """Continue at these offsets. Return the records already held, by partition. `anew`: forget the known
+        ends of the log. The client reports an end once, and records may have been written since."""
         goes_on, self._stands = self._stands == firsts and not anew, {}
         if not goes_on:
-            # A pause outlives the assignment: the partition would never come again.
+            # A pause outlives the assignment: the partition would never be read again.
             self._resume(self._paused)
             assign(self._consumer, self._topic, firsts)
             self._held, self._next, self._eof = {}, dict(firsts), {}
@@ -58,12 +53,13 @@ class Onward:
         return held
 
     def end(self, ends: Mapping[int, int]) -> None:
-        """A range was read whole, up to these offsets."""
+        """Record that a range was read completely, up to these offsets."""
         self._stands = dict(ends)
 
     def read(self) -> dict[int, list[Message]]:
-        """What has come, by partition in log order; waits a moment for the first. Raises as `raise_read_error`."""
-        # consume() waits until its batch is full or the time is over: so wait for the first record only.
+        """Return new records by partition, in log order; wait 0.2 s for the first. Raises as
+        `raise_read_error`."""
+        # consume() waits until its batch is full or the timeout is over, so wait for the first record only.
         first = self._consumer.poll(_POLL_S)
         came = [] if first is None else [first, *self._consumer.consume(_BATCH, timeout=0)]
         events = [event for event in came if event.error() is not None]
@@ -79,19 +75,19 @@ class Onward:
         return found
 
     def next(self, partition: int) -> int:
-        """Every record below this offset has come, or was passed over."""
+        """Return the offset below which every record has been read or skipped."""
         return self._next[partition]
 
     def passed(self, partition: int, offset: int) -> bool:
-        """Has every record below this offset come?"""
+        """Return whether every record below this offset has been read."""
         return self._next[partition] >= offset or self.ended(partition, offset)
 
     def ended(self, partition: int, offset: int) -> bool:
-        """Did the log end at or above this offset, with nothing behind it, when all below it had come?"""
+        """Return whether the log ended at or above this offset once all records below it had been read."""
         return self._eof.get(partition, -1) >= offset
 
     def hold(self, partition: int, messages: Sequence[Message]) -> None:
-        """Keep records from behind the range's end for the next one, within a bound."""
+        """Keep records beyond the range's end for the next one, up to `HELD_BYTES` by partition."""
         self._held.setdefault(partition, []).extend(messages)
         self._held_bytes[partition] += sum(map(len, messages))
         if partition not in self._paused and self._held_bytes[partition] > HELD_BYTES:
@@ -99,7 +95,7 @@ class Onward:
             self._paused.add(partition)
 
     def want(self, partitions: set[int]) -> None:
-        """These are waited for: they go on where the last record that came stood."""
+        """Resume these partitions after their last record."""
         self._resume(self._paused & partitions)
 
     def _resume(self, partitions: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""Reading a changelog up to a milestone's cut, and never handing out anything above it."""
+"""Reader of a changelog up to a milestone's cut. It never returns a record above the cut."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from cutwater.views.changelog.missing_records import told_exactly
 from cutwater.views.changelog.range_consumer import Onward
 
 STALL_S = 20.0
-"""How long a read waits for the next record below a cut before it gives up, to be tried again."""
+"""The time a read waits for the next record below a cut before it fails and is retried."""
 
 
 class Stopped(Exception):
-    """The process is ending; what was being read is left as it is."""
+    """The process is ending; an interrupted read leaves its state as it is."""
 
 
 class Ranges:
-    """Reads the ranges between two cuts of one changelog topic. `stopping` ends a read that is under way."""
+    """Reader of the ranges between two cuts of one changelog topic. `stopping` ends a running read."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Ranges:
         stall_s: float = STALL_S,
         partitions: Partitions | None = None,
     ) -> None:
-        """`partitions`: only these are read; None for all."""
+        """`partitions`: those to read; None for all."""
         self.topic = topic
         self.partitions = partitions
         self._cluster = cluster
@@ -50,31 +50,27 @@ class Ranges:
         self._log.close()
 
     def between(self, earlier: Cut, milestone: Milestone, look_above: bool = False) -> Range:
-        """The records from `earlier` up to the milestone's cut. One range can be read at a time.
-
-        `look_above`: find out, too, when the first record above the cut was written.
-        """
+        """Return the records from `earlier` up to the milestone's cut. Only one range can be read at a time.
+        `look_above`: also find out when the first record above the cut was written."""
         bounds = self.bounds(earlier, milestone)
         return Range(self._cluster, self._log, self.topic, bounds, look_above, self._stopping, self._stall_s)
 
     def require_kept(self, milestone: Milestone) -> None:
-        """Raise LostRecordsError where the log has lost records below the milestone's cut.
-
-        To be asked behind the reading, by whoever takes what stands there for the milestone's state.
-        """
+        """Raise LostRecordsError if the log has lost records below the milestone's cut. To be called after the
+        read, before its records are used as the milestone's state."""
         self._witness = self._witness or Witness(self._cluster)
         places = [TopicPartition(self.topic, number) for number in self.bounds(NOWHERE, milestone)]
         cut = Cut.of({place: milestone.changelog_cut.offset(place) for place in places})
         self._witness.require(milestone.evidence, cut, f"milestone {milestone.token}")
 
     def bounds(self, earlier: Cut, milestone: Milestone) -> dict[int, tuple[int, int]]:
-        """First offset and end of the range in each partition that is read."""
+        """Return first offset and end of the range in each partition."""
         before = earlier.as_dict()
         bounds: dict[int, tuple[int, int]] = {}
         for place, end in milestone.changelog_cut:
             if place.topic != self.topic:
                 raise ProtocolError(
-                    f"milestone {milestone.token} names {place.topic}, and this view follows {self.topic}"
+                    f"milestone {milestone.token} is for {place.topic}, but this view follows {self.topic}"
                 )
             if self.partitions is None or place.partition in self.partitions:
                 bounds[place.partition] = (before.get(place, 0), end)
@@ -104,24 +100,24 @@ class Range:
         self._stopping = stopping
         self._stall_s = stall_s
         self.first_above_ms: dict[int, int | None] = {}
-        """Per partition that was looked at: the log time of the first record above the cut, None for no record."""
+        """By checked partition: the log time of the first record above the cut; None for no record."""
 
     @property
     def records_max(self) -> int:
-        """How many records the range holds at most; fewer where compaction or transactions left gaps."""
+        """The most records in the range; compaction and transactions leave gaps."""
         return sum(max(0, end - self._firsts[at]) for at, end in self._ends.items())
 
     def __iter__(self) -> Iterator[Message]:
-        """Every record below the cut, in log order within a partition. Raises as `pieces` does."""
+        """Yield every record below the cut, in log order within a partition. Raises as `pieces` does."""
         for _, messages in self.pieces():
             yield from messages
 
     def pieces(self) -> Iterator[tuple[int, list[Message]]]:
-        """The same as they come, each piece of one partition: for readers of many rows, who count microseconds.
+        """Yield the records in lists of one partition, which is faster for many rows.
 
-        A partition ends by the offsets that came or by end-of-partition, since compaction leaves gaps. Raises
-        UnavailableError when the cut is not reached and nothing more comes; DivergenceError where the log lacks
-        offsets of the range, which are named; Stopped at the process's end.
+        A partition ends by offset or by end-of-partition, since compaction leaves gaps. Raises UnavailableError if
+        no record arrives for `stall_s` below the cut; DivergenceError with the missing offsets if the log lacks
+        some; Stopped if the process ends.
         """
         if not self._todo:
             return
@@ -143,7 +139,7 @@ class Range:
                 below = self._below(partition, messages)
                 if below:
                     yield partition, below
-                    # Counted from here: what the caller does with a record is no stall.
+                    # The time that the caller takes for a record is no stall.
                     deadline = time.monotonic() + self._stall_s
             self._todo = {at for at in self._todo if not self._done(at)}
             if not self._todo:
@@ -153,14 +149,13 @@ class Range:
             if time.monotonic() > deadline:
                 waiting = {at: self._ends[at] for at in sorted(self._todo)}
                 raise UnavailableError(
-                    f"{self._topic}: nothing came for {self._stall_s:g} s below the cut {waiting}; check that the "
-                    "brokers run and can be reached"
+                    f"{self._topic}: no record arrived for {self._stall_s:g} s below the cut {waiting}; check "
+                    "that the brokers run and can be reached"
                 )
             self._log.want(self._todo)
             came = self._log.read()
 
     def _below(self, partition: int, messages: list[Message]) -> list[Message]:
-        """The records below the partition's cut; the others are kept for the next range."""
         end = self._ends[partition]
         if messages[-1].offset() < end:
             return messages

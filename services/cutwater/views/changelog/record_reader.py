@@ -16,30 +16,30 @@ from cutwater.views.store.key_layout import Window
 
 
 class Row(NamedTuple):
-    """One record of the changelog; the value of a deleted one (a tombstone) is empty."""
+    """One record of the changelog. The value of a tombstone (`deleted`) is empty."""
 
     window: Window
     key: bytes
     value: bytes
     deleted: bool
     writer: bytes | None
-    """The header as written, since comparing bytes is enough."""
+    """The header bytes, which are compared undecoded."""
 
 
 class KeyReader:
-    """Makes windows of the changelog's keys."""
+    """Decoder of the changelog's keys to windows."""
 
     def __init__(self) -> None:
         self._codec = Codec(PLAIN_KEY_SCHEMA)
 
     def window(self, key: bytes) -> Window:
-        """Raises UsageError for bytes that are no key of a changelog."""
+        """Raise UsageError if the bytes are no key of a changelog."""
         fields = self._codec.decode(key)
         return Window(fields["key"], fields["window_start"], fields["window_end"])
 
 
 class RowReader:
-    """Makes rows of messages; raises DivergenceError for a record that is no row of this job."""
+    """Decoder of messages to rows. Raises DivergenceError for a record that is no row of this job."""
 
     def __init__(self, job: Job) -> None:
         self._keys = KeyReader()
@@ -55,17 +55,17 @@ class RowReader:
             ) from None
         if value is not None and value[:HEADER_BYTES] != self._value_header and not is_confluent(value):
             raise DivergenceError(
-                f"{place_of(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, and the job file's "
-                f"measures say {self._value_header.hex()}; use the job file that the driver runs with"
+                f"{place_of(message)}: the value's schema is {value[:HEADER_BYTES].hex()}, but the job file's "
+                f"measures have {self._value_header.hex()}; use the job file that the driver runs with"
             )
         return Row(window, key, value or b"", value is None, header_of(message))
 
 
 def header_of(message: Message) -> bytes | None:
-    """Who wrote a record, as its header says; None where none does."""
+    """Return the writer header of a record; None without one."""
     return headers_of(message).get(WRITER_HEADER)
 
 
 def place_of(message: Message) -> str:
-    """Where a record stands, as messages name it."""
+    """Return topic, partition and offset of a record for messages."""
     return f"{message.topic()}/{message.partition()}@{message.offset()}"

@@ -1,4 +1,4 @@
-"""Rows in pieces of one partition: columns instead of a tuple a row, since there may be millions."""
+"""Rows in pieces of one partition, as columns instead of a tuple per row, since there may be millions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Piece:
     """Consecutive rows of one partition, as the changelog holds them."""
 
     partition: int
-    """Of the changelog; -1 where the rows were not read from there."""
+    """Of the changelog; -1 for rows that were not read from it."""
     keys: list[bytes]
     values: list[bytes]
     offsets: Sequence[int]
-    """Of each row on the changelog; -1 where the row was not read from there."""
+    """Of each row in the changelog; -1 for rows that were not read from it."""
     kind: str = ""
-    """What the rows are on the output; empty where that is the same for all of a publisher's."""
+    """The rows' kind on the output; empty if the publisher writes only one kind."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -35,7 +35,7 @@ class Piece:
         return zip(self.keys, self.values, strict=True)
 
     def split(self, count: int) -> tuple[Piece, Piece]:
-        """The first so many rows, and the others."""
+        """Split after `count` rows."""
         if count >= len(self):
             return self, replace(self, keys=[], values=[], offsets=[])
         keys, values, offsets = self.keys, self.values, self.offsets
@@ -45,7 +45,7 @@ class Piece:
         )
 
     def fitting(self, rows: int, bytes_: int) -> int:
-        """How many of its rows, from the first on, are at most so many rows and bytes."""
+        """Return how many of the first rows have at most `rows` rows and `bytes_` bytes together."""
         if len(self) <= rows and self.size <= bytes_:
             return len(self)
         count = 0
@@ -58,7 +58,7 @@ class Piece:
 
 
 def pieces_of(rows: Iterable[tuple[int, int, bytes, bytes]], kind: str = "") -> Iterator[Piece]:
-    """Pieces of rows (partition, offset, key, value), in their order."""
+    """Yield pieces of rows (partition, offset, key, value), in their order."""
     for partition, group in groupby(rows, key=lambda row: row[0]):
         while chunk := list(islice(group, PIECE_ROWS)):
             _, offsets, keys, values = map(list, zip(*chunk, strict=True))

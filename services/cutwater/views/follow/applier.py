@@ -1,4 +1,4 @@
-"""Applying one milestone to the store: whole, proved, or not at all."""
+"""Apply one milestone to the store: complete and proved, or not at all."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from cutwater.views.query.change_feed import ChangedRows, Rows
 from cutwater.views.store.store import Store
 
 CHUNK_ROWS = 50_000
-"""The write bound: what is held in memory and written in one batch."""
+"""The most rows held in memory and written in one batch."""
 
 CHUNK_BYTES = 16 << 20
 
 
 @dataclass
 class Applied:
-    """What it took to apply a milestone."""
+    """Result of applying a milestone."""
 
     records: int = 0
     bytes: int = 0
     seconds: float = 0.0
     rows: Rows | None = None
-    """What a step changed, where somebody wants it."""
+    """The rows that a step changed; None unless gathered."""
 
 
 class Applier:
-    """Reads the ranges of one job's changelog into one store."""
+    """Read the ranges of one job's changelog into one store."""
 
     def __init__(
         self,
@@ -60,12 +60,9 @@ class Applier:
         evict: Callable[[Milestone], int | None] = lambda _: None,
         gathering: Callable[[], ChangedRows] = lambda: ChangedRows(0),
     ) -> None:
-        """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less.
-
-        `bulk`: who loads what is much.
-        `evict`: asked at each step, from where on windows are still kept, for the size of the state; None: from
-        the store's lower bound on. `gathering`: where the rows of a step go, too.
-        """
+        """`floor_ms`: windows that end at or below it are not kept; the milestone's horizon, or less. `bulk`:
+        the loader for large ranges. `evict`: called at each step, returns the lower bound of kept windows for
+        `max_bytes`; None for the store's lower bound. `gathering`: returns where to copy the rows of a step."""
         self._evict = evict
         self._lower_ms: int | None = None
         self._bulk = bulk
@@ -79,18 +76,15 @@ class Applier:
         self._chunk_rows = chunk_rows
         self._floor_ms = floor_ms
         self.running = Applied()
-        """Of the milestone that is being applied, for whoever watches."""
+        """Progress of the milestone that is being applied."""
 
     def apply(self, plan: Step | Jump) -> Applied:
-        """Bring the store to the plan's milestone.
-
-        Raises DivergenceError when the rows are not those that the milestone proves, Overtaken when they cannot
-        be all there any more; the position then stays where it was.
-        """
+        """Bring the store to the plan's milestone. Raises DivergenceError if the rows are not those that the
+        milestone proves; Overtaken if some may be lost to compaction. The position then stays."""
         require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
         self.running = Applied()
         started = time.monotonic()
-        # A jump that is broken off goes on with what it has loaded, so its lower bound is the one that is stored.
+        # An interrupted jump continues with the loaded rows, so it keeps the stored lower bound.
         lower = self._evict(plan.to.milestone) if isinstance(plan, Step) else None
         self._lower_ms = self._store.lower_ms if lower is None else lower
         if isinstance(plan, Jump):
@@ -110,23 +104,22 @@ class Applier:
 
     @property
     def _since(self) -> Cut:
-        """The cut that the store is at."""
         applied = self._store.applied
         return applied.milestone.changelog_cut if applied else Cut()
 
     def _at_once(self, entry: Entry) -> bool:
-        """One batch; False, and nothing is changed, when the rows are too many bytes for that."""
+        """Apply in one batch. Return False, with nothing changed, if the rows are too large for one."""
         milestone = entry.milestone
         own: dict[bytes, bytes] = {}
         rows_max, range_ = self._proof(milestone).rows, self._range(milestone)
-        # With as many records as rows each must be one of them, and the digest proves it: headers are made into
-        # objects when they are looked at, which takes a quarter of all the time.
+        # With as many records as rows, the digest alone proves them. Reading headers would take a quarter of the
+        # time.
         proved = range_.records_max == rows_max
         for _, messages in range_.pieces():
             # A task that ran twice wrote a row twice: the last one counts.
             own.update(self._told_apart(messages, milestone, proved=proved)[0].rows())
             if len(own) > rows_max:
-                break  # proved wrong already
+                break  # the milestone is not proved
             if self.running.bytes > CHUNK_BYTES:
                 return False
         digest = rows_hash(own.keys(), own.values())
@@ -140,7 +133,7 @@ class Applier:
         return True
 
     def _in_bulk(self, entry: Entry) -> bool:
-        """By workers; False, and nothing is changed, when it is too little for them."""
+        """Load by workers. Return False, with nothing changed, if the range is too small for that."""
         milestone = entry.milestone
         bounds = self._ranges.bounds(self._since, milestone)
         slices = [Slice(partition, *bound) for partition, bound in bounds.items()]
@@ -153,7 +146,7 @@ class Applier:
         above = self._ranges.between(
             milestone.changelog_cut, milestone, look_above=not fresh(milestone, self._now_ms())
         )
-        for _ in above:  # there is nothing between a cut and itself; but what follows it was looked at
+        for _ in above:  # empty range, read to find the first record above the cut
             pass
         require_whole(milestone, above.first_above_ms, self._now_ms())
         self._ranges.require_kept(milestone)
@@ -165,7 +158,7 @@ class Applier:
         return True
 
     def _in_chunks(self, entry: Entry, jump: bool) -> None:
-        """Readers keep the rows of the milestone before, until all of this one is written."""
+        """Apply in several batches. Readers keep the previous milestone's rows until the commit."""
         milestone = entry.milestone
         range_ = self._range(milestone, look_above=jump and not fresh(milestone, self._now_ms()))
         rows = digest = size = 0
@@ -196,7 +189,6 @@ class Applier:
         self._store.commit(entry, rows, bulk=bulk, floor_ms=floor_ms, lower_ms=self._lower_ms)
 
     def _parts(self, range_: Range) -> Iterator[Sequence[Message]]:
-        """The range in pieces of no more records than a batch may hold."""
         for _, messages in range_.pieces():
             for at in range(0, len(messages), self._chunk_rows):
                 yield messages[at : at + self._chunk_rows]
@@ -204,10 +196,8 @@ class Applier:
     def _told_apart(
         self, messages: Sequence[Message], milestone: Milestone, jump: bool = False, proved: bool = False
     ) -> tuple[Columns, Columns]:
-        """The milestone's own rows among the records; and all that count: of a jump, those of its generation.
-
-        `proved`: the digest will tell whether they are the milestone's own.
-        """
+        """Return the milestone's own rows, and the rows to store: for a jump, all rows of its generation.
+        `proved`: the digest proves that the records are the milestone's own."""
         wanted = writer_of(milestone)
         if (own := self._own.of(messages, None if proved else wanted)) is not None:
             self.running.records += len(messages)
@@ -218,10 +208,8 @@ class Applier:
         return own, columns(rows) if jump else own
 
     def _rows(self, messages: Iterable[Any], milestone: Milestone, jump: bool = False) -> Iterator[Row]:
-        """The rows among the records. A tombstone is garbage collection: it says nothing the horizon did not.
-
-        `jump`: whoever wrote them, they count: so each is asked whether it may stand there.
-        """
+        """Yield the rows. Tombstones are garbage collection below the horizon and are skipped. `jump`: rows of
+        any writer count, so each writer is checked."""
         below = Below(milestone)
         for message in messages:
             row = self._reader.row(message)
@@ -238,17 +226,14 @@ class Applier:
                 )
 
     def _kept(self, milestone: Milestone, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        """What belongs to the state: windows above the horizon, or a lower floor, and above what was evicted.
-
-        Of a selection just what it keeps.
-        """
+        """Return the rows of the state: above the floor and the lower bound, and within the selection."""
         floor_ms = self._floor_ms(milestone)
         if self._lower_ms is not None:
             floor_ms = max(floor_ms, self._lower_ms)
         return self._own.kept(rows, self._store.segment_ms, floor_ms, self._store.selection)
 
     def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:
-        """Each key once, by its last row: the range again, which compaction may have overtaken since."""
+        """Count each key once, by its last row. Compaction may have overtaken this second read."""
         wanted = writer_of(milestone)
 
         def read() -> Iterator[tuple[bytes, bytes]]:

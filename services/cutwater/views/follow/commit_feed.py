@@ -1,4 +1,4 @@
-"""The commit stream as its readers see it: milestones with their bytes and places, and heartbeats."""
+"""The commit stream for readers: milestones with their bytes and offsets, and heartbeats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROBE_S = 1.0
 
 
 class Feed(Protocol):
-    """A commit stream that is being read."""
+    """An open commit stream."""
 
     topic: str
 
@@ -38,16 +38,16 @@ class Feed(Protocol):
 
 
 class Stream(Protocol):
-    """Which commit stream a view follows."""
+    """The commit stream that a view follows."""
 
     topic: str
 
     def open(self, cluster: Cluster, known: Entry | None) -> Feed:
-        """From the last milestone known on, which is read again; raises as `MilestoneFeed` does."""
+        """Open the stream at the last known milestone, which is read again. Raises as `MilestoneFeed` does."""
 
 
 class OwnStream:
-    """The region's own."""
+    """The region's own commit stream."""
 
     def __init__(self, job: str) -> None:
         self.topic = topics.milestones(job)
@@ -57,26 +57,26 @@ class OwnStream:
 
 
 class MilestoneFeed:
-    """Follows `<job>.milestones` from an offset, or from its start."""
+    """Reader of `<job>.milestones` from an offset, or from its start."""
 
     def __init__(self, cluster: Cluster, topic: str, first: int | None, reader: Reader = VIEW) -> None:
-        """`first`: the offset to go on from. DivergenceError when the stream does not reach that far."""
+        """`first`: the offset to continue from. Raises DivergenceError if the stream ends at or below it."""
         self.topic = topic
         self.trouble = ""
-        """What keeps the broker from answering; empty when nothing does."""
-        # A user's program may be long about a milestone; the services ask all the time.
+        """The broker's last error; empty if it answers."""
+        # A user's program may pause at a milestone; the services poll all the time.
         quiet = QUIET if reader is CLIENT else {}
-        # Without this callback a consumer says nothing when its brokers go away.
+        # Without this callback a consumer does not report that its brokers are away.
         self._read = LongRead(cluster, topic, error_cb=self._troubled, **quiet)
         try:
             low, high = bounds(self._read.consumer, topic, 0)
             if first is not None and first >= high:
                 raise DivergenceError(
-                    f"{topic} ends at offset {high}, and {reader.name} has read {first}: the topic was "
-                    f"replaced or cut. Find out why; then {reader.anew}."
+                    f"{topic} ends at offset {high}, but {reader.name} has read {first}: the topic was recreated "
+                    f"or truncated. Find out why; then {reader.anew}."
                 )
             self.start = low if first is None else max(first, low)
-            """Where the reading begins: behind `first` where the stream was pruned past it."""
+            """The first offset read; above `first` if the stream was pruned past it."""
             self._read.begin({0: self.start})
         except BaseException:
             self._read.close()
@@ -84,26 +84,26 @@ class MilestoneFeed:
 
     @property
     def at_end(self) -> bool:
-        """Was the end of the stream, as it was at some moment, reached?"""
+        """Whether the end of the stream, as of some moment, has been read."""
         return self._read.at_end
 
     def close(self) -> None:
         self._read.close()
 
     def poll(self, timeout_s: float) -> Iterator[Entry | Heartbeat]:
-        """What is new, at most a thousand records; waits up to `timeout_s` for the first."""
+        """Yield new records, at most a thousand. Waits up to `timeout_s` for the first."""
         if self.trouble:
             self._probe()
         for message in self._read.read(timeout_s):
             record = self._record(message)
-            if not isinstance(record, Release):  # a reader shows the last milestone before it
+            if not isinstance(record, Release):  # readers show the last milestone before a release
                 yield record
 
     def _troubled(self, error: KafkaError) -> None:
         self.trouble = error.str()
 
     def _probe(self) -> None:
-        """An idle stream gives no sign when the broker is back: ask for one."""
+        """Query the broker, since an idle stream does not show that the broker is back."""
         if unanswered(self._read.consumer, self.topic, _PROBE_S) is None:
             self.trouble = ""
 
@@ -118,4 +118,4 @@ class MilestoneFeed:
             return Entry(record, value, message.offset())
         if isinstance(record, Heartbeat | Release):
             return record
-        raise ProtocolError(f"{place}: a {type(record).__name__} stands on the commit stream, where none belongs")
+        raise ProtocolError(f"{place}: a {type(record).__name__} does not belong on the commit stream")

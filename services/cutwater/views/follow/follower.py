@@ -1,4 +1,4 @@
-"""Keeps a view at the newest milestone: reads the commit stream, applies, shows. Runs in a thread of its own."""
+"""The follower, a thread that reads the commit stream and keeps a view at the newest milestone."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from cutwater.views.store.store import Store
 POLL_S = 0.2
 RETRY_S = 1.0
 FULL_S = 1.0
-"""Between two looks whether a full disk has room again."""
+"""Pause between checks whether a full disk has room again."""
 PROBE_S = 1.0
-_BY_ITSELF = "It goes on by itself once there is room"
+_BY_ITSELF = "The view continues by itself once there is room"
 
 
 class Observer(Protocol):
-    """Who counts what the follower does."""
+    """Metrics of the follower."""
 
     def applied(self, milestone: Milestone, done: Applied) -> None: ...
 
@@ -49,7 +49,7 @@ class Observer(Protocol):
 
 
 class Follower:
-    """One view's writer. Construct, `run` in a thread, `stop` from any other."""
+    """One view's writer. Construct it, `run` it in a thread, `stop` it from any other."""
 
     def __init__(
         self,
@@ -74,13 +74,10 @@ class Follower:
     ) -> None:
         """`partitions`: those that the store holds; None for all.
 
-        `bulk`: makes what loads much at once into the store, given what says that it shall end.
-        `prepare`: brings an empty store to a milestone by other means than the changelog, once there are brokers;
-        it is told how to see that it shall stop.
-        `evict`: says at each step from where on windows are kept, as `Applier` has it.
-        `changes`: told what each milestone changed, once it is shown.
-        `stream`: the commit stream that is followed; None for the region's own. `silent_s`: if nothing comes of
-        it for so long, somebody looks whether a transaction hides something.
+        `bulk`: creates the bulk loader for a store and a callable that says whether to stop. `prepare`: brings an
+        empty store to a milestone without the changelog, once the brokers answer; its argument says whether to
+        stop. `evict`: as in `Applier`. `changes`: receives the rows of each shown milestone. `stream`: the commit
+        stream; None for the region's own. `silent_s`: the silence after which to check for a hanging transaction.
         """
         self._bulk = bulk
         self._evict = evict
@@ -101,9 +98,9 @@ class Follower:
         self._partitions = partitions
         self._stop = event()
         self.failure: ProtocolError | None = None
-        """What ended the following by the protocol."""
+        """The protocol error that ended the following."""
         self.successor: Milestone | None = None
-        """The first milestone of another generation, which ended the following: this one's last is shown."""
+        """The first milestone of another generation, which ended the following."""
         self._generation = generation
         self._prepare = prepare
         self._backlog = self._known()
@@ -111,20 +108,19 @@ class Follower:
     def _known(self) -> Backlog:
         store = self._store
         floor = store.applying.milestone.sequence if store.applying else 0
-        lineage = store.lineage if store.applied else UNKNOWN  # a view without any reads the stream anew
+        lineage = (
+            store.lineage if store.applied else UNKNOWN
+        )  # a view without milestones reads the stream from its start
         return Backlog(self._generation, store.applied, floor, lineage=lineage, hands_over=True)
 
     def stop(self) -> None:
-        """End `run` within about a second, or once a question to the brokers has had its time."""
+        """End `run` within about 1 s, or after the timeout of a request to the brokers."""
         self._stop.set()
 
     def run(self) -> None:
-        """Follow until stopped, or until another generation has taken over (`successor`).
-
-        What the protocol forbids ends the following, and the view says why and stays at its last good milestone.
-        A full disk is waited for. Raises CutwaterError for what ends the process: no broker or topic at the start,
-        or a disk that fails otherwise.
-        """
+        """Follow until stopped, or until another generation has taken over (`successor`). A protocol error ends
+        the following; the view shows its last good milestone and the reason. A full disk is waited for. Raises
+        CutwaterError if the process must end: no broker or topic at the start, or another disk error."""
         try:
             self._connect()
             if self._prepare and self._store.applied is None and not self._stop.is_set():
@@ -143,7 +139,7 @@ class Follower:
             self._say(State.STOPPED, str(error))
 
     def _prepare_with_room(self, prepare: Callable[[Callable[[], bool]], None]) -> None:
-        """A full disk is waited for: who prepares gives back what it took, and knows what it needs."""
+        """Prepare, and retry while the disk is full. `prepare` frees what it used."""
         while not self._stop.is_set():
             self._say(State.RESTORING, "looking for a snapshot")
             try:
@@ -158,7 +154,6 @@ class Follower:
         return self.successor is None and not self._stop.is_set()
 
     def _connect(self) -> None:
-        """Wait for the broker, bounded and in small steps, so that a stop is heard."""
         deadline = time.monotonic() + self._wait_s
         while not self._stop.is_set():
             try:
@@ -173,7 +168,7 @@ class Follower:
                 return
 
     def _session(self) -> None:
-        """Follow until stopped or until something is away; then come back after a pause."""
+        """Follow until stopped or until something is unavailable; then return after a pause."""
         feed: Feed | None = None
         full: DiskFullError | None = None
         ranges = Ranges(self._cluster, self._changelog, self._stop.is_set, self._stall_s, self._partitions)
@@ -190,7 +185,7 @@ class Follower:
         )
         try:
             feed = self._stream.open(self._cluster, self._backlog.known)
-            partition_count(self._cluster, self._changelog)  # away for good, it ends the process
+            partition_count(self._cluster, self._changelog)  # a missing topic ends the process
             while self._goes_on:
                 self._advance(feed, applier)
         except UnavailableError as error:
@@ -207,7 +202,7 @@ class Follower:
             self._wait_for_room(full)
 
     def _wait_for_room(self, error: DiskFullError) -> None:
-        """Readers keep what is shown. Trying the milestone itself each time would read all of it each time."""
+        """Probe the disk. Retrying the milestone instead would read all of it each time."""
         self._say(State.FULL, f"{error} {_BY_ITSELF}")
         while not self._stop.wait(FULL_S):
             with suppress(DiskFullError):
@@ -215,11 +210,12 @@ class Follower:
                 return
 
     def _advance(self, feed: Feed, applier: Applier) -> None:
-        """Apply what is there, then read what is new."""
         now_ms = self._now_ms()
         successor = self._backlog.successor
         if successor and self._backlog.over(now_ms):
-            self._say(State.RESTORING, f"generation {successor.generation} is promoted: its view is not there yet")
+            self._say(
+                State.RESTORING, f"generation {successor.generation} is promoted, but its view is not built yet"
+            )
             self.successor = successor
             return
         plan = self._backlog.plan(now_ms)
@@ -248,7 +244,9 @@ class Follower:
             elif self._overtaken:
                 self._say(State.RESTORING, self._overtaken)
             else:
-                self._say(State.FOLLOWING, "" if self._view.milestone else "the commit stream holds none yet")
+                self._say(
+                    State.FOLLOWING, "" if self._view.milestone else "the commit stream has no milestone yet"
+                )
                 self._view.caught_up |= not len(self._backlog)
 
     def _apply(self, plan: Step | Jump, applier: Applier) -> None:

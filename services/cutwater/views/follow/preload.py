@@ -1,8 +1,7 @@
-"""Rows of a candidate, loaded before it is promoted: whoever shows or compares them then has little left to read.
+"""Loading a candidate's rows before its promotion, so that showing or comparing them has little left to read.
 
-Nothing is shown of them, and nothing is proved. What lies there is as a load leaves it that was broken off,
-without any milestone, and whoever takes the store goes on with it. Its first milestone is proved as if all had
-been read then: the rows of its epoch stand above what was loaded, or were counted for that very epoch.
+The rows are neither shown nor proved. They are an interrupted load, which the next user of the store continues and
+proves completely: its milestone's rows are above the loaded ones, or were counted for that epoch.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from cutwater.views.store.store import Store
 LOOK_S = 2.0
 RETRY_S = 20.0
 MORE = 10
-"""That part of the least number of records is worth another load."""
+"""A further load needs at least the least number of records divided by this."""
 WORKERS = 1
-"""Nobody waits for it, and somebody asks what is shown."""
+"""A preload is not urgent, and readers need the cores."""
 
 
 def watch(
@@ -48,15 +47,15 @@ def watch(
     log: Any,
     look_s: float = LOOK_S,
 ) -> None:
-    """Look at the candidates every few seconds, until stopped. What goes wrong is logged and tried again."""
+    """Call `look` with the candidates every `look_s` seconds until stopped. Errors are logged, and retried."""
     said = ""
     while not stop.is_set():
         try:
             _follow(cluster, job, stop, look, look_s)
-        except Exception as error:  # whatever it is: nobody depends on what is loaded ahead
+        except Exception as error:  # the service does not depend on the preload
             if str(error) != said:
                 said = str(error)
-                log.warning("candidates are not looked for", error=said)
+                log.warning("candidates cannot be read", error=said)
             stop.wait(RETRY_S)
 
 
@@ -65,7 +64,7 @@ def _follow(
 ) -> None:
     topic, known = topics.candidates(job), Candidates()
     partition_count(cluster, topic)
-    # Asked every few seconds, and idle nearly always.
+    # Polled every few seconds, and idle nearly always.
     with closing(Tail(cluster, topic, **{**QUIET, "fetch.wait.max.ms": 500})) as tail:
         while not stop.wait(look_s):
             for record in tail.to_end():
@@ -74,19 +73,19 @@ def _follow(
 
 
 class Choice:
-    """Which candidate's rows are loaded. One at a time: so much more disk is needed, and no more."""
+    """Choice of the candidate to preload. Only one at a time, to bound the disk it takes."""
 
     def __init__(
         self, changed: Callable[[Generation | None], None], load: Callable[[Candidate, Milestone], None], log: Any
     ) -> None:
-        """`changed`: what was loaded of every other one goes. `load`: a candidate, up to a milestone."""
+        """`changed`: deletes other candidates' preloaded rows. `load`: loads a candidate up to a milestone."""
         self._changed, self._load, self._log = changed, load, log
         self._told = False
         self._generation: Generation | None = None
         self._given_up: set[Generation] = set()
 
     def look(self, known: Candidates, behind: Milestone) -> None:
-        """Load what has come since of the one that will likely follow `behind`."""
+        """Load the new rows of the candidate that will likely follow `behind`."""
         chosen = known.likely_next(behind, parent_of, self._generation, self._given_up)
         self._change(chosen.claim.generation if chosen else None)
         if chosen is None or chosen.newest is None:
@@ -96,14 +95,12 @@ class Choice:
         except Stopped:
             return
         except (DivergenceError, UsageError, MachineError) as error:
-            # Whoever is to take it finds the same, or has the room by then.
-            self._log.warning(
-                "a candidate is not loaded ahead", generation=str(self._generation), error=str(error)
-            )
+            # Whatever takes the candidate over meets the same error, or has the room by then.
+            self._log.warning("a candidate is not preloaded", generation=str(self._generation), error=str(error))
             self.give_up()
 
     def give_up(self) -> None:
-        """The chosen one is not loaded any more, and what was gives way."""
+        """Stop preloading the chosen candidate, and delete its rows."""
         if self._generation is not None:
             self._given_up.add(self._generation)
             self._change(None)
@@ -115,7 +112,7 @@ class Choice:
 
 
 class Preload:
-    """The store of one generation, which is at no milestone yet."""
+    """The store of one generation without a milestone."""
 
     def __init__(
         self,
@@ -126,10 +123,8 @@ class Preload:
         log: Any,
         least_records: int = BULK_RECORDS,
     ) -> None:
-        """`open_store`: is asked once there is anything to load. `make_bulk`: of a store and its changelog.
-
-        `least_records`: fewer in all are left to whoever takes the store, who reads them as fast.
-        """
+        """`open_store`: called once there is anything to load. `make_bulk`: creates the loader of a store and a
+        changelog. `least_records`: fewer records are not preloaded, since reading them later takes no longer."""
         self._job, self._generation, self._log = job, generation, log
         self._open_store, self._make_bulk = open_store, make_bulk
         self._least_records = least_records
@@ -143,10 +138,9 @@ class Preload:
         floor_ms: int | None = None,
         however_little: bool = False,
     ) -> bool:
-        """Load all below its cut, where that is much more than there is. Raises as `Bulk.load` does.
-
-        `partitions`: those that are held; None for all. `floor_ms`: as of `Bulk.load`. Is all there then?
-        """
+        """Load everything below the milestone's cut, if that is much more than is loaded; return whether all is
+        loaded. `partitions`: those that are held; None for all. `floor_ms`: as of `Bulk.load`. Raises as
+        `Bulk.load` does."""
         cut, began_s = milestone.changelog_cut, time.monotonic()
         slices = [
             Slice(place.partition, 0, end)
@@ -162,7 +156,7 @@ class Preload:
         store = self._store = self._store or self._open_store()
         self._done = self._make_bulk(store, topic).load(milestone, slices, floor_ms)
         self._log.info(
-            "loaded ahead",
+            "candidate preloaded",
             generation=str(self._generation),
             epoch=milestone.epoch,
             records=self._done.records,
@@ -171,8 +165,8 @@ class Preload:
         return True
 
     def close(self) -> None:
-        """Somebody else may open the store."""
+        """Close the store, so that it can be opened elsewhere."""
         store, self._store = self._store, None
         if store is not None:
-            with suppress(MachineError):  # whoever opens it next is told
+            with suppress(MachineError):  # the next one to open it gets the error
                 store.close()

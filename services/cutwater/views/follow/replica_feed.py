@@ -1,4 +1,4 @@
-"""Another region's commit stream, by its copy here and the arrivals: what a replica's view follows."""
+"""The commit stream of another region for a replica's view, from its copy and the arrivals in this region."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cutwater.views.follow.commit_feed import Feed, MilestoneFeed
 
 
 class CopiedStream:
-    """Implements `views.follow.commit_feed.Stream`. One per view: it knows how far the arrivals were ever read."""
+    """Implements `views.follow.commit_feed.Stream`. One per view, since it keeps the last arrival read."""
 
     def __init__(self, job: str, origin: str) -> None:
         self.topic = mirror_records.milestones_from(job, origin)
@@ -32,19 +32,17 @@ class CopiedStream:
         return CopiedFeed(cluster, self, known)
 
     def read_to(self, offset: int) -> None:
-        """The arrival at this offset was read."""
+        """Record that the arrival at this offset was read."""
         self._read = max(offset, self._read or 0)
 
     def require_same_copy(self, low: int) -> None:
-        """`low`: the first offset of the arrivals that is kept, asked for after the newest of them was read.
-
-        Raises DivergenceError where what this view has read is gone: offsets of the copy before say nothing of
-        this one, and rows would be left out.
-        """
+        """Raise DivergenceError if the arrivals that this view has read are gone. `low`: the first offset of
+        the arrivals, queried after the newest of them was read. Offsets of the previous copy do not apply to
+        this one, so rows would be left out."""
         if self._read is not None and low > self._read:
             raise DivergenceError(
-                f"{self.arrivals} was emptied since the view read it: the copy was begun anew, by 'cutwater "
-                "mirror resync'. Delete the view's folder to rebuild it from the new one"
+                f"{self.arrivals} was emptied after the view read it: 'cutwater mirror resync' started the copy "
+                "again. Delete the view's folder to rebuild it from the new copy"
             )
 
 
@@ -76,11 +74,11 @@ class CopiedFeed:
 
     @property
     def at_end(self) -> bool:
-        """Were both topics read to their ends, as they were at some moment?"""
+        """Whether both topics have been read to their ends, as of some moment."""
         return self._milestones.at_end and self._arrivals.at_end and self._landing.even
 
     def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]:
-        """What is new, waiting for a moment where nothing is. Raises as `MilestoneFeed.poll` does."""
+        """Yield new records, or wait up to `timeout_s` for some. Raises as `MilestoneFeed.poll` does."""
         landing = self._landing
         waits = landing.waits
         if landing.wants_arrivals:
@@ -110,5 +108,7 @@ class CopiedFeed:
         except UsageError as error:
             raise ProtocolError(f"{self._stream.arrivals}: {error}") from None
         if not isinstance(record, Arrival):
-            raise ProtocolError(f"{self._stream.arrivals}: a {type(record).__name__} stands among the arrivals")
+            raise ProtocolError(
+                f"{self._stream.arrivals}: a {type(record).__name__} does not belong among the arrivals"
+            )
         return record

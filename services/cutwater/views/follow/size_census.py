@@ -1,8 +1,7 @@
-"""A census of a view: how large its state is and where, counted row by row beside following and reading.
+"""A census of a view: the size of its state by row, while the view is followed and read.
 
-It has rows of its own, pinned anew for each time segment, so that no reader's turn is taken and no old file is
-kept for long; and a share of the time, so that neither follower nor readers wait for it. What is written meanwhile
-may be counted or not.
+It pins its own rows per time segment, so that it takes no reader's turn and keeps no old file for long, and works
+for a share of the time. Rows written meanwhile may or may not be counted.
 """
 
 from __future__ import annotations
@@ -32,29 +31,29 @@ from cutwater.views.store.pinned_rows import Pinned
 from cutwater.views.store.store import Store
 
 SHARE = 0.1
-"""Of the time that a census works; it rests for the others'."""
+"""The fraction of the time that a census works."""
 PIECE_ROWS = 2_000
-"""Between two rests: a few milliseconds."""
+"""Rows between two pauses, a few milliseconds of work."""
 LOOK_S = 0.2
 KEY_CHARACTERS = 200
-"""Of a key in the count of the largest; a longer one is told by its beginning and a mark."""
+"""Characters of a key in the list of the largest; a longer key is cut and gets a hash."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The state as a census found it."""
+    """The state as counted by a census."""
 
     sizes: Sizes
     counted_ms: int
-    """When it was finished."""
+    """When the census ended."""
     seconds: float
-    """How long it took, rests included."""
+    """Its duration, including pauses."""
     written_bytes: int
-    """`Store.written_bytes` when it began: what came since may not be in it."""
+    """`Store.written_bytes` at its start. Later writes may not be counted."""
 
 
 class Census:
-    """Of one store. `run` is a thread's; `want`, `stop` and `counted` are anybody's."""
+    """Census of one store. A thread calls `run`; any thread uses `want`, `stop` and `counted`."""
 
     def __init__(
         self,
@@ -65,7 +64,7 @@ class Census:
         log: Any,
         share: float = SHARE,
     ) -> None:
-        """`every_ms`: from the end of one to the beginning of the next."""
+        """`every_ms`: from the end of one census to the start of the next."""
         self._store = store
         self._shards = shards
         self._every_s = every_ms / 1000
@@ -75,18 +74,18 @@ class Census:
         self._stop = threading.Event()
         self._wanted = threading.Event()
         self.counted: Counted | None = None
-        """The last one; None before the first is finished."""
+        """The last census; None before the first has ended."""
 
     def want(self) -> None:
-        """Count again as soon as can be; asked again while it counts, it counts once more."""
+        """Request another census as soon as possible, also if one is running."""
         self._wanted.set()
 
     def stop(self) -> None:
-        """End `run` within a moment."""
+        """End `run` soon."""
         self._stop.set()
 
     def run(self) -> None:
-        """Count, now and then, until stopped. Raises nothing: what cannot be read now is counted later."""
+        """Count every `every_ms`, and when requested, until stopped. Failures are retried later."""
         due_s = 0.0
         while not self._stop.wait(LOOK_S):
             if self._store.applied is None or (time.monotonic() < due_s and not self._wanted.is_set()):
@@ -96,7 +95,9 @@ class Census:
                 self.counted = self.count()
             except Stopped:
                 return
-            except MachineError as error:  # it is being replaced, or the disk fails: others say so
+            except (
+                MachineError
+            ) as error:  # the store is being replaced, or the disk fails, which is reported elsewhere
                 self._log.warning("the state was not counted", error=str(error))
             due_s = time.monotonic() + self._every_s
 
@@ -109,7 +110,6 @@ class Census:
         return Counted(tally.sizes(), self._now_ms(), time.monotonic() - begun_s, written)
 
     def _segment(self, rows: Pinned, start: bytes, tally: Tally) -> bytes:
-        """The first segment at or behind `start`; returns where to go on."""
         first = rows.first(start)
         if first is None:
             return WINDOWS_END
@@ -131,7 +131,7 @@ class Census:
 
 
 def _name(key: str) -> str:
-    """A key in bounded memory; another one for another key."""
+    """Return the key, or a bounded and unique name for a long one."""
     if len(key) <= KEY_CHARACTERS:
         return key
     return f"{key[:KEY_CHARACTERS]}… ({hashlib.sha256(key.encode()).hexdigest()[:16]})"

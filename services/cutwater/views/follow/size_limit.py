@@ -1,8 +1,7 @@
-"""`max_bytes` of one view: asked by whoever applies milestones, answered from what the last census found.
+"""The limit `max_bytes` of one view, applied with each milestone from the last census.
 
-What was written since a census only brings the next one forward: most writes replace a row, so a sum of them says
-that the state may have grown, never that it has. Windows are evicted by what was counted. What was evicted is told
-when the next milestone comes: by then the store holds it, or the same is decided again.
+Windows are evicted by counted sizes alone. Later writes only bring the next census forward, since most replace a
+row. An eviction is reported at the next milestone, once the store holds it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from cutwater.views.store.store import Store
 
 
 class Counting(Protocol):
-    """Who counts the state."""
+    """The census."""
 
     counted: Counted | None
 
@@ -25,7 +24,7 @@ class Counting(Protocol):
 
 
 class Watched(Protocol):
-    """Who counts evictions."""
+    """Metrics of evictions."""
 
     def evicted(self, found: Eviction) -> None: ...
 
@@ -33,7 +32,7 @@ class Watched(Protocol):
 
 
 class Bounding:
-    """Decides at each step where the view begins. Called by one thread."""
+    """The lower bound of the view at each step. Called by one thread."""
 
     def __init__(self, store: Store, max_bytes: int, census: Counting, watched: Watched, log: Any) -> None:
         self._store = store
@@ -43,10 +42,10 @@ class Bounding:
         self._log = log
         self._over = False
         self._decided: tuple[Eviction, Milestone] | None = None
-        """What the store has not been seen to hold yet."""
+        """The eviction that the store does not yet hold."""
 
     def lower_ms(self, milestone: Milestone) -> int | None:
-        """Windows that end at or below it leave the view with this milestone; None: none ever did."""
+        """Return the bound at or below which windows leave the view with this milestone; None for none."""
         counted, store = self._census.counted, self._store
         self._tell_decided()
         if counted is None:
@@ -67,7 +66,7 @@ class Bounding:
         return found.lower_ms
 
     def _tell_decided(self) -> None:
-        """Once the batch that moves the bound is written, not before: a milestone may have to be tried again."""
+        """Report an eviction once its batch is written, not before, since a milestone may be retried."""
         if self._decided is None or self._store.lower_ms is None:
             return
         found, milestone = self._decided
@@ -88,7 +87,7 @@ class Bounding:
         over, self._over = self._over, found.over_bytes > 0
         if self._over and not over:
             self._log.error(
-                "open windows alone are more than max_bytes, and none of them is evicted",
+                "open windows alone exceed max_bytes, and none of them is evicted",
                 over_bytes=found.over_bytes,
                 max_bytes=self._max_bytes,
             )

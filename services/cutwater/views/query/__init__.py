@@ -1,1 +1,1 @@
-"""What readers get from a view."""
+"""Answers of a view to its readers."""

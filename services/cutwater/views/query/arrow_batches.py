@@ -11,11 +11,11 @@ from cutwater.views.store.key_layout import Window
 
 BATCH_ROWS = 10_000
 BATCH_BYTES = 4 << 20
-"""Of stored values, and one value more: sketches are large, and a batch of them is short."""
+"""Bytes of stored values in a batch, exceeded by at most one value: batches of large sketches are short."""
 
 
 def batches(job: Job, schema: Schema, rows: Iterable[tuple[Window, bytes]]) -> Generator[Batch]:
-    """All rows, presented by their measures. Raises UsageError where stored bytes are damaged."""
+    """Yield all rows with the values of their measures. Raises UsageError if stored bytes are damaged."""
     presenter = Presenter(job)
 
     def made() -> Batch:

@@ -1,7 +1,7 @@
-"""The rows that the newest milestones changed, for whoever follows them: written by the follower, read by many.
+"""The rows changed by the newest milestones: written by the follower, read by many.
 
-Kept only while somebody follows, and for a while after: a reader whose connection breaks finds what it missed. A
-follower of nobody is told so before it gathers anything.
+Changes are kept only while there are readers and `LINGER_S` longer, so that a reader whose connection breaks finds
+what it missed. Without readers the applier gathers nothing.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from cutwater.core.query.change_buffer import Recent
 
 KEPT_BYTES = 32 << 20
 ROW_BYTES = 200
-"""What a row takes beside its own bytes, about."""
+"""Approximate overhead of a row in memory."""
 FOLLOWERS_MAX = 32
 LINGER_S = 60.0
-"""How long changes are kept for somebody who left."""
+"""How long changes are kept after the last reader has left."""
 
 Rows = Mapping[bytes, bytes]
 """Values by storage key."""
 
 
 class Changed(NamedTuple):
-    """A milestone and the rows that it changed over the one before it."""
+    """A milestone and the rows that it changed since the previous one."""
 
     milestone: Milestone
     rows: Rows
 
 
 class ChangedRows:
-    """The rows of one milestone as they come; of too many, none."""
+    """The rows of one milestone while it is applied; none if they are too many."""
 
     def __init__(self, bytes_max: int = KEPT_BYTES) -> None:
-        """0 bytes: nobody wants them."""
+        """`bytes_max`: 0 to gather nothing."""
         self._bytes_max = bytes_max
         self._rows: dict[bytes, bytes] | None = {} if bytes_max else None
         self._size = 0
@@ -52,12 +52,12 @@ class ChangedRows:
 
     @property
     def rows(self) -> Rows | None:
-        """All of them; None where they were not gathered."""
+        """All rows; None if they were not gathered."""
         return self._rows
 
 
 class Changes:
-    """`shown` says which milestone the view shows; `clock` is monotonic, in seconds."""
+    """The changed rows of a view. `shown`: returns the shown milestone. `clock`: monotonic, in seconds."""
 
     def __init__(
         self,
@@ -74,12 +74,12 @@ class Changes:
         self.followers = 0
 
     def gathering(self) -> ChangedRows:
-        """Where the rows of the next milestone go."""
+        """Return where to add the rows of the next milestone."""
         wanted = self.followers > 0 or self._clock() < self._until
         return ChangedRows(self._bytes_max if wanted else 0)
 
     def show(self, milestone: Milestone, rows: Rows | None) -> None:
-        """The view shows this milestone now. `rows`: what it changed; None where that is not known."""
+        """Record that the view shows this milestone. `rows`: those that it changed; None if unknown."""
         size = 0 if rows is None else size_of(rows)
         with self._lock:
             if rows is None:
@@ -88,21 +88,20 @@ class Changes:
                 self._recent.put(milestone.sequence, Changed(milestone, rows), size)
 
     def after(self, sequence: int) -> Changed | None:
-        """What the milestone after this one changed; None where the view shows none yet. Raises `Behind`."""
+        """Return the change of the milestone after `sequence`; None if it is not shown yet. Raises `Behind`."""
         with self._lock:
             shown = self._shown()
             if self._recent.since is None and shown is not None:
-                self._recent.begin(shown.sequence)  # what it changed came before this process, or from a snapshot
+                self._recent.begin(shown.sequence)  # its change is from before this process, or from a snapshot
             return self._recent.after(sequence)
 
     @property
     def size(self) -> int:
-        """Bytes that are kept."""
         return self._recent.size
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Meanwhile, and for a while after, changes are kept. Raises UnavailableError beyond the bound."""
+        """Keep changes during the context and `LINGER_S` longer. Raises UnavailableError for too many readers."""
         with self._lock:
             if self.followers >= FOLLOWERS_MAX:
                 raise UnavailableError(f"{FOLLOWERS_MAX} readers follow the changes already")
@@ -116,5 +115,5 @@ class Changes:
 
 
 def size_of(rows: Rows) -> int:
-    """What rows take in memory, about."""
+    """Return the approximate size of rows in memory."""
     return sum(map(len, rows)) + sum(map(len, rows.values())) + ROW_BYTES * len(rows)

@@ -1,4 +1,4 @@
-"""A milestone as plain values that name it: in answers, and in the metadata of files."""
+"""JSON values that describe a milestone, for answers and for the metadata of files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ _OF_THE_MOMENT = ("age_ms", "standby", "origin")
 
 
 def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
-    """Token, and what a reader asks of it first; times as ISO 8601.
-
-    `lower_ms`: windows that end at or below it were evicted from the view; None where none were.
-    """
+    """Return the token and the main fields of a milestone; times as ISO 8601. `lower_ms`: windows that end at
+    or below it were evicted from the view; None if none were."""
     return {
         "token": str(milestone.token),
         "sequence": milestone.sequence,
@@ -33,10 +31,8 @@ def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
 def about(
     job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | None, selection: Selection | None
 ) -> dict[str, str]:
-    """The same as text, for metadata of rows: whose they are, of which milestone, partitions and selection.
-
-    Without what is said of the moment of an answer: rows that are kept do not know how old they are.
-    """
+    """Return the metadata of stored rows as text: job, milestone, partitions and selection. Leaves out fields
+    that hold only at the time of the answer, such as its age."""
     held = "all" if partitions is None else ",".join(map(str, sorted(partitions)))
     named = {
         name: str(value) for name, value in milestone.items() if name not in _OF_THE_MOMENT and value is not None

@@ -1,4 +1,4 @@
-"""The output's JSON form of end markers and rows, both ways: publisher and client library spell no name twice."""
+"""JSON of the output's end markers and rows, both ways, for the publisher and the client library."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TIMES = ("watermark", "committed", "published")
 
 
 def end_fields(end: End) -> dict[str, Any]:
-    """An end marker as a JSON object."""
+    """Return an end marker as a JSON object."""
     same = {name: getattr(end, name) for name in _SAME}
     times = {name: iso(getattr(end, f"{name}_ms")) for name in _TIMES}
     return {"end": True, "generation": str(end.generation), **same, **times}
 
 
 def end_of(job: str, fields: Mapping[str, Any]) -> End:
-    """The end marker that `end_fields` made an object of; raises UsageError for any other object."""
+    """Return the end marker of an object from `end_fields`. Raises UsageError for any other object."""
     try:
         same: dict[str, Any] = {name: fields[name] for name in _SAME}
         times: dict[str, Any] = {f"{name}_ms": from_iso(fields[name]) for name in _TIMES}
@@ -35,11 +35,11 @@ def end_of(job: str, fields: Mapping[str, Any]) -> End:
 
 
 def row_fields(head: Mapping[str, Any], window: Window, measures: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as a JSON object, in the order of the output's schema; `head`: sequence and kind."""
+    """Return a row as a JSON object in the order of the output's schema. `head`: sequence and kind."""
     times = {"window_start": iso(window.start_ms), "window_end": iso(window.end_ms)}
     return {**head, "key": window.key, **times, **measures}
 
 
 def from_iso(moment: str | int) -> int:
-    """What `iso` made a text (or left a number) of, in ms. Raises ValueError or TypeError."""
+    """Invert `iso`: return ms. Raises ValueError or TypeError."""
     return moment if isinstance(moment, int) else protocol_records.millis(datetime.fromisoformat(moment))

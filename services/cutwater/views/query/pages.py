@@ -1,4 +1,4 @@
-"""What a view is asked for, and what it answers: plain values. Each answer is of one milestone."""
+"""Parameters and answers of a view as plain values. Each answer is of one milestone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutwater.views.store.key_layout import Window
 
 
 class Page(NamedTuple):
-    """Rows of one key at one milestone; `next_from_ms` is where to go on, None at the end."""
+    """Rows of one key at one milestone. `next_from_ms`: where to continue; None at the end."""
 
     milestone: Milestone
     rows: list[Row]
@@ -19,7 +19,7 @@ class Page(NamedTuple):
 
 
 class KeyPage(NamedTuple):
-    """One key's part of an answer for many."""
+    """Rows of one key in an answer for several keys."""
 
     key: str
     rows: list[Row]
@@ -27,7 +27,7 @@ class KeyPage(NamedTuple):
 
 
 class KeysPage(NamedTuple):
-    """Rows of several keys at one milestone; `left` are the keys that there was no room for."""
+    """Rows of several keys at one milestone. `left`: the keys beyond the limit on rows."""
 
     milestone: Milestone
     pages: list[KeyPage]
@@ -35,10 +35,8 @@ class KeysPage(NamedTuple):
 
 
 class ScanPage(NamedTuple):
-    """Rows of all keys at one milestone; `after` is the cursor to go on from, None at the end.
-
-    The cursor names the layout of its view: that of another view with the same rows may order them otherwise.
-    """
+    """Rows of all keys at one milestone. `after`: the cursor to continue from; None at the end. The cursor
+    contains the layout of its view, since another view may keep the same rows in another order."""
 
     milestone: Milestone
     rows: list[Row]
@@ -46,7 +44,7 @@ class ScanPage(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows by their windows, which start in [from_ms, to_ms), and by the shards of their keys; None for any."""
+    """A part of the rows: windows that start in [from_ms, to_ms), keys in `shards`; None for any."""
 
     from_ms: int | None = None
     to_ms: int | None = None
@@ -57,7 +55,7 @@ EVERYTHING = Part()
 
 
 class Order(NamedTuple):
-    """The first `most` rows by a measure. Equal ones stand by key and window."""
+    """The first `most` rows by a measure. Equal values are ordered by key and window."""
 
     measure: str
     descending: bool
@@ -65,11 +63,11 @@ class Order(NamedTuple):
 
 
 Stored = tuple[Window, bytes]
-"""A row as it is stored: its value as the changelog has it."""
+"""A row with its value as in the changelog."""
 
 
 class StoredPage(NamedTuple):
-    """Rows as they are stored, at one milestone; `after` is the cursor to go on from, None at the end."""
+    """Stored rows at one milestone. `after`: the cursor to continue from; None at the end."""
 
     milestone: Milestone
     rows: list[Stored]
@@ -77,7 +75,7 @@ class StoredPage(NamedTuple):
 
 
 class StoredKeyPage(NamedTuple):
-    """The same of one key; `next_from_ms` is where to go on, None at the end."""
+    """Stored rows of one key. `next_from_ms`: where to continue; None at the end."""
 
     milestone: Milestone
     rows: list[Stored]
@@ -85,7 +83,7 @@ class StoredKeyPage(NamedTuple):
 
 
 class StoredOf(NamedTuple):
-    """One key's part of an answer for many."""
+    """Stored rows of one key in an answer for several keys."""
 
     key: str
     rows: list[Stored]
@@ -93,7 +91,7 @@ class StoredOf(NamedTuple):
 
 
 class StoredKeysPage(NamedTuple):
-    """The same of several keys; `left` are those that there was no room for."""
+    """Stored rows of several keys. `left`: the keys beyond the limit on rows."""
 
     milestone: Milestone
     pages: list[StoredOf]
@@ -101,7 +99,7 @@ class StoredKeysPage(NamedTuple):
 
 
 class Top(NamedTuple):
-    """The first rows of a part at one milestone, in order; None where the part has too many rows to look at."""
+    """The first rows of a part at one milestone, in order; None if the part has too many rows to rank."""
 
     milestone: Milestone
     rows: list[Stored] | None

@@ -1,4 +1,4 @@
-"""Rows as users see them: each measure's value, from the partials that the changelog carries."""
+"""Rows as users see them: each measure's value, computed from the partials in the changelog."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 class Presenter:
-    """Turns stored values into rows."""
+    """Conversion of stored values to rows."""
 
     def __init__(self, job: Job) -> None:
         self._codec = Codec(job.state_schema)
@@ -29,30 +29,30 @@ class Presenter:
         self._present = {measure.name: measure.present for measure in job.measures}
 
     def row(self, window: Window, value: bytes) -> Row:
-        """Raises UsageError when the stored bytes are damaged."""
+        """Return the row of a stored value. Raises UsageError if its bytes are damaged."""
         row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
         return row | {name: plain(found) for name, found in self.values(value).items()}
 
     def values(self, value: bytes) -> dict[str, Any]:
-        """The measures alone, as Python values. Raises UsageError when the stored bytes are damaged."""
+        """Return the measures alone, as Python values. Raises UsageError if the bytes are damaged."""
         partials = self._partials(value)
         return {measure.name: measure.present(partials) for measure in self._measures}
 
     def partials(self, value: bytes) -> dict[str, Any]:
-        """What the changelog carries of one row, by column. Raises UsageError as `values` does."""
+        """Return the partials of one row by column. Raises UsageError as `values` does."""
         return self._partials(value)
 
     def shown(self, window: Window, partials: Mapping[str, Any]) -> Row:
-        """The row of partials that were merged."""
+        """Return the row of merged partials."""
         row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
         return row | {name: plain(present(partials)) for name, present in self._present.items()}
 
     def value(self, name: str, value: bytes) -> Any:
-        """One measure as a Python value; KeyError for none of the job's. Raises UsageError as `values` does."""
+        """Return one measure as a Python value. Raises KeyError if unknown, UsageError as `values` does."""
         return self._present[name](self._partials(value))
 
     def columns(self, values: Sequence[bytes]) -> list[list[Any]]:
-        """The same of many rows, measure by measure: in a fifth of the time."""
+        """Return the measures of many rows by column, in a fifth of the time of `values`."""
         found = columns(self._codec.schema, ORDER_FIELDS, list(map(self._body, values)))
         if found is None:
             partials = list(map(self._partials, values))
@@ -60,12 +60,12 @@ class Presenter:
         return [_presented(measure, found) for measure in self._measures]
 
     def _partials(self, value: bytes) -> dict[str, Any]:
-        if is_confluent(value):  # its schema is the milestone's, which every reader has compared
+        if is_confluent(value):  # every reader has compared its schema, which is the milestone's
             return self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
         return self._codec.decode(value)
 
     def _body(self, value: bytes) -> bytes:
-        """Behind its header; of a value with another one nothing, which is no record."""
+        """Return the value after its header; for an unknown header nothing, which no reader accepts."""
         if value.startswith(self._codec.header):
             return value[HEADER_BYTES:]
         return value[CONFLUENT_HEADER_BYTES:] if is_confluent(value) else b""
@@ -79,7 +79,7 @@ def _presented(measure: Measure, partials: Mapping[str, list[Any]]) -> list[Any]
 
 
 def plain(value: Any) -> Any:
-    """A measure's value as JSON can hold it without losing a digit."""
+    """Return a measure's value for JSON, without losing a digit."""
     if isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
         return int(value) if exponent == 0 else str(value)

@@ -1,7 +1,5 @@
-"""What readers see: one milestone and the rows of exactly that milestone, swapped as a pair.
-
-Written by one thread (the follower), read by any number. A reader takes the pair once and keeps to it.
-"""
+"""The state that readers see: one milestone and exactly its rows, replaced as a pair. One thread writes (the
+follower), any number read. A reader takes the pair once and keeps it."""
 
 from __future__ import annotations
 
@@ -37,26 +35,26 @@ from cutwater.views.store.pinned_rows import PIECE_ROWS, Pinned
 from cutwater.views.store.store import Store
 
 SCAN_ROWS_MAX = 100_000
-"""A page of a scan looks at so many stored rows at most, whether they are asked for or not."""
+"""The most stored rows read for one page of a scan, whether they match or not."""
 TOP_ROWS_MAX = 1_000_000
-"""So many a ranking looks at: some seconds' work."""
+"""The most rows read for a ranking, which takes some seconds."""
 _NEVER = 1 << 62
 _LENGTH_BYTES = 8
 BOUNDS_KEPT = 100
 
 
 class State(Enum):
-    """What the view's follower is doing."""
+    """State of the view's follower."""
 
     STARTING = "starting"
     RESTORING = "restoring"
     FOLLOWING = "following"
     WAITING = "waiting"
-    """Something it needs is away; it tries again."""
+    """A dependency is unavailable; the follower retries."""
     FULL = "full"
-    """The disk is: nothing is applied, and what is shown stays; with room again it goes on by itself."""
+    """The disk is full. The shown milestone stays, and the follower continues once there is room."""
     STOPPED = "stopped"
-    """Going on would show wrong state. A person must look."""
+    """Continuing would show wrong state. An operator must act."""
 
 
 class Status(NamedTuple):
@@ -65,14 +63,14 @@ class Status(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A milestone and its rows: they are read together or not at all."""
+    """A milestone and its rows, always read together."""
 
     milestone: Milestone
     rows: Pinned
 
 
 class View:
-    """A view of one job's state. `status` is for people: who is following, and why not."""
+    """A view of one job's state. `status`: the follower's state and its reason, for people."""
 
     def __init__(self, store: Store, job: Job) -> None:
         self.job = job
@@ -84,34 +82,33 @@ class View:
         self._heartbeat: Heartbeat | None = None
         self._shown: Shown | None = None
         self._bounds: list[tuple[int, int | None]] = [(0, None)]
-        """From which sequence on which lower bound: an answer may be of a milestone before the newest."""
+        """First sequence and lower bound of each change, since an answer may be of an older milestone."""
         self.status = Status(State.STARTING)
         self.caught_up = False
-        """Has it come to the end of the commit stream since it last started, restored or waited?"""
+        """Whether the end of the commit stream was reached since the last start, restore or wait."""
         if store.applied and not store.applying:
             self.show(store.applied)
 
     def show(self, entry: Entry) -> None:
-        """Readers see this milestone from now on; the store must be at it, whole."""
+        """Show this milestone to readers. The store must be at it and complete."""
         lower = self._store.lower_ms
         if lower is not None and lower <= entry.milestone.horizon_ms:
-            lower = None  # what was evicted would be gone by now
+            lower = None  # the horizon has passed the evicted windows
         if self._bounds[-1][1] != lower:
             self._bounds = [*self._bounds[-BOUNDS_KEPT:], (entry.milestone.sequence, lower)]
         self._shown = Shown(entry.milestone, self._store.pin())
 
     def beat(self, heartbeat: Heartbeat) -> None:
-        """The job is idle and alive."""
+        """Record that the job is alive without new milestones."""
         self._heartbeat = heartbeat
 
     def close(self) -> None:
-        """Show nothing any more, and let go of the store."""
+        """Show nothing, and close the store."""
         self._shown = None
         self._store.close()
 
     @property
     def milestone(self) -> Milestone | None:
-        """The milestone that readers see now."""
         return self._shown.milestone if self._shown else None
 
     @property
@@ -125,11 +122,11 @@ class View:
 
     @property
     def current(self) -> bool:
-        """Does it show the newest milestone that there is, as far as it knows, and not one of before?"""
+        """Whether the view shows the newest milestone, as far as it knows."""
         return self._shown is not None and self.caught_up
 
     def age_ms(self, milestone: Milestone, now_ms: int) -> int:
-        """How long ago the job was last known to have nothing newer than this milestone."""
+        """Return the time since the job was last known to have nothing newer than this milestone."""
         beat = self._heartbeat
         known = milestone.committed_ms
         if beat and (beat.generation, beat.epoch) == (milestone.generation, milestone.epoch):
@@ -137,36 +134,32 @@ class View:
         return max(0, now_ms - known)
 
     def lower_ms(self, milestone: Milestone) -> int | None:
-        """Windows that end at or below it are not in the view at this milestone, though above the horizon.
-
-        They were evicted for the size of the state. None: none were.
-        """
+        """Return the lower bound at this milestone, for windows evicted because of `max_bytes`; None: none
+        were. Windows that end at or below it are missing, even above the horizon."""
         return next((lower for first, lower in reversed(self._bounds) if first <= milestone.sequence), None)
 
     def evicted(self, milestone: Milestone, from_ms: int | None) -> int | None:
-        """The lower bound, where windows that start at or after `from_ms` may lie below it."""
+        """Return the lower bound if windows that start at or after `from_ms` may end at or below it."""
         lower = self.lower_ms(milestone)
         below = lower is not None and (from_ms is None or from_ms + self._size_ms <= lower)
         return lower if below else None
 
     def read(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> Page:
-        """The windows of a key that start in [from_ms, to_ms), oldest first, at most `limit`.
-
-        Raises UnavailableError while no milestone is shown.
-        """
+        """Return at most `limit` windows of a key that start in [from_ms, to_ms), oldest first. Raises
+        UnavailableError while no milestone is shown."""
         shown = self._require()
         _, found, following = self._read(shown, key, from_ms, to_ms, limit)
         return Page(shown.milestone, found, following)
 
     def read_stored(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> StoredKeyPage:
-        """The same, as the rows are stored: values as the changelog has them."""
+        """Do as `read`, with values as in the changelog."""
         shown = self._require()
         return StoredKeyPage(shown.milestone, *self._stored_of(shown, key, from_ms, to_ms, limit))
 
     def read_several(
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> KeysPage:
-        """The same of several keys, at one milestone: at most `limit` each, and `rows_max` of all of them."""
+        """Do as `read` for several keys at one milestone: at most `limit` rows each, and `rows_max` together."""
         page = self.read_stored_several(keys, from_ms, to_ms, limit, rows_max)
         pages = [
             KeyPage(one.key, [self._presenter.row(*row) for row in one.rows], one.next_from_ms)
@@ -177,7 +170,7 @@ class View:
     def read_stored_several(
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> StoredKeysPage:
-        """The same, as the rows are stored."""
+        """Do as `read_several`, with values as in the changelog."""
         shown = self._require()
         pages: list[StoredOf] = []
         left: list[str] = []
@@ -190,26 +183,26 @@ class View:
         return StoredKeysPage(shown.milestone, pages, left)
 
     def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
-        """A page of the rows, in the order of storage. Pages may be of different milestones: compare them.
-
-        It may be short, or empty, though there are more: it looks at SCAN_ROWS_MAX rows at most. Raises UsageError
-        for a cursor of a view that is laid out otherwise: its order is another.
-        """
+        """Return a page of the rows in storage order. Pages may be of different milestones: compare them. A
+        page may be short or empty before the end, since at most SCAN_ROWS_MAX rows are read. Raises UsageError
+        for a cursor of a view with another layout."""
         page = self.scan_stored(after, limit, part)
         rows = [self._presenter.row(window, value) for window, value in page.rows]
         return ScanPage(page.milestone, rows, page.after)
 
     @property
     def segment_ms(self) -> int:
-        """How rows are laid out: views of one length keep the same rows in the same order."""
+        """The layout: views with equal segments keep the same rows in the same order."""
         return self._store.segment_ms
 
     def scan_stored(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> StoredPage:
-        """The same, as the rows are stored."""
+        """Do as `scan`, with values as in the changelog."""
         shown = self._require()
         mark = self._store.segment_ms.to_bytes(_LENGTH_BYTES, "big")
         if after is not None and after[:_LENGTH_BYTES] != mark:
-            raise UsageError("the view that the scan goes on with keeps its rows in another order: begin it anew")
+            raise UsageError(
+                "the cursor is from a view that keeps its rows in another order: start the scan again"
+            )
         place = None if after is None else after[_LENGTH_BYTES:]
         found: list[Stored] = []
         last = b""
@@ -223,7 +216,7 @@ class View:
         return StoredPage(shown.milestone, found, None)
 
     def top(self, order: Order, part: Part) -> Top:
-        """The first rows of a part by a measure: of so many as TOP_ROWS_MAX, else of none."""
+        """Return the first rows of a part by a measure; None for a part of more than TOP_ROWS_MAX rows."""
         shown = self._require()
         ranking: Ranking[Stored] = Ranking(order.most, order.descending)
         for looked_at, (storage, value) in enumerate(self._stored(shown, None, part)):
@@ -235,19 +228,19 @@ class View:
         return Top(shown.milestone, ranking.first())
 
     def joined(self, tops: Iterable[Stored], order: Order) -> list[Row]:
-        """The first rows of several tops."""
+        """Return the first rows of several tops."""
         ranking: Ranking[Stored] = Ranking(order.most, order.descending)
         for window, value in tops:
             ranking.offer(self._presenter.value(order.measure, value), (window, value))
         return [self._presenter.row(window, value) for window, value in ranking.first()]
 
     def rows(self) -> tuple[Milestone, Iterator[Row]]:
-        """Every row at the milestone shown now, however long the reading takes."""
+        """Return the shown milestone and all its rows, however long reading them takes."""
         milestone, stored = self.stored()
         return milestone, (self._presenter.row(window, value) for window, value in stored)
 
     def stored(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[Stored]]:
-        """The same of a part of the rows, as they are stored: values as the changelog has them."""
+        """Do as `rows` for a part of the rows, with values as in the changelog."""
         shown = self._require()
         return shown.milestone, self._of(shown, part)
 
@@ -269,7 +262,7 @@ class View:
                 yield window, value
 
     def _stored(self, shown: Shown, after: bytes | None, part: Part) -> Iterator[tuple[bytes, bytes]]:
-        """All rows of the segments that a part of the rows may lie in."""
+        """Yield all rows of the segments that may contain the part."""
         length = self._store.segment_ms
         segment = key_layout.first_live(shown.milestone.horizon_ms, length)
         if part.from_ms is not None:
@@ -305,7 +298,7 @@ class View:
     def _windows(
         self, shown: Shown, key: str, from_ms: int | None, to_ms: int, most: int
     ) -> Iterator[tuple[key_layout.Window, bytes]]:
-        """Through the segments that hold anything: the rows of one key lie together in each."""
+        """Yield a key's windows segment by segment, and skip empty segments."""
         horizon, length = shown.milestone.horizon_ms, self._store.segment_ms
         start = horizon - self._size_ms if from_ms is None else from_ms
         segment = max(key_layout.first_live(horizon, length), key_layout.segment_of(start + 1, length))

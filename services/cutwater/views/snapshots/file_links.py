@@ -1,4 +1,4 @@
-"""A file of a snapshot that lies in a folder on the same disk: another name of it, not another copy."""
+"""Hard links to a snapshot's files in a folder on the same disk, instead of copies."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from cutwater.views.snapshots.local_tier import sha256_of
 
 
 def linked(source: Path | None, one: File, to: Path, stopping: Callable[[], None]) -> bool:
-    """Is `to` now the same file, checked? False where it has to be copied: another disk, or not ours to link.
-
-    RocksDB writes to a table file once only, and who deletes one takes away a name. Raises Unusable where its
-    bytes are others, and what `stopping` does.
-    """
+    """Link `to` to the file and check it. Return False if it must be copied: another disk, or no permission to
+    link. RocksDB writes a table file only once, and deleting one removes only a link. Raises Unusable if the
+    bytes differ, and what `stopping` raises."""
     if source is None or not one.name.endswith(".sst"):
         return False
     stopping()
@@ -25,9 +23,9 @@ def linked(source: Path | None, one: File, to: Path, stopping: Callable[[], None
         os.link(source, unfinished)
         right = sha256_of(unfinished) == one.sha256
         with unfinished.open("rb") as file:
-            os.fsync(file.fileno())  # RocksDB takes the files that it finds for durable
+            os.fsync(file.fileno())  # RocksDB takes existing files for durable
     except OSError:
-        unfinished.unlink(missing_ok=True)  # it may be the snapshot's own file: nobody shall write to it
+        unfinished.unlink(missing_ok=True)  # it may be the snapshot's own file, which must not be written to
         return False
     if not right:
         unfinished.unlink()

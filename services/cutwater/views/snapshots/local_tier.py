@@ -1,4 +1,4 @@
-"""The near tier of a view's snapshots: checkpoints on the view's own disk, whose files are links to the view's.
+"""The near tier of a view's snapshots: checkpoints on the view's disk, hard links to the view's files.
 
 <generation>.checkpoints/<sequence>/         RocksDB's checkpoint
 <generation>.checkpoints/<sequence>.json     its manifest, written last: without it there is no snapshot
@@ -18,23 +18,23 @@ from cutwater.core.state.snapshot_manifest import File, Manifest, Unusable, obje
 from cutwater.views.store.rocksdb_tuning import failure
 
 _HERE = "00000000"
-"""Takes the place of an upload's name."""
+"""Replaces the upload's name."""
 _READ_BYTES = 1 << 20
 _NO_PART = frozenset({"LOCK", "LOG"})
-"""What RocksDB makes anew when it opens a folder."""
+"""Files that RocksDB recreates when it opens a folder."""
 
 Seen = tuple[str, int, int, int]
 
 
 class Hashes:
-    """The SHA-256 of files, computed once: RocksDB never changes a table's file, and links share its inode."""
+    """SHA-256 of files, computed once: RocksDB never changes a table file, and links share its inode."""
 
     def __init__(self) -> None:
         self._known: dict[Seen, str] = {}
         self.computed = 0
 
     def of(self, folder: Path) -> list[File]:
-        """Every file of a checkpoint, by name."""
+        """Return every file of a checkpoint, by name."""
         known: dict[Seen, str] = {}
         found = []
         for path in sorted(folder.iterdir()):
@@ -61,7 +61,7 @@ def sha256_of(path: Path) -> str:
 
 
 class Checkpoints:
-    """Those of one view. One process at a time, that which has the view's folder open."""
+    """The checkpoints of one view, used only by the process that has the view open."""
 
     name = "this disk"
 
@@ -69,20 +69,20 @@ class Checkpoints:
         self.folder = view_folder.with_name(f"{view_folder.name}.checkpoints")
 
     def place(self, sequence: int) -> Path:
-        """Where the checkpoint of a milestone lies, or is to be made."""
+        """Return the folder of a milestone's checkpoint."""
         return self.folder / str(sequence)
 
     def make_room(self, sequence: int) -> Path:
-        """The place of a new checkpoint, with nothing there."""
+        """Return the folder for a new checkpoint, without old files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._drop(sequence)
-        # RocksDB makes a checkpoint beside its place first, and a crash leaves that.
+        # RocksDB builds a checkpoint in a *.tmp folder, which a crash leaves.
         for left in self.folder.glob("*.tmp"):
             shutil.rmtree(left, ignore_errors=True)
         return self.place(sequence)
 
     def list_files(self, manifest: Manifest) -> None:
-        """The checkpoint's manifest is known: from here on it is a snapshot. Raises MachineError."""
+        """Write the checkpoint's manifest, which makes it a snapshot. Raises MachineError."""
         place = self._manifest(manifest.sequence)
         unfinished = place.with_suffix(".unfinished")
         try:
@@ -96,33 +96,33 @@ class Checkpoints:
         reach("checkpoint-listed")
 
     def sequences(self) -> list[int]:
-        """The milestones of its snapshots, newest first."""
+        """Return the milestones of the snapshots, newest first."""
         found = (path.stem for path in self.folder.glob("*.json"))
         return sorted((int(one) for one in found if one.isdigit()), reverse=True)
 
     def manifest(self, sequence: int) -> Manifest:
-        """Raises Unusable."""
+        """Return a snapshot's manifest. Raises Unusable."""
         try:
             return Manifest.decode(self._manifest(sequence).read_bytes())
         except OSError as error:
             raise Unusable(f"the manifest cannot be read: {error.strerror}") from None
 
     def trim(self, last: int, but: int = 0) -> None:
-        """Only the newest so many stay, and the one of sequence `but`; what is no snapshot goes as well."""
+        """Keep the `last` newest snapshots and that of sequence `but`; delete others and incomplete ones."""
         stay = {*self.sequences()[:last], but}
         for path in list(self.folder.iterdir()) if self.folder.is_dir() else []:
             if path.stem.isdigit() and int(path.stem) not in stay:
                 self._drop(int(path.stem))
 
     def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
-        """A file of a snapshot, whole and checked. Raises Unusable, DiskFullError, and what `stopping` does."""
+        """Fetch a file of a snapshot and check it. Raises Unusable, DiskFullError, and what `stopping` raises."""
         stopping()
         found = self.place(manifest.sequence) / one.name
         try:
             if found.stat().st_size != one.size or sha256_of(found) != one.sha256:
-                raise Unusable(f"{found} is damaged: it is not what the manifest says")
+                raise Unusable(f"{found} is damaged: it does not match the manifest")
             if one.name.endswith(".sst"):
-                os.link(found, to)  # RocksDB goes on writing to none of these
+                os.link(found, to)  # RocksDB never writes to an existing table file
             else:
                 unfinished = to.with_name(to.name + ".part")
                 shutil.copyfile(found, unfinished)
@@ -132,13 +132,13 @@ class Checkpoints:
         except FileNotFoundError:
             raise Unusable(f"{found} is missing") from None
         except OSError as error:
-            told = f"{found} cannot be taken: {error}."
+            told = f"{found} cannot be fetched: {error}."
             if isinstance(full := failure(told, error), DiskFullError):
                 raise full from None
             raise Unusable(told) from None
 
     def remove(self) -> int:
-        """Nobody takes snapshots any more; what lies here keeps files of the view's alive. Returns how many."""
+        """Delete all checkpoints, which keep old files of the view, once snapshots are off. Return how many."""
         count = len(self.sequences())
         shutil.rmtree(self.folder, ignore_errors=True)
         return count
@@ -147,5 +147,5 @@ class Checkpoints:
         return self.folder / f"{sequence}.json"
 
     def _drop(self, sequence: int) -> None:
-        self._manifest(sequence).unlink(missing_ok=True)  # first: what has a manifest is whole
+        self._manifest(sequence).unlink(missing_ok=True)  # first: a checkpoint with a manifest is complete
         shutil.rmtree(self.place(sequence), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The far tier of a view's snapshots: those of one share in an object store, as core.snapshots lays them out."""
+"""The far tier of a view's snapshots: those of one share in an object store, see core.state.snapshot_manifest."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ from cutwater.core.state.snapshot_manifest import (
 from cutwater.views.snapshots.file_links import linked
 from cutwater.views.store.rocksdb_tuning import failure
 
-_STAYS = "; it stays, since CUTWATER_SNAPSHOT_KEY is set and no snapshot beside it is signed by a key of it"
+_STAYS = "; it stays, since no readable snapshot beside it is signed with a key of CUTWATER_SNAPSHOT_KEY"
 CHECKS_MAX = 3
-"""How often files that have gone are uploaded again before a manifest is given up."""
+"""How often deleted files are uploaded again before the snapshot is given up."""
 
 
 class NumberTaken(UnavailableError):
-    """This snapshot will never be there, however often it is tried; the next milestone's may."""
+    """This snapshot can never be written, however often it is tried; the next milestone's may be."""
 
 
 class Uploaded(NamedTuple):
-    """What an upload did."""
+    """Result of an upload."""
 
     manifest: Manifest
     files: int
-    """Written by this upload; the others were there."""
+    """Files written by this upload; the others existed."""
     bytes: int
 
 
 @dataclass
 class Pruned:
-    """What was taken away, or would be."""
+    """Result of pruning, or of a dry run."""
 
     retired: list[int]
     deleted: int = 0
     bytes: int = 0
     forgotten: int = 0
     unreadable: tuple[str, ...] = ()
-    """Manifests that cannot be read, and why. While there are any no file is deleted: they may name it."""
+    """Unreadable manifests with reasons. While there are any, no file is deleted, since they may name it."""
 
 
 class _Own(NamedTuple):
@@ -67,7 +67,7 @@ class _Own(NamedTuple):
 
 
 class Shelf:
-    """One thread uploads; any may read."""
+    """The snapshots of one share. One thread uploads, any may read."""
 
     def __init__(self, objects: Objects, names: Names, grace_ms: int, keys: Keys) -> None:
         self.name = objects.place
@@ -77,24 +77,24 @@ class Shelf:
         self._keys = keys
         self._known: dict[Stored, Manifest] = {}
         self._own: dict[str, _Own] = {}
-        """By content, what uploads that came to no manifest have written."""
+        """By content: files that uploads without a manifest have written."""
 
     # --- reading
 
     def sequences(self) -> list[int]:
-        """The milestones of the snapshots that are kept, newest first. Raises CutwaterError."""
+        """Return the milestones of the kept snapshots, newest first. Raises CutwaterError."""
         return sorted((sequence for _, sequence in self._listed(self.names.manifests)), reverse=True)
 
     def manifest(self, sequence: int) -> Manifest:
-        """Raises Unusable, or CutwaterError when the store does not answer."""
+        """Return a snapshot's manifest. Raises Unusable; CutwaterError if the store does not answer."""
         return self._read(self.names.manifest(sequence), sequence)
 
     def stored(self) -> dict[str, int]:
-        """The sizes of all files that are there."""
+        """Return the sizes of all stored files."""
         return {one.name.rpartition("/")[2]: one.size for one in self._objects.listed(self.names.files)}
 
     def chunks(self, one: File, stopping: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-        """The bytes of a file, checked on the way: Unusable comes before the end where they are others."""
+        """Yield the bytes of a file. Raises Unusable before the end if they do not match its digest."""
         digest = hashlib.sha256()
         try:
             for piece in self._objects.chunks(self.names.file(one.object), one.size):
@@ -107,14 +107,14 @@ class Shelf:
             raise Unusable(f"{self.names.file(one.object)} is damaged: its bytes are not those of {one.sha256}")
 
     def require_size(self, one: File) -> None:
-        """Raises Unusable where a file is not there, or of another size: a longer one is damaged, too."""
+        """Raise Unusable if a file is missing or has another size; a longer one is damaged, too."""
         name = self.names.file(one.object)
         if (size := self._objects.size(name)) != one.size:
             what = "is missing" if size is None else f"is damaged: it has {size:,} bytes, not {one.size:,}"
             raise Unusable(f"{name} {what}")
 
     def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
-        """A file of a snapshot, whole and checked. Raises Unusable, CutwaterError, and what `stopping` does."""
+        """Fetch a file of a snapshot and check it. Raises Unusable, CutwaterError, and what `stopping` raises."""
         self.require_size(one)
         if not linked(self._objects.path(self.names.file(one.object)), one, to, stopping):
             self._download(one, to, stopping)
@@ -127,7 +127,7 @@ class Shelf:
                 for piece in self.chunks(one, stopping):
                     file.write(piece)
                 file.flush()
-                os.fsync(file.fileno())  # RocksDB takes the files that it finds for durable
+                os.fsync(file.fileno())  # RocksDB takes existing files for durable
             unfinished.replace(to)
         except OSError as error:
             raise failure(f"{unfinished}: {error}. Check that the disk has room.", error) from None
@@ -137,11 +137,9 @@ class Shelf:
     def upload(
         self, taken: Manifest, folder: Path, stopping: Callable[[], None], now_ms: Callable[[], int]
     ) -> Uploaded:
-        """The files that no kept snapshot holds, a look at all of them, and then the manifest.
-
-        The manifest is created only where there is none: nobody overwrites one. Raises CutwaterError, and what
-        `stopping` does; then there is no manifest, and a later try goes on with what is there.
-        """
+        """Upload the files that no kept snapshot has, check all of them, then write the manifest. An existing
+        manifest is never overwritten. Raises CutwaterError, and what `stopping` raises; then there is no
+        manifest, and the next try continues with the uploaded files."""
         began_s = time.monotonic()
         known = {one.sha256: one.object for manifest in self._live()[0] for one in manifest.files}
         self._forget_old(began_s)
@@ -160,24 +158,24 @@ class Shelf:
         return Uploaded(manifest, len(written), sum(one.size for one in written))
 
     def _require_not_retired(self, sequence: int) -> None:
-        """A retired manifest protects what it names, and would give way to another of its number."""
+        """Raise NumberTaken if the sequence is retired, since that manifest protects its files."""
         name = self.names.retired_manifest(sequence)
         if self._objects.size(name) is not None:
             raise NumberTaken(
-                f"{self.name}: the snapshot of sequence {sequence} was retired by another owner ({name}), and is "
-                "not written anew: the next milestone gets its own"
+                f"{self.name}: the snapshot of sequence {sequence} was retired by another owner ({name}), so it "
+                "is not written again. The next milestone gets its own"
             )
 
     def manifest_of_another(self, ours: Manifest) -> Manifest:
-        """Somebody else's of the same milestone, or ours whose answer was lost: it stands."""
+        """Return the milestone's existing manifest: another owner's, or ours if the answer was lost."""
         try:
             found = self.manifest(ours.sequence)
             if found.record != ours.record:
-                raise Unusable("it is of another commit stream: were the job's topics replaced?")
+                raise Unusable("it is of another commit stream: were the job's topics recreated?")
             return found
         except Unusable as wrong:
             raise NumberTaken(
-                f"{self.name}: {self.names.manifest(ours.sequence)} is there and cannot be used ({wrong}); it is "
+                f"{self.name}: {self.names.manifest(ours.sequence)} exists but cannot be used ({wrong}). It is "
                 "never overwritten: the next milestone gets its own"
             ) from None
 
@@ -211,7 +209,7 @@ class Shelf:
         written: list[File],
         stopping: Callable[[], None],
     ) -> list[File]:
-        """All files once more, right before the manifest: one that has gone is uploaded again, by another name."""
+        """Check all files right before the manifest is written; upload missing ones again, by another name."""
         for _ in range(CHECKS_MAX):
             there = self.stored()
             gone = {one.sha256 for one in files if there.get(one.object) != one.size}
@@ -224,12 +222,12 @@ class Shelf:
                 for one in files
             ]
         raise UnavailableError(
-            f"{self.name}: files of {self.names.files} vanish while they are uploaded: does something else delete "
-            "there, or is CUTWATER_SNAPSHOT_GRACE_MS shorter than an upload?"
+            f"{self.name}: files of {self.names.files} disappear during the upload. Check whether something else "
+            "deletes there, and whether CUTWATER_SNAPSHOT_GRACE_MS is shorter than an upload"
         )
 
     def _forget_old(self, now_s: float) -> None:
-        """What a broken-off upload wrote counts as long as an upload may take; then it may be garbage."""
+        """Forget files of interrupted uploads that have become garbage."""
         oldest_s = now_s - upload_ms_max(self._grace_ms) / 2000
         self._own = {sha256: own for sha256, own in self._own.items() if own.began_s > oldest_s}
 
@@ -240,7 +238,7 @@ class Shelf:
             self._own.clear()
             raise UnavailableError(
                 f"{self.name}: an upload took longer than half of CUTWATER_SNAPSHOT_GRACE_MS ({self._grace_ms}), "
-                "and is given up: what it names may be deleted meanwhile. Make the grace period longer"
+                "and was given up because its files may be deleted. Make the grace period longer"
             )
 
     # --- retention
@@ -253,12 +251,10 @@ class Shelf:
         drop_unreadable: bool = False,
         needed: frozenset[int] = frozenset(),
     ) -> Pruned:
-        """Retire what the retention does not keep, delete what nobody names. Raises CutwaterError.
-
-        `drop_unreadable`: manifests that cannot be read are deleted; their files are garbage from the next time.
-        Where there are keys only beside a live one that can be: a wrong key must not cost every snapshot.
-        `needed`: milestones whose snapshots stay whatever the retention says.
-        """
+        """Retire what the retention does not keep, and delete unnamed files. Raises CutwaterError.
+        `drop_unreadable`: delete unreadable manifests; with signing keys only beside a readable live one, so
+        that a wrong key does not cost every snapshot. `needed`: milestones whose snapshots are kept in any
+        case."""
         live, wrong = self._live()
         retired, wrong_too = self._manifests(self.names.retired, anew=True)
         unreadable = (*wrong, *wrong_too)
@@ -282,29 +278,26 @@ class Shelf:
         return Pruned(plan.retire, len(delete), sum(one.size for one in delete), len(forget), unreadable)
 
     def _retire(self, planned: Manifest) -> None:
-        """First it is there, then not here: whoever lists this and then that sees it at least once.
-
-        It is read again right before each of both: a pruner that stood still must not take what another owner has
-        written meanwhile. What happens between a reading and the request behind it nobody sees: object stores
-        delete without conditions.
-        """
+        """Copy the manifest to the retired ones, then delete it, so that a reader of both lists sees it at
+        least once. The manifest is read again before each step, in case another owner has replaced it. A short
+        race remains, since object stores have no conditional delete."""
         name = self.names.manifest(planned.sequence)
         if (data := self._standing(name, planned)) is None:
             return
-        self._objects.put(self.names.retired_manifest(planned.sequence), data)  # signed by whom it was
+        self._objects.put(self.names.retired_manifest(planned.sequence), data)  # keeps its signature
         reach("manifest-retired")
         if self._standing(name, planned) is not None:
             self._objects.delete(name)
 
     def _forget(self, planned: tuple[Stored, Manifest]) -> None:
-        """Unless another one has it again, since it was listed: the moment is then a later one."""
+        """Delete a retired manifest, unless an owner has retired it again since it was listed."""
         at, manifest = planned
         listed = [one for one, _ in self._listed(self.names.retired)]
         if at in listed and self._standing(at.name, manifest) is not None:
             self._objects.delete(at.name)
 
     def _standing(self, name: str, planned: Manifest) -> bytes | None:
-        """A manifest's bytes, if it is still what it was when the plan was made."""
+        """Return a manifest's bytes if it is unchanged since the plan was made."""
         try:
             data = self._data(name)
             return data if self._decoded(name, planned.sequence, data) == planned else None
@@ -318,7 +311,7 @@ class Shelf:
         return [manifest for _, manifest in found], wrong
 
     def _manifests(self, prefix: str, anew: bool = False) -> tuple[list[tuple[Stored, Manifest]], list[str]]:
-        """Every manifest below a prefix, and which cannot be read. One that vanishes meanwhile was moved."""
+        """Return the manifests below a prefix, and the unreadable ones. One that disappears was moved."""
         found, wrong = [], []
         known: dict[Stored, Manifest] = {}
         for at, sequence in self._listed(prefix):
@@ -349,9 +342,9 @@ class Shelf:
     def _decoded(self, name: str, sequence: int, data: bytes) -> Manifest:
         manifest = Manifest.decode(data, self._keys, self.names.folder)
         if manifest.sequence != sequence:
-            raise Unusable(f"{name} is the manifest of sequence {manifest.sequence}: it was moved")
+            raise Unusable(f"{name} contains the manifest of sequence {manifest.sequence}: it was moved")
         return manifest
 
 
 class _Gone(Unusable):
-    """It was there when it was listed."""
+    """Deleted since it was listed."""

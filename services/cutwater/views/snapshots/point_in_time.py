@@ -1,4 +1,4 @@
-"""A view made at one wanted milestone, without a service: `cutwater restore`."""
+"""A view built at a chosen milestone, without a service: `cutwater restore`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cutwater.views.snapshots.restore import Restorer, Tier
 from cutwater.views.store.store import Store
 
 KEPT_MAX = 100_000
-"""Milestones that are looked at, the newest ones."""
+"""The most milestones considered, the newest ones."""
 SNAPSHOTS_MAX = 200
 _POLL_S = 1.0
 _SILENT_MAX = 30
@@ -45,7 +45,7 @@ def known(
     tiers: Sequence[Tier],
     log: Any,
 ) -> Known:
-    """What there is to restore from. Raises UnavailableError when brokers or object store do not answer."""
+    """Return what there is to restore from. Raises UnavailableError if brokers or object store do not answer."""
     changelog = topics.changelog(job.name, generation)
     count = partition_count(cluster, changelog)
     with closing(make_consumer(cluster)) as consumer:
@@ -63,7 +63,7 @@ def known(
 def _snapshots(
     tier: Tier, job: Job, generation: Generation, partitions: Partitions | None, log: Any
 ) -> Iterator[Kept]:
-    """The usable ones, by what their manifests say; a restore reads and checks their files."""
+    """Yield the snapshots that are usable by their manifests; a restore checks their files."""
     schema = crc64(job.state_schema).hex()
     for sequence in tier.sequences()[:SNAPSHOTS_MAX]:
         try:
@@ -87,7 +87,9 @@ def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
             came = list(feed.poll(_POLL_S))
             silent = 0 if came else silent + 1
             if silent > _SILENT_MAX:
-                raise UnavailableError(f"{topic}: {feed.trouble or 'nothing comes'}; check that the brokers run")
+                raise UnavailableError(
+                    f"{topic}: {feed.trouble or 'no record arrives'}; check that the brokers run"
+                )
             milestones = (one for one in came if isinstance(one, Entry))
             entries += [one for one in milestones if one.milestone.generation == generation]
             del entries[:-KEPT_MAX]
@@ -95,7 +97,7 @@ def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
 
 
 class Rebuild:
-    """One view's folder, on the way to a milestone."""
+    """Build of one view's folder up to a milestone."""
 
     def __init__(
         self,
@@ -111,11 +113,9 @@ class Rebuild:
         native: bool = False,
         selection: Selection | None = None,
     ) -> None:
-        """Opens the folder, or makes it; raises as `Store` does, and for a view of another part.
-
-        `selection`: what is kept of the rows that are read; None for all. It needs the changelog: `restorer` must
-        be None then.
-        """
+        """Open or create the folder. Raises as `Store` does, also for a view with other partitions or another
+        selection. `selection`: the part of the rows to keep; None for all. A selection needs the changelog, so
+        `restorer` must then be None."""
         self._cluster = cluster
         self._job = job
         self._partitions = partitions
@@ -129,40 +129,37 @@ class Rebuild:
 
     @property
     def applied(self) -> Milestone | None:
-        """What the folder holds, and perhaps a part of a later one."""
+        """The milestone of the folder, which may also hold a part of a later one."""
         return self._store.applied.milestone if self._store.applied else None
 
     @property
     def lower_ms(self) -> int | None:
-        """Windows that end at or below it are not in the folder, though above the horizon: they were evicted."""
+        """Windows that end at or below it were evicted, though above the horizon; None: none were."""
         applied, lower = self.applied, self._store.lower_ms
         return None if lower is None or applied is None or lower <= applied.horizon_ms else lower
 
     def shows(self, milestone: Milestone) -> bool:
-        """Is the folder at it, whole?"""
+        """Return whether the folder is at this milestone and complete."""
         return self.applied == milestone and self._store.applying is None
 
     def run(self, plan: Plan) -> Applied:
-        """Bring the folder to the plan's milestone.
-
-        Raises UsageError where it holds a part of a later one; DivergenceError where the changelog is not what the
-        milestone proves; UnavailableError where the brokers do not answer, or compaction was faster than the
-        reading: try again, for a later milestone.
-        """
+        """Bring the folder to the plan's milestone. Raises UsageError if it holds a part of a later one;
+        DivergenceError if the changelog is not what the milestone proves; UnavailableError if the brokers do
+        not answer, or compaction has overtaken the read: retry with a later milestone."""
         begun, milestone = self._store.applying, plan.to.milestone
         if begun is not None and begun.milestone.sequence > milestone.sequence:
             raise UsageError(
-                f"{self._store.folder} holds a part of {begun.milestone.token}, beyond {milestone.token}: restore "
-                "that one or a later one, or name another --data-dir"
+                f"{self._store.folder} holds a part of {begun.milestone.token}, which is later than "
+                f"{milestone.token}: restore that one or a later one, or use another --data-dir"
             )
-        # A load that was broken off goes on, unless only the snapshot holds the milestone: then it gives way.
+        # Continue an interrupted load, unless only the snapshot holds the milestone.
         if plan.snapshot and self._restorer and (begun is None or not plan.held):
             self._restorer.restore(self._store, lambda: False, plan.snapshot.milestone.sequence)
         if self.shows(milestone):
             return Applied()
         if not plan.held:
             raise UnavailableError(
-                f"the snapshot of {milestone.token} could not be used, and compaction may have taken values below "
+                f"the snapshot of {milestone.token} cannot be used, and compaction may have removed values below "
                 "its cut: restore another milestone"
             )
         ranges = Ranges(self._cluster, self._topic, partitions=self._partitions)
@@ -179,7 +176,7 @@ class Rebuild:
             return Applier(self._store, self._job, ranges, self._now_ms, bulk=bulk).apply(Jump(plan.to))
         except Overtaken:
             raise UnavailableError(
-                f"compaction has overtaken {milestone.token} while it was read: restore a later one"
+                f"compaction has overtaken {milestone.token} during the read: restore a later one"
             ) from None
         finally:
             ranges.close()

@@ -1,4 +1,4 @@
-"""All shelves of one store, as the settings say: every reader of snapshots gets them here, and so the keys."""
+"""All snapshot repositories of one store, with the settings' keys, for every reader of snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutwater.views.snapshots.object_store_tier import Shelf
 
 
 class Shelves(NamedTuple):
-    """Nothing is asked of the store before one of them is."""
+    """The repositories of one object store. The store is first queried by one of them."""
 
     objects: Objects
     grace_ms: int
@@ -28,18 +28,18 @@ class Shelves(NamedTuple):
         return Shelf(self.objects, names, self.grace_ms, self.keys)
 
     def below(self, job: str, generation: str = "") -> list[Shelf]:
-        """Of each share of a job, or of one generation, that has objects. Raises CutwaterError."""
+        """Return the repositories of each share with objects, of a job or one generation. Raises CutwaterError."""
         names = (one.name for one in self.objects.listed(f"{job}/{generation}".rstrip("/")))
         return [self.shelf(one) for one in shares_of(job, names)]
 
 
 def shelves_at(place: str, settings: Settings) -> Shelves:
-    """Raises UsageError for what is no URL."""
+    """Return the repositories at a URL. Raises UsageError for an invalid URL."""
     return Shelves(objects_at(place, settings), settings.snapshot_grace_ms, settings.snapshot_keys)
 
 
 def shelf_of(settings: Settings, job: Job, partitions: Partitions | None) -> Shelf:
-    """The shelf of a view, where the settings say. Raises UsageError for what is no URL."""
+    """Return the repository of a view by the settings. Raises UsageError for an invalid URL."""
     region = settings.region if settings.replica_of else ""
     names = Names(job.name, str(settings.generation), share_name(partitions, region))
     return shelves_at(settings.snapshots, settings).shelf(names)

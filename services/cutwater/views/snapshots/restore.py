@@ -1,4 +1,4 @@
-"""An empty view from its newest usable snapshot: fetched beside the view, checked, and put in its place whole."""
+"""Restore of an empty view from its newest usable snapshot: fetched beside it, checked, and moved in."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from cutwater.views.store.store import Store, restoring_folder
 
 FILES_AT_ONCE = 4
 TRIES = 3
-"""How often in a row a store that gives no whole file is asked; what has been fetched stays."""
+"""Tries in a row without one complete file. Fetched files stay."""
 PAUSE_S = 2.0
 STREAM_S = 20.0
-"""How long the commit stream may take to show a milestone."""
+"""How long the commit stream may take to deliver a milestone."""
 POLL_S = 0.2
 
 
 class Tier(Protocol):
-    """Where snapshots are: on this disk, or in an object store."""
+    """A place of snapshots: this disk, or an object store."""
 
     name: str
 
@@ -57,7 +57,7 @@ class Tier(Protocol):
 
 
 class Watched(Protocol):
-    """Who counts what a restore meets."""
+    """Metrics of a restore."""
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
@@ -67,15 +67,15 @@ class Watched(Protocol):
 
 
 class _Foreign(Unusable):
-    """Sound, and of another view: beside a view lie those of the partitions that it held before."""
+    """An intact snapshot of another view, such as one with the partitions that this view held before."""
 
 
 class _NoStream(UnavailableError):
-    """If a snapshot is of this stream cannot be told; the changelog needs the stream too, and waits for it."""
+    """The commit stream cannot be read, so no snapshot can be checked; the changelog waits for it too."""
 
 
 class Restored(NamedTuple):
-    """Where a view came from."""
+    """Result of a restore."""
 
     manifest: Manifest
     tier: str
@@ -85,7 +85,7 @@ class Restored(NamedTuple):
 
 
 class Restorer:
-    """Of one view. Called while nobody reads or follows it."""
+    """Restorer of one view, called while the view is neither read nor followed."""
 
     def __init__(
         self,
@@ -98,10 +98,8 @@ class Restorer:
         log: Any,
         same: Callable[[Entry, Entry], bool] = eq,
     ) -> None:
-        """`tiers`: the nearest first. `on_stream`: does a milestone stand on the commit stream where it should?
-
-        `same`: is the milestone that the files are at the one that the manifest says?
-        """
+        """`tiers`: the nearest first. `on_stream`: returns whether a milestone is on the commit stream at its
+        offset. `same`: compares the milestone of the files with that of the manifest."""
         self._job = job
         self._generation = generation
         self._partitions = partitions
@@ -114,18 +112,16 @@ class Restorer:
         self._same = same
 
     def restore(self, store: Store, stopped: Callable[[], bool], target: int | None = None) -> Restored | None:
-        """Fill an empty store; None where there is no snapshot to do it with, and then it is empty as before.
-
-        `target`: the newest milestone that will do, None for any. Raises Stopped; DiskFullError where one that
-        can be had does not fit on the disk: nothing of it is left there, and it may be tried again.
-        """
+        """Fill an empty store; return None, with the store still empty, if there is no usable snapshot.
+        `target`: the newest allowed milestone; None for any. Raises Stopped; DiskFullError if a reachable
+        snapshot does not fit on the disk. Its files are then deleted, and the call may be retried."""
         begun_s, passed_over = time.monotonic(), 0
         folder = restoring_folder(store.folder)
         self._room.require(folder)
         full: DiskFullError | None = None
         away: set[str] = set()
         given_up = False
-        """Was there something that a later try may find?"""
+        """Whether a later try may find a snapshot."""
         for sequence, tier in self._candidates(target):
             if tier.name in away:
                 continue
@@ -145,7 +141,7 @@ class Restorer:
                 given_up = True
                 break
             except DiskFullError as error:
-                away.add(tier.name)  # an older one is hardly smaller; but a nearer one may take no room
+                away.add(tier.name)  # an older one is hardly smaller, but a nearer tier may take no room
                 full = error
                 self._log.error("no room for a snapshot", sequence=sequence, where=tier.name, error=str(error))
                 continue
@@ -175,7 +171,7 @@ class Restorer:
         return None
 
     def _candidates(self, target: int | None) -> Iterator[tuple[int, Tier]]:
-        """Newest first; of the same milestone the nearest tier's first. A tier that is away has none."""
+        """Yield candidates, newest first, then nearest tier first; none of a tier that fails."""
         found = []
         for place, tier in enumerate(self._tiers):
             try:
@@ -189,27 +185,25 @@ class Restorer:
                 yield -sequence, tier
 
     def _checked(self, tier: Tier, sequence: int, stopped: Callable[[], bool]) -> tuple[Manifest, Entry]:
-        """Is it of this view, and of this commit stream?"""
         manifest = tier.manifest(sequence)
         mine = (self._job.name, self._generation, self._partitions, self._schema, sequence)
         its = (manifest.job, manifest.generation, manifest.partitions, manifest.schema, manifest.sequence)
         if its != mine:
-            raise _Foreign(f"it is of {its}, and this view of {mine}")
+            raise _Foreign(f"it belongs to {its}, but this view is {mine}")
         try:
             milestone = protocol_records.decode(manifest.record)
         except (ProtocolError, UsageError) as error:
             raise Unusable(f"its milestone cannot be read: {error}") from None
         if not isinstance(milestone, Milestone) or milestone.sequence != sequence:
-            raise Unusable("its milestone is not the one that it is named for")
+            raise Unusable("its milestone does not match its sequence")
         entry = Entry(milestone, manifest.record, manifest.offset)
         if not self._on_stream(entry, stopped):
-            raise Unusable("its milestone does not stand on the commit stream: that was replaced, or cut")
+            raise Unusable("its milestone is not on the commit stream, which was recreated or truncated")
         return manifest, entry
 
     def _bring(
         self, tier: Tier, manifest: Manifest, entry: Entry, folder: Path, stopped: Callable[[], bool]
     ) -> None:
-        """The files, whole and checked, as a view that can be opened."""
         try:
             self._fetch(tier, manifest, folder, stopped)
             self._open(folder, entry)
@@ -218,7 +212,7 @@ class Restorer:
             raise
 
     def _fetch(self, tier: Tier, manifest: Manifest, folder: Path, stopped: Callable[[], bool]) -> None:
-        """All files, a few at a time. What an earlier try has left stays where it is right."""
+        """Fetch all files, `FILES_AT_ONCE` at a time. Intact files of an earlier try stay."""
 
         def stopping() -> None:
             if stopped():
@@ -231,7 +225,7 @@ class Restorer:
                 if path.name not in wanted or not _right(path, wanted[path.name]):
                     path.unlink()
         except OSError as error:
-            raise failure(f"{folder}: {error}. Check that it can be written.", error) from None
+            raise failure(f"{folder}: {error}. Check that the folder is writable.", error) from None
         left, before = TRIES, len(wanted) + 1
         while missing := [one for one in manifest.files if not (folder / one.name).exists()]:
             left, before = (TRIES if len(missing) < before else left) - 1, len(missing)
@@ -249,7 +243,7 @@ class Restorer:
                     time.sleep(POLL_S)
 
     def _open(self, folder: Path, entry: Entry) -> None:
-        """It must be a view of ours, whole, at its milestone, before it takes the place of anything."""
+        """Require that the files are this view, complete and at the milestone."""
         try:
             store = Store(folder, self._job, self._generation, partitions=self._partitions)
             applied, applying = store.applied, store.applying
@@ -271,11 +265,9 @@ def _right(path: Path, one: File) -> bool:
 
 
 def stands_on(cluster: Cluster, job: Job, topic: str | None = None) -> Callable[[Entry, Callable[[], bool]], bool]:
-    """Asks the commit stream; `topic`: where it is not the region's own.
-
-    A milestone that was pruned from its start cannot be asked for, and is believed. Without this, a snapshot of a
-    stream that was replaced would be restored at every start and refused by the follower, for ever.
-    """
+    """Return a function that checks whether a milestone is on the commit stream. `topic`: if not the region's
+    own. A pruned milestone cannot be checked and is accepted. Without this check a snapshot of a recreated
+    stream would be restored at every start and then refused by the follower."""
 
     def on_stream(entry: Entry, stopped: Callable[[], bool]) -> bool:
         try:
@@ -290,15 +282,14 @@ def stands_on(cluster: Cluster, job: Job, topic: str | None = None) -> Callable[
             until = time.monotonic() + STREAM_S
             while time.monotonic() < until:
                 for record in feed.poll(POLL_S):
-                    # What lies behind it, a marker's place or another record, is another stream's. Not asked by
-                    # the milestone: a replica has cuts of its own.
+                    # Records are compared, not milestones, since a replica has its own cuts.
                     place = (entry.offset, entry.record)
                     return isinstance(record, Entry) and (record.offset, record.record) == place
                 if feed.at_end:
                     return False
                 if stopped():
                     raise Stopped
-            raise _NoStream(f"{feed.topic}: nothing came from offset {entry.offset} within {STREAM_S:g} s")
+            raise _NoStream(f"{feed.topic}: no record arrived from offset {entry.offset} within {STREAM_S:g} s")
         finally:
             feed.close()
 

@@ -1,8 +1,8 @@
-"""Taking snapshots: a checkpoint between two milestones, by the thread that applies them; all else by another.
+"""Snapshots of a view: the follower's thread takes a checkpoint between two milestones; another thread does the
+rest.
 
-What the follower pays is a flush and links. The other thread computes what is new, keeps the checkpoint as the
-near tier, uploads what the object store lacks, and prunes. One at a time, and the newest only: a checkpoint that
-could not be uploaded gives way to the next.
+The follower pays for a flush and hard links. The other thread hashes, lists, uploads and prunes, one snapshot at a
+time: a checkpoint that could not be uploaded is replaced by the next.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from cutwater.views.snapshots.object_store_tier import NumberTaken, Pruned, Shel
 from cutwater.views.store.store import Store
 
 RETRY_S, RETRY_S_MAX = 5.0, 300.0
-"""Pauses between tries of one upload; they double."""
+"""Pauses between tries of one upload, doubled each time."""
 LOOK_S = 0.2
 SORTING_S = 600.0
-"""So long a snapshot that is due waits for compactions."""
+"""The longest that a due snapshot waits for compactions."""
 REQUESTS_MAX = 4
-"""That wait at a time: each takes one of the threads that answer reads, of which there are 40."""
+"""The most waiting requests: each takes one of the 40 threads that answer reads."""
 
 
 class Watched(Protocol):
-    """Who counts snapshots."""
+    """Metrics of snapshots."""
 
     def taken(self, milestone: Milestone, seconds: float) -> None: ...
 
@@ -54,12 +54,12 @@ class Watched(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """When snapshots are taken, and how many stay."""
+    """Schedule and retention of snapshots."""
 
     every_ms: int
     policy: Policy
     local: int
-    """Checkpoints of the near tier."""
+    """Checkpoints kept in the near tier."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Taken:
 
 
 class Snapshots:
-    """Those of one view. `between` is the follower's, `run` a thread's, `request` anybody's."""
+    """Snapshots of one view. The follower calls `between`, a thread `run`, any thread `request`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Snapshots:
         log: Any,
         needed: Callable[[], frozenset[int]] = frozenset,
     ) -> None:
-        """`needed`: milestones whose snapshots stay whatever the plan's policy says, asked before each pruning."""
+        """`needed`: returns milestones whose snapshots are kept despite the policy, called before each pruning."""
         self._job = job
         self._needed = needed
         self._generation = generation
@@ -107,19 +107,16 @@ class Snapshots:
         self._wanted = False
         self._refused = ""
         self._last: Entry | None = None
-        """The milestone of the last checkpoint."""
         self._due_since_s: float | None = None
-        near.trim(plan.local)  # what a crash or a full disk has left
+        near.trim(plan.local)  # left by a crash or a full disk
         self._next_ms = self._first_ms()
 
     def request(self, wait_s: float) -> Token:
-        """Take one as soon as can be, at the milestone that the view is at then. Returns its token.
-
-        Raises UnavailableError when none is taken within `wait_s`; at once when too many wait already.
-        """
+        """Take a snapshot as soon as possible, at the view's milestone at that time. Return its token. Raises
+        UnavailableError if none is taken within `wait_s`; at once if `REQUESTS_MAX` requests are waiting."""
         with self._lock:
             if self._asking >= REQUESTS_MAX:
-                raise UnavailableError(f"{REQUESTS_MAX} requests wait for a snapshot already: ask again later")
+                raise UnavailableError(f"{REQUESTS_MAX} requests wait for a snapshot already: try again later")
             self._asking += 1
         try:
             return self._requested(wait_s)
@@ -144,19 +141,20 @@ class Snapshots:
             raise UnavailableError(f"no snapshot was taken within {wait_s:g} s: {why}")
 
     def between(self) -> None:
-        """Between two milestones: take a checkpoint if it is time. What a snapshot alone lacks stops nothing."""
+        """Take a checkpoint if one is due. A failed snapshot stops nothing else."""
         with self._lock:
             due = self._wanted or self._due()
             at = self._store.applied
             if not due or self._busy or at is None or self._store.applying is not None:
                 return
             if self._last is not None and self._last.milestone.sequence == at.milestone.sequence:
-                self._wanted = False  # it is taken already; an upload that failed is tried again by itself
+                self._wanted = False  # taken already; a failed upload is retried by itself
                 return
             self._take(at)
 
     def _due(self) -> bool:
-        """Behind a load every file is soon written anew: the next snapshot would share none with one of them."""
+        """Return whether a snapshot is due and compaction quiet. After a bulk load RocksDB rewrites every file
+        soon. A snapshot taken then would share no file with the next one."""
         if self._now_ms() < self._next_ms:
             self._due_since_s = None
             return False
@@ -181,11 +179,11 @@ class Snapshots:
         self._watched.taken(at.milestone, time.monotonic() - begun_s)
 
     def stop(self) -> None:
-        """End `run` within a request's bound, and most often at once."""
+        """End `run` at once, or after the timeout of a request."""
         self._stop.set()
 
     def run(self) -> None:
-        """Upload what was taken, until stopped. What fails is logged and counted, and tried again ever later."""
+        """Upload checkpoints until stopped. Errors are logged and counted, and retried after growing pauses."""
         pause_s, again_s = RETRY_S, 0.0
         tried: _Taken | None = None
         while not self._stop.wait(LOOK_S):
@@ -206,7 +204,7 @@ class Snapshots:
                 done = True
                 self._watched.answers(True)
                 self._failed("the snapshot is given up", taken.entry, error)
-            except Exception as error:  # whatever it is: following and serving do not depend on it
+            except Exception as error:  # following and serving do not depend on snapshots
                 done = False
                 self._watched.answers(False)
                 self._failed("the snapshot was not uploaded", taken.entry, error)
@@ -221,7 +219,9 @@ class Snapshots:
         try:
             manifest = self._listed(taken)
         except (CutwaterError, OSError):
-            self._near.trim(1, but=sequence)  # the disk may be full, and each keeps files of the view's alive
+            self._near.trim(
+                1, but=sequence
+            )  # the disk may be full, and each checkpoint keeps old files of the view
             raise
         self._near.trim(self._plan.local, but=sequence)
         done = self._far.upload(manifest, self._near.place(sequence), self._stopping, self._now_ms)
@@ -239,14 +239,13 @@ class Snapshots:
         newest = self._far.sequences()[:1]
         if newest and newest[0] > sequence:
             self._log.warning(
-                "newer snapshots are there: of another owner, or from before the topics were replaced",
+                "the object store has newer snapshots: of another owner, or from before the topics were recreated",
                 newest=newest[0],
                 where=self._far.name,
             )
         self._prune()
 
     def _listed(self, taken: _Taken) -> Manifest:
-        """The manifest of the near tier; every file is hashed, but those that were hashed before."""
         entry = taken.entry
         manifest = Manifest(
             job=self._job.name,
@@ -265,7 +264,7 @@ class Snapshots:
         return manifest
 
     def _prune(self) -> None:
-        """The snapshot is safe by now: that something is left over is no failure of it."""
+        """Prune after a successful upload; errors are only logged."""
         try:
             now_ms, needed = self._now_ms(), self._needed()
             done = self._far.prune(self._plan.policy, now_ms, needed=needed)
@@ -277,16 +276,14 @@ class Snapshots:
             self._log.error("no file is deleted while a manifest cannot be read", manifest=one)
 
     def begin_behind(self, manifest: Manifest, uploaded: bool) -> None:
-        """The view began from a snapshot: the next one is due a pause after it, and this one is not taken again.
-
-        `uploaded`: it was in the object store, and not only on this disk.
-        """
+        """Set the time of the next snapshot after a restore from one, and do not take that one again.
+        `uploaded`: the snapshot is in the object store, not only on this disk."""
         with self._lock:
             self._next_ms = self._due_ms(manifest)
             self._last = self._store.applied if uploaded else None
 
     def _first_ms(self) -> int:
-        """When the first one is due: a restart neither waits a whole pause nor takes one at once each time."""
+        """Return when the first snapshot is due; restarts neither delay it nor take one each time."""
         for sequence in self._near.sequences()[:1]:
             try:
                 return self._due_ms(self._near.manifest(sequence))
@@ -295,7 +292,7 @@ class Snapshots:
         return 0
 
     def _due_ms(self, last: Manifest) -> int:
-        """A pause behind it; and no later than one from now, should its clock have been ahead."""
+        """Return one interval after the last snapshot, at most one from now if its clock was ahead."""
         return min(last.created_ms, self._now_ms()) + self._plan.every_ms
 
     def _stopping(self) -> None:
@@ -308,7 +305,7 @@ class Snapshots:
 
 
 class Between:
-    """Passes on what the follower does, and takes snapshots between two milestones: by the follower's thread."""
+    """Observer that forwards to another, and takes snapshots between two milestones, in the follower's thread."""
 
     def __init__(self, observer: Observer, snapshots: Snapshots) -> None:
         self._observer = observer

@@ -1,7 +1,7 @@
 """A parent's state from snapshots of its milestone: found in a store, fetched, proved, and read row by row.
 
-Proved are the manifest (its checksum, its milestone), every file (size and SHA-256), and that they are a view at
-that milestone, whole. What is wrong is told with its name, and the next snapshot that there is takes its place.
+The proof covers the manifest (checksum, milestone), every file (size, SHA-256), and that the files are a complete
+view at that milestone. A wrong snapshot is reported by name, and the next one is tried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cutwater.views.store.store import Store
 
 
 class Taking(NamedTuple):
-    """A snapshot, and what is taken of it."""
+    """A snapshot and the partitions to read from it."""
 
     shelf: Shelf
     manifest: Manifest
@@ -39,29 +39,24 @@ class Taking(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For people: the milestone, and which view it is of."""
+        """Milestone and share, for people."""
         return f"{self.manifest.generation}:{self.manifest.sequence} ({self.shelf.names.share})"
 
 
 class StoredSeeds:
-    """Those of one parent milestone in a store."""
+    """Snapshots of one parent milestone in a store."""
 
     def __init__(self, shelves: Shelves | None, job: Job, parent: Milestone, why: str) -> None:
-        """`shelves`: None where no store is named. `parent`: as its own region tells it.
-
-        `why`: what is wrong with its changelog, for a refusal.
-        """
+        """`shelves`: None without a store. `parent`: as in its own region. `why`: the problem with its
+        changelog, for the error."""
         self._shelves, self._parent, self._why = shelves, parent, why
         self._job = with_partitions(job, len(parent.changelog_cut))
         self._passed_over: dict[str, str] = {}
-        """By share, the reason."""
+        """Reasons by share."""
 
     def plan(self) -> tuple[Taking, ...]:
-        """The snapshots that hold the state together, by what the store lists.
-
-        Raises UsageError where there are none, with the reasons; UnavailableError or MachineError where the store
-        does not answer.
-        """
+        """Return the snapshots that together hold the state, by the store's lists. Raises UsageError with
+        reasons if there are none; UnavailableError or MachineError if the store does not answer."""
         if self._shelves is None:
             raise UsageError(refusal(self._parent, self._why, "", {}))
         found = {}
@@ -79,11 +74,9 @@ class StoredSeeds:
     def opened(
         self, folder: Path, log: Any, stopped: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[tuple[Taking, ...], Iterator[Stored]]]:
-        """What was taken, and its rows above the horizon, once all of it is on this disk and right.
-
-        `folder`: nobody else's; what a killed or stopped try has left there is used. Raises as `plan` does;
-        DiskFullError; Stopped, in the midst of the rows, too.
-        """
+        """Fetch and check the snapshots; yield them and their rows above the horizon. `folder`: not shared;
+        files of a killed or stopped try are reused. Raises as `plan` does; DiskFullError; Stopped, also between
+        rows."""
         try:
             taken = self.plan()
             while not all(self._brought(one, folder, log, stopped) for one in taken):
@@ -95,7 +88,6 @@ class StoredSeeds:
         shutil.rmtree(folder, ignore_errors=True)
 
     def _fitting(self, shelf: Shelf) -> Manifest | None:
-        """The snapshot of a share, if it may stand for the state; what speaks against it is kept."""
         if self._parent.sequence not in shelf.sequences():
             return None
         try:
@@ -111,11 +103,10 @@ class StoredSeeds:
         return manifest
 
     def _brought(self, one: Taking, folder: Path, log: Any, stopped: Callable[[], bool]) -> bool:
-        """Is it on this disk now, as a view that can be opened?"""
         heard = _Heard()
         store = self._store(one, folder)
         if store.applied is not None and store.applied.record != one.manifest.record:
-            # A try for another milestone left it, and the folder is nobody else's.
+            # Left by a try for another milestone.
             store.close()
             shutil.rmtree(store.folder)
             store = self._store(one, folder)
@@ -131,10 +122,10 @@ class StoredSeeds:
 
     def _fetch(self, one: Taking, store: Store, heard: _Heard, log: Any, stopped: Callable[[], bool]) -> None:
         of = (self._job, one.manifest.generation, one.manifest.partitions)
-        # It is the parent's own record: whether that stands on its stream, the claim has said.
+        # The claim has checked that the parent's record is on its stream.
         restorer = Restorer(*of, (_Only(one),), lambda *_: True, heard, log, same=_same_record)
         if restorer.restore(store, stopped) is None and not heard.reason:
-            raise UnavailableError(f"{one.shelf.name} did not give all of {one.name}: ask again")
+            raise UnavailableError(f"{one.shelf.name} did not deliver all of {one.name}: try again")
 
     def _store(self, one: Taking, folder: Path) -> Store:
         manifest = one.manifest
@@ -155,7 +146,7 @@ class StoredSeeds:
 
 
 class _Only:
-    """One snapshot of a shelf. Implements `views.snapshots.restore.Tier`."""
+    """One snapshot of a repository. Implements `views.snapshots.restore.Tier`."""
 
     def __init__(self, one: Taking) -> None:
         self.name = one.shelf.name
@@ -172,7 +163,7 @@ class _Only:
 
 
 class _Heard:
-    """Keeps why a snapshot is not usable."""
+    """Keeps the reason why a snapshot is not usable."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -186,14 +177,14 @@ class _Heard:
 
 
 def _missing(shelf: Shelf, manifest: Manifest) -> str:
-    """The first file that the store lacks, or has in another size; empty where none is."""
+    """Return an error for the first missing file, or one of another size; empty if there is none."""
     there = shelf.stored()
     for one in manifest.files:
         if there.get(one.object) != one.size:
-            return f"{shelf.names.file(one.object)} is missing, or of another size"
+            return f"{shelf.names.file(one.object)} is missing or has another size"
     return ""
 
 
 def _same_record(applied: Entry, entry: Entry) -> bool:
-    """A replica's view keeps where the milestone arrived, too: that is of no account here."""
+    """Compare the records only: a replica's entry also has an arrival."""
     return applied.record == entry.record

@@ -1,7 +1,7 @@
-"""What the views of earlier generations have left on the disk: which of them can still be shown, and which go.
+"""The folders of views: those of earlier generations, and those preloaded for a candidate.
 
-A generation that another one took over from never comes back: a rollback is a generation of its own, with a
-changelog of its own. So its view serves until the next one's is whole, and nobody after that.
+A generation that another one replaced never becomes active again, since a rollback is a new generation with its
+own changelog. Its view is shown until the next generation's view is complete, and never after that.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _AHEAD = ".ahead"
 
 
 def earlier(folder: Path) -> list[Path]:
-    """The views of generations before that of a view's folder which lie beside it, the newest first."""
+    """Return the views of earlier generations beside `folder`, newest first."""
     own = Generation.parse(folder.name)
     found = sorted(generations_in(folder.parent), reverse=True)
     return [folder.with_name(str(one)) for one in found if one.number < own.number]
 
 
 def remove_earlier(folder: Path) -> list[str]:
-    """Delete them, and whatever else lies there of them; their names. One that is open stays. Raises OSError."""
+    """Delete the earlier views and their files; return their names. An open view stays. Raises OSError."""
     own, removed = Generation.parse(folder.name), []
     for generation in _named(folder.parent):
         if generation.number < own.number:
@@ -38,18 +38,18 @@ def remove_earlier(folder: Path) -> list[str]:
 
 
 def generations_in(folder: Path) -> set[Generation]:
-    """Those whose views lie in the folder of a job."""
+    """Return the generations with a view in the folder of a job."""
     return {one for one in _named(folder) if (folder / str(one)).is_dir()}
 
 
 def remove_view(folder: Path) -> None:
-    """Delete a view and whatever belongs to it, its checkpoints too. BlockingIOError where it is open; OSError."""
+    """Delete a view with its files and checkpoints. Raises BlockingIOError if it is open; OSError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove(folder)
 
 
 def _named(folder: Path) -> set[Generation]:
-    """Those of which there is a view, or a part that is named for it, as its checkpoints are."""
+    """Return the generations that have a view or any file named after one, such as checkpoints."""
     found = set()
     for path in folder.iterdir() if folder.is_dir() else ():
         with suppress(UsageError):
@@ -58,35 +58,33 @@ def _named(folder: Path) -> set[Generation]:
 
 
 def ahead_of(folder: Path) -> Path:
-    """Where rows of a candidate lie before it is promoted: not in the folder of its view, which somebody shows."""
+    """Return the folder of a candidate's preloaded rows. The folder of its view may already be shown."""
     return folder.with_name(f"{folder.name}{_AHEAD}")
 
 
 def take_ahead(folder: Path) -> None:
-    """Begin a view with what was loaded ahead of it, where that is there and nothing else is."""
+    """Rename the preloaded folder to the view's, if only the preloaded one exists."""
     ahead = ahead_of(folder)
     if folder.exists() or not ahead.is_dir():
         return
-    with suppress(OSError), locked(_lock_of(ahead)):  # open or not to be moved: the view is built without it
+    with suppress(OSError), locked(_lock_of(ahead)):  # open, or the rename failed: the view is built without it
         ahead.rename(folder)
-        shutil.rmtree(loading_folder(ahead), ignore_errors=True)  # of a load that was killed
+        shutil.rmtree(loading_folder(ahead), ignore_errors=True)  # left by a load that was killed
         _lock_of(ahead).unlink()
 
 
 def drop_ahead(folder: Path) -> None:
-    """Delete what was loaded ahead of one view. Raises OSError, also where it is open."""
+    """Delete the preloaded rows of one view. Raises OSError, also if they are open."""
     ahead = ahead_of(folder)
     if ahead.is_dir() or _lock_of(ahead).exists():
         _remove(ahead)
 
 
 def remove_ahead(folder: Path, keep: Generation | None) -> list[str]:
-    """Delete what was loaded ahead of generations beside a view's folder, but of `keep`; their names.
-
-    What is open stays. Raises OSError.
-    """
+    """Delete preloaded rows beside a view's folder, except those of `keep`; return the names. An open folder
+    stays. Raises OSError."""
     removed = []
-    # What belongs to one, too: of itself a process that was killed may have left nothing else.
+    # Includes their files: a killed process may have left only those.
     for name in sorted({path.name.partition(_AHEAD)[0] for path in folder.parent.glob(f"*{_AHEAD}*")}):
         if name != str(keep):
             with suppress(BlockingIOError):
@@ -100,7 +98,7 @@ def _lock_of(place: Path) -> Path:
 
 
 def _remove(place: Path) -> None:
-    """Set aside first: a folder that lacks files must not be taken for a view. The lock goes last."""
+    """Rename the folder first, so that an incomplete one is not taken for a view. The lock goes last."""
     lock = _lock_of(place)
     with locked(lock):
         if place.is_dir():
@@ -112,5 +110,5 @@ def _remove(place: Path) -> None:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             elif path != lock:
-                path.unlink(missing_ok=True)  # of what was loaded ahead
+                path.unlink(missing_ok=True)  # files of preloaded rows
         lock.unlink(missing_ok=True)

@@ -1,12 +1,11 @@
-"""How a view's rows are laid out in RocksDB: byte keys that sort as reads want them.
+"""Layout of a view's rows in RocksDB: byte keys that sort in the order of reads.
 
     window row   01 · segment (8 bytes) · key (escaped, ended) · window start (8) · window end (8)
     metadata     00 · name
 
-A *segment* is a slice of time by window end. Rows of one segment lie together, so that the horizon drops a whole
-segment by one range deletion in the very write batch that moves the position; within a segment the rows of one
-key lie together, by window start. Numbers are big endian with the sign bit turned, so that bytes sort as numbers.
-Everything is in one column family: a family written seldom would keep every log file of the others alive.
+A *segment* is a slice of time by window end. The write batch that moves the position drops whole segments below
+the horizon by one range deletion. Within a segment the rows of one key are adjacent, by window start. Numbers are
+big endian with the sign bit flipped. A second, seldom written column family would keep every log file.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from typing import NamedTuple
 from cutwater.core.job.job import Job
 
 SEGMENTS = 8
-"""Segments that the windows of a running job spread over, about."""
+"""The approximate number of segments of a running job's windows."""
 
 _WINDOWS = b"\x01"
 _SIGN = 1 << 63
 _LONG = struct.Struct(">Q")
 _TIMES = struct.Struct(">QQ")
 SEGMENT_BYTES = len(_WINDOWS) + _LONG.size
-"""What comes before the key in a storage key."""
+"""Bytes before the key in a storage key."""
 END_BYTES = _LONG.size
-"""What the window's end takes at the end of a storage key."""
+"""Bytes of the window's end, the last ones of a storage key."""
 _MIN, _MAX = -_SIGN, _SIGN - 1
 WINDOWS_START = _WINDOWS
 WINDOWS_END = b"\x02"
@@ -34,7 +33,7 @@ WINDOWS_END = b"\x02"
 
 
 class Window(NamedTuple):
-    """The key of one row: which group, which window. Times in ms since the epoch."""
+    """The key of one row: group key and window, times in ms since the epoch."""
 
     key: str
     start_ms: int
@@ -42,45 +41,44 @@ class Window(NamedTuple):
 
 
 def meta(name: str) -> bytes:
-    """The storage key of a piece of metadata."""
     return b"\x00" + name.encode()
 
 
 def segment_ms(job: Job) -> int:
-    """The length of a segment: an eighth of the time that live windows span, in whole slides."""
+    """Return the length of a segment: an eighth of the time that live windows span, in whole slides."""
     span = job.retention_ms + job.lateness_ms + job.window.size_ms
     slide = job.window.slide_ms
     return -(-span // (SEGMENTS * slide)) * slide
 
 
 def segment_of(end_ms: int, length_ms: int) -> int:
-    """The segment of a window by its end: segment n holds the ends in (n·length, (n+1)·length]."""
+    """Return the segment of a window's end: segment n holds the ends in (n·length, (n+1)·length]."""
     return (end_ms - 1) // length_ms
 
 
 def first_live(horizon_ms: int, length_ms: int) -> int:
-    """The first segment with a window above the horizon: all before it can be dropped."""
+    """Return the first segment with a window above the horizon; all before it can be dropped."""
     return segment_of(horizon_ms + 1, length_ms)
 
 
 def segment_prefix(segment: int) -> bytes:
-    """Where a segment begins; also where the segment before it ends."""
+    """Return the start of a segment, which is also the end of the one before."""
     return _WINDOWS + _LONG.pack(_clamp(segment) + _SIGN)
 
 
 def key_prefix(segment: int, key: str) -> bytes:
-    """Where the rows of one key begin within a segment."""
-    # A zero byte inside a key is escaped, so that the two that end it sort below everything a key can hold.
+    """Return the start of a key's rows within a segment."""
+    # A zero byte in a key is escaped, so that the two bytes that end the key sort below all content.
     return segment_prefix(segment) + key.encode().replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 
 def time_suffix(start_ms: int) -> bytes:
-    """What follows a key prefix, for a seek to the first window starting at or after `start_ms`."""
+    """Return what to append to a key prefix to seek the first window that starts at or after `start_ms`."""
     return _LONG.pack(_clamp(start_ms) + _SIGN)
 
 
 def storage_key(window: Window, length_ms: int) -> bytes:
-    """The full storage key; raises OverflowError for times beyond 64 bits."""
+    """Return the full storage key. Raises OverflowError for times beyond 64 bits."""
     if not (_MIN <= window.start_ms <= _MAX and _MIN <= window.end_ms <= _MAX):
         raise OverflowError(f"window times {window.start_ms}, {window.end_ms} do not fit 64 bits")
     times = _TIMES.pack(window.start_ms + _SIGN, window.end_ms + _SIGN)
@@ -88,29 +86,28 @@ def storage_key(window: Window, length_ms: int) -> bytes:
 
 
 def parse_segment(storage: bytes) -> int:
-    """The segment of a window row's storage key."""
     number: int = _LONG.unpack_from(storage, len(_WINDOWS))[0]
     return number - _SIGN
 
 
 def key_of(storage: bytes) -> bytes:
-    """The key as it stands in a storage key: equal where the keys are."""
+    """Return the key part of a storage key, still escaped; equal exactly if the keys are."""
     return storage[SEGMENT_BYTES : -_TIMES.size]
 
 
 def end_of(storage: bytes) -> int:
-    """The end of the window in a storage key, in ms."""
+    """Return the window's end in a storage key, in ms."""
     number: int = _LONG.unpack_from(storage, len(storage) - _LONG.size)[0]
     return number - _SIGN
 
 
 def end_suffix(end_ms: int) -> bytes:
-    """The last bytes of the storage keys of windows with this end: they sort as ends do."""
+    """Return the last bytes of the storage keys of windows with this end; they sort as the ends do."""
     return _LONG.pack(_clamp(end_ms) + _SIGN)
 
 
 def parse(storage: bytes) -> Window:
-    """The inverse of `storage_key`."""
+    """Invert `storage_key`."""
     start, end = _TIMES.unpack_from(storage, len(storage) - _TIMES.size)
     key = storage[SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00").decode()
     return Window(key, start - _SIGN, end - _SIGN)

@@ -1,8 +1,7 @@
-"""The rows of a store as they were at one moment, for any number of readers.
+"""The rows of a store at one moment, for any number of readers.
 
-An iterator of RocksDB sees the moment it was made at, whatever is written later; that is what keeps the moment
-here. (rocksdict 0.3.29 has snapshots, but their iterators do not respect them: they see later writes.) Readers
-share the one iterator in turn, a piece at a time, so that a long scan does not hold up a short read.
+A RocksDB iterator keeps the moment of its creation; iterators of rocksdict 0.3.29's snapshots see later writes.
+Readers share one iterator and take turns piece by piece, so that a long scan does not block a short read.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PIECE_ROWS = 500
 
 
 class Pinned:
-    """Rows at one moment. Keeps the files of that moment alive until the last reader lets go of it."""
+    """Rows at one moment. Keeps that moment's files until the last reader releases it."""
 
     def __init__(self, cursor: Cursor, folder: Path) -> None:
         self._cursor = cursor
@@ -26,7 +25,7 @@ class Pinned:
         self._turn = threading.Lock()
 
     def rows(self, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS) -> Iterator[tuple[bytes, bytes]]:
-        """Storage keys in [start, stop) with their values, in order. Raises MachineError when the disk fails."""
+        """Yield keys in [start, stop) with their values, in order. Raises MachineError if the disk fails."""
         while piece := self.piece(start, stop, piece_rows):
             yield from piece
             if len(piece) < piece_rows:
@@ -34,14 +33,14 @@ class Pinned:
             start = piece[-1][0] + b"\x00"
 
     def first(self, start: bytes) -> bytes | None:
-        """The first storage key at or after `start`."""
+        """Return the first storage key at or after `start`."""
         with self._turn:
             return self._cursor.key() if self._seek(start) else None
 
     def piece(self, start: bytes, stop: bytes, most: int) -> list[tuple[bytes, bytes]]:
-        """The first of them at once, at most so many."""
+        """Return at most `most` of the rows in [start, stop)."""
         found: list[tuple[bytes, bytes]] = []
-        cursor = self._cursor  # looked up once: there may be millions of rows
+        cursor = self._cursor  # a local variable: there may be millions of rows
         with self._turn:
             cursor.seek(start)
             while cursor.valid() and len(found) < most and (key := cursor.key()) < stop:
@@ -58,9 +57,9 @@ class Pinned:
         if self._cursor.valid():
             return True
         try:
-            self._cursor.status()  # an iterator that failed looks like one that ended, unless it is asked
+            self._cursor.status()  # without this, a failed iterator looks like one at its end
         except Exception as error:  # rocksdict raises the bare class
             raise MachineError(
-                f"{self._folder}: reading failed: {error}. Check the disk; delete the folder to rebuild the view."
+                f"{self._folder}: reading failed: {error}. Check the disk. Delete the folder to rebuild the view."
             ) from error
         return False

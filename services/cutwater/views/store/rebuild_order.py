@@ -1,8 +1,8 @@
-"""An order to build a view anew from the changelog: a mark beside its folder, obeyed by the next start.
+"""An order to rebuild a view from the changelog: a file beside its folder that the next start executes.
 
-The mark goes through two words, so that a kill at any moment loses neither the order nor what was done: `ordered`
-(the folder is still to be removed) and `emptied` (the store is to be filled, from the changelog and from no
-snapshot, since those were taken of the view that is given up). It goes once a milestone is applied.
+The file is `ordered` until the folder is removed, then `emptied` until a milestone is applied, so that a kill
+loses neither order nor progress. The store is filled from the changelog alone, since snapshots hold the rejected
+view.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _ORDERED, _EMPTIED = "ordered\n", "emptied\n"
 
 
 def mark_of(folder: Path) -> Path:
-    """No name that a view's own files have."""
+    """Return the path of the order, a name that no file of a view has."""
     return folder.parent / f".rebuild-{folder.name}"
 
 
 def give(folder: Path) -> None:
-    """Order it. Raises MachineError where the mark cannot be written."""
+    """Order a rebuild. Raises MachineError if the file cannot be written."""
     mark = mark_of(folder)
     try:
         mark.parent.mkdir(parents=True, exist_ok=True)
@@ -32,11 +32,8 @@ def give(folder: Path) -> None:
 
 
 def obey(folder: Path) -> bool:
-    """At a start, before the store is opened: is the view to be built from the changelog alone?
-
-    Removes the folder where that is still to be done. Raises MachineError where it cannot be, or another process
-    has it.
-    """
+    """Execute an order before the store is opened; return whether to build from the changelog alone. Removes
+    the folder if that is still to be done. Raises MachineError if it cannot, or if another process has it open."""
     mark = mark_of(folder)
     try:
         if not mark.exists():
@@ -48,22 +45,23 @@ def obey(folder: Path) -> bool:
             mark.unlink()
             return False
     except BlockingIOError:
-        raise MachineError(f"{folder} is to be built anew, and another process has it: end that one") from None
+        raise MachineError(
+            f"{folder} must be rebuilt, but another process has it open: stop that process"
+        ) from None
     except OSError as error:
-        raise MachineError(f"{folder} is to be built anew, and cannot be removed: {error}") from None
+        raise MachineError(f"{folder} must be rebuilt, but cannot be removed: {error}") from None
     return True
 
 
 def emptied(folder: Path) -> bool:
-    """Has a start removed the folder that an order was given for?"""
+    """Return whether a start has removed the folder since the order."""
     try:
         return mark_of(folder).read_text(encoding="utf-8") == _EMPTIED
     except OSError:
-        return True  # a start has seen it whole, and removed the mark
+        return True  # a start has completed the rebuild and deleted the order
 
 
 def _write(mark: Path, word: str) -> None:
-    """Whole or not at all."""
     unfinished = mark.with_name(f"{mark.name}.tmp")
     unfinished.write_text(word, encoding="utf-8")
     unfinished.replace(mark)

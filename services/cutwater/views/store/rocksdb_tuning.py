@@ -1,4 +1,4 @@
-"""RocksDB as a view wants it: everything that it holds in memory within one bound, and what it says of itself."""
+"""RocksDB options of a view, with one bound for all its memory, and RocksDB's own statistics."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from rocksdict import (
 from cutwater.core.errors import DiskFullError, MachineError
 
 MEMORY_BYTES = 48 << 20
-"""Where nobody says otherwise."""
+"""The default."""
 _NEVER = 1 << 30
 _STATISTIC = re.compile(r"^rocksdb\.(\S+) COUNT : (\d+)$", re.MULTILINE)
 
 
 class Figures(NamedTuple):
-    """A table's own numbers, of one moment. What was written is counted since it was opened."""
+    """Statistics of a table at one moment. Counts of bytes written start at zero when the table is opened."""
 
     memory_max_bytes: int
-    """The bound."""
     memory_bytes: int
-    """Blocks, indexes and filters in the cache, write buffers, and what open files hold besides."""
+    """Blocks, indexes and filters in the cache, write buffers, and what open files hold beside them."""
     buffers_bytes: int
-    """Of those the write buffers, the ones that readers still keep included."""
+    """The write buffers among `memory_bytes`, including old ones that readers still use."""
     files_bytes: int
-    """All sorted files, those that only readers of an older moment keep included."""
+    """All sorted files, including old ones that only readers still use."""
     live_bytes: int
-    """Of those the files that the table as it is now consists of."""
+    """The files of `files_bytes` that belong to the table's present state."""
     cache_hits: int
     cache_misses: int
     put_bytes: int
@@ -48,20 +47,20 @@ class Figures(NamedTuple):
 
     @property
     def amplification(self) -> float:
-        """Bytes that went into sorted files for each byte put, the log not counted; nan before the first."""
+        """Bytes written to sorted files for each byte put, without the log; nan before the first put."""
         return (self.flushed_bytes + self.compacted_bytes) / self.put_bytes if self.put_bytes else float("nan")
 
 
 class Tuning:
-    """The options of one table, and the numbers that belong to them: a table that is opened again has new ones."""
+    """The options and statistics of one table. A table that is opened again needs a new object."""
 
     def __init__(self, memory_bytes: int) -> None:
-        """`memory_bytes`: of blocks and write buffers together; a fifth more while exports keep older moments."""
+        """`memory_bytes`: for blocks and write buffers together. Long exports may exceed it by a fifth."""
         self._memory_bytes = memory_bytes
         buffers = memory_bytes // 2
-        # Write buffers are charged to the cache: blocks give way to them, and their sum has the one bound.
-        # What is in use stays above the cache's capacity, the old write buffers of a long reader for one. The
-        # clock cache keeps to it: the LRU one has dozens of small parts, which charges of 256 KB fill unevenly.
+        # Write buffers are charged to the cache, so blocks and buffers share one bound. Memory in use stays, even
+        # above the cache's capacity, such as old write buffers of a long read. The clock cache keeps to its
+        # capacity; the LRU cache has dozens of small parts, which charges of 256 KB fill unevenly.
         cache = Cache.new_hyper_clock_cache(memory_bytes // 8 * 7, 0)
         table = BlockBasedOptions()
         table.set_block_cache(cache)
@@ -78,8 +77,8 @@ class Tuning:
         options.set_write_buffer_size(buffers // 4)
         options.set_max_background_jobs(2)
         options.set_max_subcompactions(2)
-        # A load leaves hundreds of files to be sorted into each other. By default nothing could be written before
-        # that is done, not even the milestone that they are; and one thread of Python never writes faster than it.
+        # A load leaves hundreds of files to compact. By default RocksDB would block all writes until that is done,
+        # even the commit of the loaded milestone. One Python thread never writes faster than compaction runs.
         options.set_level_zero_slowdown_writes_trigger(_NEVER)
         options.set_level_zero_stop_writes_trigger(_NEVER)
         options.set_soft_pending_compaction_bytes_limit(0)
@@ -87,11 +86,11 @@ class Tuning:
         options.set_max_open_files(256)
         options.set_keep_log_file_num(3)
         options.set_max_log_file_size(4 << 20)
-        options.enable_statistics()  # a seek takes a tenth longer: two of its twenty microseconds
+        options.enable_statistics()  # makes a seek a tenth slower: 2 of 20 µs
         self.options = options
 
     def figures(self, db: Rdict, loaded_bytes: int) -> Figures:
-        """Raises what rocksdict raises where `db` is closed. `loaded_bytes`: of files that it took as they are."""
+        """Return the statistics; raises rocksdict's error if `db` is closed. `loaded_bytes`: of ingested files."""
 
         def says(name: str) -> int:
             return int(db.property_int_value(f"rocksdb.{name}") or 0)
@@ -113,5 +112,5 @@ class Tuning:
 
 
 def failure(text: str, error: Exception) -> MachineError:
-    """What to raise for an error of rocksdict's, or of the system's; all that it has is a text."""
+    """Return the error to raise for one of rocksdict's or of the system's; rocksdict's carry only a text."""
     return (DiskFullError if os.strerror(errno.ENOSPC) in str(error) else MachineError)(text)

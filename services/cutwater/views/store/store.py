@@ -1,7 +1,7 @@
-"""One view's RocksDB: rows and position in the same write batch, so that neither can be ahead of the other.
+"""One view's RocksDB. Rows and position are written in the same batch, so neither is ahead of the other.
 
-The position is the applied milestone itself: its bytes, and its offset on the commit stream. `applying` names a
-milestone that is being applied in several batches; while it is there the store is not whole.
+The position is the applied milestone: its bytes and its offset on the commit stream. `applying` is a milestone
+that is being applied in several batches; while it is set, the store is incomplete.
 """
 
 from __future__ import annotations
@@ -43,23 +43,19 @@ _LOWEST = segment_prefix(-(1 << 63))
 
 
 def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
-    """Where the view of one generation of a job lives."""
+    """Return the folder of the view of a job's generation."""
     return data_dir / "views" / job / str(generation)
 
 
 def part_in(folder: Path) -> tuple[Partitions | None, Selection | None]:
-    """The partitions that the store of a folder holds, and what of them; None for all.
-
-    Raises MachineError as `Store` does.
-    """
+    """Return the partitions and the selection that the store in `folder` holds; None for all. Raises
+    MachineError as `Store` does."""
     return _part_of(_kept(folder, _PARTITIONS)[0] or b"null")
 
 
 def applied_in(folder: Path) -> Entry | None:
-    """The milestone that the store of a folder is at, whole; None where it is at none.
-
-    Raises MachineError as `Store` does.
-    """
+    """Return the milestone of the store in `folder`; None if it has none or is incomplete. Raises MachineError
+    as `Store` does."""
     applying, data, arrived = _kept(folder, _APPLYING, _APPLIED, _ARRIVED)
     return None if applying or data is None else _unpack(folder, data, arrived)
 
@@ -76,7 +72,7 @@ def _kept(folder: Path, *names: bytes) -> list[bytes | None]:
 
 
 class Store:
-    """Opened by one process at a time. Every method raises MachineError when RocksDB fails, naming the folder."""
+    """One view's store, open in one process at a time. Every method raises MachineError if RocksDB fails."""
 
     def __init__(
         self,
@@ -89,15 +85,15 @@ class Store:
         may_empty: bool = True,
         selection: Selection | None = None,
     ) -> None:
-        """Open or create; UsageError when the folder holds a view of something else.
+        """Open or create the store. Raises UsageError if the folder holds another view.
 
-        `segment`: the length of a time segment in ms of a new store, where the usual one does not suit.
-        `partitions`: those that the view holds, None for all. `selection`: what it holds of their rows, None for
-        all. A store of another part is emptied, or refused where it may not be.
+        `segment`: the length of a time segment in ms for a new store, instead of the usual one. `partitions`:
+        those that the view holds; None for all. `selection`: what it holds of their rows; None for all. A store
+        with other partitions or another selection is emptied, or refused unless `may_empty`.
         """
         self.folder = folder
         self.written_bytes = 0
-        """Of keys and values, since the start; a row that is written again counts again."""
+        """Bytes of keys and values written since the start; a rewritten row counts again."""
         self._failed = False
         self._job, self._generation, self._partitions = job, generation, partitions
         self._segment = segment or segment_ms(job)
@@ -108,108 +104,96 @@ class Store:
         self._look()
 
     def _look(self) -> None:
-        """Whose store it is, and how far it has come."""
         try:
-            # Nobody else is at work here now: what waits is of a loading that was broken off, and is not told of.
+            # The store is locked, so waiting files are left by an interrupted load that is not recorded.
             shutil.rmtree(loading_folder(self.folder), ignore_errors=True)
             self.segment_ms = self._identify()
             self.emptied = self._empty_of_others()
-            """Was it a view of another part?"""
+            """Whether the store held other partitions or another selection, and was emptied."""
             self.applied = self._entry(_APPLIED)
             self.applying = self._entry(_APPLYING)
             self.lower_ms = self._lower()
-            """Windows that end at or below it were evicted; None: none were. It never falls."""
+            """Windows that end at or below it were evicted; None: none were. It never decreases."""
             self.lineage = self._lineage()
             """The generations of the commit stream up to this one, as far as they are known."""
             if self.applied is not None:
                 shutil.rmtree(restoring_folder(self.folder), ignore_errors=True)
-            self._live = -(1 << 63)  # the first segment kept; not known before the first commit
+            self._live = -(1 << 63)  # the first segment kept; unknown before the first commit
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Release the folder; rows still pinned keep it locked until they are let go."""
+        """Release the folder. Pinned rows keep it locked until they are released."""
         told = self._failed
         try:
             with self._guard("closing"):
                 self._db.close()
         except MachineError:
             if not told:
-                raise  # else by what failed first, and more clearly
+                raise  # otherwise the first failure is raised already, and is clearer
 
     def pin(self) -> Pinned:
-        """The rows as they are now, for any number of readers."""
+        """Return the present rows, for any number of readers."""
         with self._guard("pinning the rows"):
             return Pinned(self._db.cursor(WINDOWS_END), self.folder)
 
     def scan(self, start: bytes, stop: bytes, piece_rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """All rows in [start, stop) as they are at the first piece, so many at a time: for less than by `pin`.
-
-        Raises MachineError when the disk fails.
-        """
+        """Yield all rows in [start, stop) as of the first piece, in lists of `piece_rows`; cheaper than `pin`.
+        Raises MachineError if the disk fails."""
         shown = self.pin()
         with self._guard("reading the rows"):
             rows = self._db.scan(start, stop)
         while piece := list(islice(rows, piece_rows)):
             yield piece
             start = piece[-1][0] + b"\x00"
-        left = shown.first(start)  # raises, where reading failed
+        left = shown.first(start)  # raises if reading failed
         if left is not None and left < stop:
-            raise MachineError(
-                f"{self.folder}: reading ended before its end. Delete the folder to rebuild the view."
-            )
+            raise MachineError(f"{self.folder}: reading ended too early. Delete the folder to rebuild the view.")
 
     def figures(self) -> Figures | None:
-        """The table's own numbers; None while it is closed or replaced."""
+        """Return the table's statistics; None while it is closed or replaced."""
         try:
             return self._db.figures()
         except Exception:  # rocksdict raises the bare class
             return None
 
     def begin(self, entry: Entry) -> None:
-        """From here to `commit` the store is not whole, and says so if the process dies."""
+        """Mark the store as incomplete until `commit`, also across a crash."""
         with self._guard(f"beginning {entry.milestone.token}"):
             self._db.write({_APPLYING: _pack(entry)})
         self.applying = entry
 
     def put(self, rows: Mapping[bytes, bytes], bulk: bool = False) -> None:
-        """Write a part of the milestone that was begun. `bulk` skips the log: `commit` flushes before it."""
+        """Write some rows of the milestone after `begin`. `bulk`: skip the log, since `commit` flushes."""
         with self._guard("writing rows"):
             self._db.write(rows, logged=not bulk)
         self.written_bytes += _size(rows)
 
     def loading(self, now: bool) -> None:
-        """Much will be loaded, or has been."""
+        """Switch compaction off before a bulk load (`now`), and on again after it."""
         with self._guard("changing how rows are written"):
             self._db.loading(now)
 
     def probe(self) -> None:
-        """Can it be written again, after a disk that was full? Raises DiskFullError while it cannot.
-
-        RocksDB finds out by itself, within five seconds or so, and refuses every write until then.
-        """
+        """Check whether the store can be written again after a full disk. Raises DiskFullError while it cannot.
+        RocksDB checks that itself about every 5 s, and refuses all writes until then."""
         with self._guard("trying to write"):
             self._db.write({_PROBE: b""})
             self._db.flush()
-            self._db.loading(False)  # a load that was broken off may not have been able to say so
+            self._db.loading(False)  # an interrupted load may not have done this
         self._failed = False
 
     def load(self, files: Sequence[Path], towards: Milestone, done: Done, floor_ms: int) -> None:
-        """Take sorted files of rows below a milestone's cut, and write down how far the loading has come.
-
-        `floor_ms`: windows that end at or below it are not among them.
-
-        The milestone was begun, or nothing is shown of this store yet.
-
-        In this order: after a crash in between the rows of a file are loaded once more, above the same ones.
-        """
+        """Ingest sorted files of rows below a milestone's cut, then write the progress of the load. `floor_ms`:
+        the files have no windows that end at or below it. Requires `begin`, or a store of which no milestone is
+        shown yet. After a crash between the two, the rows of a file are loaded again, above the same rows."""
         with self._guard("loading files"):
             if files:
                 self.written_bytes += sum(file.stat().st_size for file in files)
                 self._db.load(files)
             live = first_live(floor_ms, self.segment_ms)
-            # Of a candidate nothing is committed for long, and its horizon rises all the same.
+            # A candidate commits nothing for a long time, but its horizon rises.
             passed = self.applied is None and self.applying is None and self._live < live
             drop = (_LOWEST, segment_prefix(live)) if passed else None
             self._db.write({_LOADED: json.dumps([_epoch_of(towards), done.text()]).encode()}, drop)
@@ -217,17 +201,16 @@ class Store:
                 self._live = live
 
     def loaded(self, towards: Milestone) -> Done | None:
-        """How far a loading that was broken off had come. What it counted is of its own milestone's epoch only.
-
-        By whatever token: what a candidate's milestone proves, the commit stream tells again at its promotion.
-        """
-        with self._guard("reading how far the loading came"):
+        """Return the progress of an interrupted load. Its row count and digest are valid only for its own
+        milestone's epoch. The token may differ: a candidate's milestone is published again on the commit stream
+        at its promotion."""
+        with self._guard("reading the progress of a load"):
             data = self._db.get(_LOADED)
         if data is None:
             return None
         counted, text = json.loads(data)
         done = Done.of(text)
-        # An earlier version has named the token.
+        # An earlier version wrote the token.
         same = counted in (_epoch_of(towards), str(towards.token))
         return done if same else replace(done, rows=0, digest=0)
 
@@ -239,11 +222,9 @@ class Store:
         floor_ms: int | None = None,
         lower_ms: int | None = None,
     ) -> None:
-        """Write the (last) rows of a milestone, drop what its horizon passed, and move the position: one batch.
-
-        `floor_ms`: drop only windows that end at or below it, where it is below the horizon.
-        `lower_ms`: drop those that end at or below it, too, and remember that they are not there.
-        """
+        """Write the (last) rows of a milestone, drop rows below its horizon, and move the position, in one
+        batch. `floor_ms`: drop only windows that end at or below it, if it is below the horizon. `lower_ms`:
+        also drop windows that end at or below it, and record it as the view's lower bound."""
         lower = max((one for one in (self.lower_ms, lower_ms) if one is not None), default=None)
         drop_ms = entry.milestone.horizon_ms if floor_ms is None else floor_ms
         moved = {_APPLIED: _pack(entry), _APPLYING: None, _LOADED: None}
@@ -264,42 +245,40 @@ class Store:
         self.written_bytes += _size(rows)
 
     def floor_ms(self, horizon_ms: int) -> int:
-        """Windows that end at or below it are not kept at this horizon."""
+        """Return the bound for this horizon: windows that end at or below it are not kept."""
         return horizon_ms if self.lower_ms is None else max(horizon_ms, self.lower_ms)
 
     @property
     def sorting(self) -> bool:
-        """Is it about to write its files anew, as it does behind a load?"""
-        with self._guard("asking for compactions"):
+        """Whether RocksDB compacts or is about to, as after a load."""
+        with self._guard("querying compactions"):
             return self._db.sorting()
 
     def checkpoint(self, folder: Path) -> Entry:
-        """The store at its milestone as one of its own, in a new folder of the same disk. Costs a flush and links.
-
-        Returns the milestone. To be called between two milestones, by whoever applies them.
-        """
+        """Copy the store at its milestone into a new folder on the same disk; return the milestone. Costs a
+        flush and hard links. Call between two milestones, from the thread that applies them."""
         entry = self.applied
         if entry is None or self.applying is not None:
-            raise MachineError(f"{self.folder}: a checkpoint was asked for while the view is not at a milestone")
+            raise MachineError(f"{self.folder}: the view is not at a milestone, so no checkpoint can be made")
         try:
             self._db.checkpoint(folder)
-        except Exception as error:  # the view itself is as good as before
+        except Exception as error:  # the view itself is not affected
             raise MachineError(f"{folder}: no checkpoint: {error}. {_advice(str(error))}") from None
         return entry
 
     def replace(self, files: Path) -> None:
-        """Become the store that lies in another folder of the same disk; only a store without a milestone may.
-
-        Died half-way, there is no store, and the next start finds `files` where they were, or everything done.
-        """
+        """Become the store in another folder of the same disk. Allowed only for a store without a milestone.
+        After a crash half-way there is no store; the next start finds `files` in place, or everything done."""
         if self.applied is not None:
-            raise MachineError(f"{self.folder} holds milestone {self.applied.milestone.token}: it is not replaced")
-        with self._guard("taking a snapshot's files"):
+            raise MachineError(
+                f"{self.folder} holds milestone {self.applied.milestone.token}, so it cannot be replaced"
+            )
+        with self._guard("replacing the store by a snapshot"):
             self._db.replace(files)
         self._look()
 
     def remember(self, lineage: Lineage) -> None:
-        """Keep it beside the rows: the next start does not read the stream from its beginning."""
+        """Store the lineage, so that the next start need not read the stream from its first record."""
         plain = [[one.first, str(one.generation), one.rewinds_to] for one in lineage.spans]
         with self._guard("writing the lineage"):
             self._db.write({_LINEAGE: json.dumps(plain).encode()})
@@ -325,7 +304,7 @@ class Store:
         return None if data is None else _unpack(self.folder, data, arrived)
 
     def _identify(self) -> int:
-        """Check whose view this is, or write it down; returns the segment length it was laid out with."""
+        """Check or write the identity of the view; return the segment length of its layout."""
         job, generation, length = self._job, self._generation, self._segment
         mine = {
             "format": FORMAT,
@@ -344,22 +323,22 @@ class Store:
         ]
         if differs:
             raise UsageError(
-                f"{self.folder} holds the view of something else: {'; '.join(differs)}. Use another data "
-                "folder, or delete this one to rebuild it."
+                f"{self.folder} holds another view: {'; '.join(differs)}. Use another data folder, or delete this "
+                "one to rebuild it."
             )
         return int(found["segment_ms"])
 
     def _empty_of_others(self) -> bool:
-        """Rows and position go in one batch with the new name: a crash leaves the one view or the other."""
+        """Empty a store of other partitions or selection, in one batch, so that a crash leaves either view."""
         mine = _part(self._partitions, self.selection)
-        with self._guard("reading which part it holds"):
+        with self._guard("reading the partitions of the store"):
             found = self._db.get(_PARTITIONS) or b"null"
             holds_any = self._db.get(_APPLIED) or self._db.get(_APPLYING)
             other = found != mine
             if other and holds_any and not self._may_empty:
                 raise UsageError(
-                    f"{self.folder} holds the partitions {_named(found)}, not {_named(mine)}: name another data "
-                    "folder, or the same part"
+                    f"{self.folder} holds the partitions {_named(found)}, not {_named(mine)}: use another data "
+                    "folder, or the same partitions and selection"
                 )
             if other:
                 nothing = {_PARTITIONS: mine, _APPLIED: None, _APPLYING: None, _LOADED: None, _LOWER: None}
@@ -379,7 +358,7 @@ class Store:
 
 
 def _part(partitions: Partitions | None, selection: Selection | None) -> bytes:
-    """What a store is told apart by. An older version takes one with a selection for another part."""
+    """Encode partitions and selection. Versions without selections take one with a selection for another part."""
     held = None if partitions is None else sorted(partitions)
     return json.dumps(held if selection is None else [held, selection.as_object()]).encode()
 
@@ -398,23 +377,21 @@ def _named(part: bytes) -> str:
 
 
 def loading_folder(folder: Path) -> Path:
-    """Where files of rows wait to be taken into the store of this folder."""
+    """Return the folder of row files that wait to be ingested into this store."""
     return folder.with_name(f"{folder.name}.loading")
 
 
 def restoring_folder(folder: Path) -> Path:
-    """Where the files of a snapshot come together, which the store of this folder is to become."""
+    """Return the folder in which the files of a snapshot for this store are collected."""
     return folder.with_name(f"{folder.name}.restoring")
 
 
 def _advice(text: str) -> str:
-    if "corrupt" in text.lower():  # first: it speaks of a "block checksum"
-        return (
-            "The files are damaged: delete the folder, and the view is rebuilt from a snapshot or the changelog."
-        )
+    if "corrupt" in text.lower():  # checked first: RocksDB's text mentions a "block checksum"
+        return "The files are damaged: delete the folder to rebuild the view from a snapshot or the changelog."
     if "lock" in text.lower():
-        return "Another process serves from this folder: end it, or set CUTWATER_DATA_DIR."
-    return "Check that the disk has room and that the folder can be written; nothing shown so far is lost."
+        return "Another process serves from this folder: stop it, or set CUTWATER_DATA_DIR."
+    return "Check that the disk has room and that the folder is writable. No applied milestone is lost."
 
 
 def _epoch_of(milestone: Milestone) -> str:
@@ -430,14 +407,14 @@ def _pack(entry: Entry) -> bytes:
 
 
 def _pack_arrived(offset: int, cut: Cut) -> bytes:
-    """Where a milestone's arrival stands, and the cut that it says: the milestone's own bytes say the origin's."""
+    """Encode the offset of a milestone's arrival and its cut in local offsets; the milestone has the origin's."""
     return json.dumps([offset, [[*place, at] for place, at in cut]]).encode()
 
 
 def _unpack(folder: Path, data: bytes, arrived: bytes | None = None) -> Entry:
     record = protocol_records.decode(data[_OFFSET_BYTES:])
     if not isinstance(record, Milestone):
-        raise MachineError(f"{folder}: the position is no milestone; delete the folder to rebuild the view")
+        raise MachineError(f"{folder}: the position is no milestone. Delete the folder to rebuild the view.")
     entry = Entry(record, data[_OFFSET_BYTES:], int.from_bytes(data[:_OFFSET_BYTES], "big"))
     if arrived is None:
         return entry

@@ -1,4 +1,4 @@
-"""The ordered, durable map of bytes that a store lies in: RocksDB, or what a simulation puts in its place."""
+"""The ordered, durable map of bytes under a store: RocksDB, or a simulation's substitute."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _COMPACTIONS = ("num-running-compactions", "compaction-pending")
 
 
 class Cursor(Protocol):
-    """A place among the keys as they were when it was made, whatever is written later."""
+    """An iterator over the keys as of its creation, whatever is written later."""
 
     def seek(self, key: bytes) -> None: ...
 
     def valid(self) -> bool: ...
 
     def status(self) -> None:
-        """Raises when the cursor is not valid because reading failed."""
+        """Raise if the cursor is invalid because reading failed."""
 
     def key(self) -> bytes: ...
 
@@ -35,7 +35,7 @@ class Cursor(Protocol):
 
 
 class Table(Protocol):
-    """Errors are those of the library; the store says what they mean."""
+    """A durable map. Raises the library's errors, which the store explains."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
@@ -45,52 +45,46 @@ class Table(Protocol):
         drop: tuple[bytes, bytes] | None = None,
         logged: bool = True,
     ) -> None:
-        """One batch, all of it or nothing: None deletes a key, `drop` all keys in [first, second) but these rows'.
-
-        What is not `logged` is lost in a crash, unless `flush` came after it.
-        """
+        """Write one atomic batch: None deletes a key, `drop` all keys in [first, second) except those in
+        `rows`. Unless `logged`, a crash before the next `flush` loses the batch."""
 
     def flush(self) -> None:
-        """Everything written is durable."""
+        """Make all writes durable."""
 
     def load(self, files: Sequence[Path]) -> None:
-        """Take sorted files as they are, and move them away: durable, and above everything written before."""
+        """Ingest sorted files by moving them: durable, and above everything written before."""
 
     def loading(self, now: bool) -> None:
-        """While much is loaded, files are not sorted into each other."""
+        """Switch automatic compaction off (`now`) or on."""
 
     def sorting(self) -> bool:
-        """Are files being sorted into each other, or about to be?"""
+        """Return whether files are being compacted, or are about to be."""
 
     def cursor(self, stop: bytes) -> Cursor:
-        """Over the keys below `stop`."""
+        """Return a cursor over the keys below `stop`."""
 
     def scan(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys in [start, stop) with their values, in order, as they are now.
-
-        For less than a cursor takes; but where reading fails, it ends as if that had been all.
-        """
+        """Yield the present keys in [start, stop) with their values, in order. Cheaper than a cursor, but if
+        reading fails, it ends as if at the last key."""
 
     def checkpoint(self, folder: Path) -> None:
-        """The table as it is now as another one in a new folder, durable. Files are shared where they can be."""
+        """Make a durable copy in a new folder. Shares files if possible."""
 
     def replace(self, files: Path) -> None:
-        """Become the table that lies in another folder of the same disk. Nobody else can open it in between."""
+        """Become the table in another folder of the same disk. No other process can open it in between."""
 
     def figures(self) -> Figures:
-        """Its own numbers. Raises where it is closed, or just being replaced."""
+        """Return the statistics. Raises while the table is closed or being replaced."""
 
     def close(self) -> None: ...
 
 
 class RocksTable:
-    """One RocksDB folder, open in one process at a time.
-
-    RocksDB's own lock lies in the folder and goes with it; the one beside it holds while the folder is replaced.
-    """
+    """One RocksDB folder, open in one process at a time. RocksDB's own lock is inside the folder and is removed
+    with it. The lock beside the folder also holds during `replace`."""
 
     def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
-        """`memory_bytes`: what it holds in memory at most, as `Tuning` says."""
+        """`memory_bytes`: the bound of its memory, see `Tuning`."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._memory_bytes = memory_bytes
@@ -105,8 +99,7 @@ class RocksTable:
         self._tuning = Tuning(self._memory_bytes)
         self._loaded_bytes = 0
         options = self._tuning.options
-        # Of a folder that is there, rocksdict takes the default family's own options from what was written last:
-        # without its bound of memory, which no file can hold.
+        # For an existing folder rocksdict uses the stored options, which lack the memory bound.
         self._db = Rdict(str(self._folder), options, column_families={"default": options})
 
     def get(self, key: bytes) -> bytes | None:
@@ -185,7 +178,7 @@ def _below(stop: bytes) -> ReadOptions:
 
 
 def locked(place: Path) -> IO[bytes]:
-    """Held until it is closed, or the process dies. Raises BlockingIOError, whose text speaks of a lock."""
+    """Lock until closed or until the process ends. Raises BlockingIOError, with "lock" in its text."""
     file = place.open("wb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -196,7 +189,6 @@ def locked(place: Path) -> IO[bytes]:
 
 
 def _sync(folder: Path) -> None:
-    """What was renamed in it is durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

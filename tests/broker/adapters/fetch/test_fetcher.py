@@ -393,7 +393,7 @@ def test_a_first_batch_below_what_was_asked_for_is_refused() -> None:
     inside = chunk("t/0", _batch(b"one", b"two", base=7), 8)
     assert [one.offset for one in records(inside)] == [8]
     for base in (0, 6, (1 << 63) + 8):
-        with pytest.raises(UnavailableError, match="is not one that comes at 8"):
+        with pytest.raises(UnavailableError, match="does not follow offset 8"):
             chunk("t/0", _batch(b"one", b"two", base=base), 8)
 
 

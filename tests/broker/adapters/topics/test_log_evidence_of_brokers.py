@@ -93,4 +93,4 @@ def test_a_topic_made_anew_with_as_many_records_is_named(broker: Any, topic: str
     admin.delete_topics(broker.cluster, [topic])
     make(broker.cluster, topic)
     (told,) = witness.lost(look.evidence, look.cut)
-    assert told.startswith(f"{topic} was deleted and made anew")
+    assert told.startswith(f"{topic} was deleted and recreated")

@@ -178,5 +178,5 @@ def test_an_event_of_another_regions_copy_is_produced_again_on_the_own_source(re
 
 def test_a_generation_that_is_not_there_is_named(region: Region) -> None:
     region.epoch(G1, 0, {0: "undecodable"}, {})
-    with pytest.raises(UsageError, match=f"g7-local-00000000 is no generation of this job; known are: {G1}"):
+    with pytest.raises(UsageError, match=f"g7-local-00000000 is not a generation of this job; known are: {G1}"):
         dead_letters(region.cluster, region.name, Generation(7, "local"))

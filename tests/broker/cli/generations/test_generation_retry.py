@@ -109,7 +109,7 @@ def test_a_start_that_died_at_every_step_is_one_claim(job: Asked) -> None:
     told = job.json(*START)
     assert (told["generation"], told["again"], told["parent"]) == (str(generation), True, f"{FIRST}:2")
     said = job.run(*START)
-    assert f"goes on with the claim {generation}" in said.stdout
+    assert f"is continuing with the claim {generation}" in said.stdout
     assert job.claimed() == {generation}
     assert job.json("generation", "start", "--partitions", "4")["again"] is False
     assert job.json(*START, "--another")["again"] is False
@@ -132,7 +132,7 @@ def test_a_rollback_that_died_at_every_step_is_asked_to_be_promoted(job: Asked) 
     after.promoted([])
     told = job.json(*BACK)
     assert (told["generation"], told["promoted"]) == (str(generation), True)
-    assert "nothing is to be done" in job.run(*BACK).stdout
+    assert "nothing to do" in job.run(*BACK).stdout
     assert job.claimed() == {generation}
     assert job.json(*BACK, "--another", "--dry-run")["generation"] != str(generation)
 
@@ -154,7 +154,7 @@ def test_dry_runs_write_nothing_and_refuse_what_would_be_refused(job: Asked) -> 
     job.claims.promote(one)
     ends = job.ends()
     assert "is being promoted" in refused(job.run(*BACK, "--dry-run"))
-    assert "was asked for already" in job.of("promote", one, "--dry-run").stderr
+    assert "is requested already" in job.of("promote", one, "--dry-run").stderr
     assert "is being promoted" in refused(job.of("promote", two, "--dry-run"))
     assert "another plan" in refused(job.of("promote", given_up, "--dry-run"))
     assert "was never claimed" in refused(job.of("abort", Generation(9, "local", "aaaaaaaa"), "--dry-run"))
@@ -163,7 +163,7 @@ def test_dry_runs_write_nothing_and_refuse_what_would_be_refused(job: Asked) -> 
     assert job.ends() == ends
     job.claims.abort(one, "by hand")
     ends = job.ends()
-    assert "would be asked for" in job.of("promote", two, "--dry-run").stderr
+    assert "would be requested" in job.of("promote", two, "--dry-run").stderr
     assert job.json(*BACK, "--dry-run")["claimed"] is False
     assert job.json("generation", "start", "--dry-run")["again"] is True
     assert job.ends() == ends
@@ -209,7 +209,7 @@ def test_how_long_a_candidate_will_take_is_told(job: Asked) -> None:
     candidate.epoch([Sold("a", 1, 6)], **read(2_000, 25))
     [_, told] = job.json("generation", "list")
     assert (told["events_left"], told["events_per_s"], told["seconds_left"]) == (1_000, 200.0, 10.0)
-    assert told["behind"].endswith("it reads 200 events/s and 100 come: about 10 s left")
+    assert told["behind"].endswith("it reads 200 events/s and 100 arrive: about 10 s left")
     late = job.of("promote", candidate.generation, "--wait", "1")
     assert late.returncode == UnavailableError.exit_code
     assert "about 10 s left" in late.stderr
@@ -222,7 +222,7 @@ def test_a_rollback_says_what_it_undoes_and_what_it_waits_for(job: Asked) -> Non
     assert undone == {"milestones": 2, "events": 7, "newest": f"{FIRST}:3"}
     done = job.run(*BACK[:-1], "1")
     assert done.returncode == UnavailableError.exit_code
-    assert f"is undone: 2 milestones behind it up to {FIRST}:3; the 7 events in them are read again" in done.stdout
+    assert f"is undone: 2 milestones after it up to {FIRST}:3; the 7 events in them are read again" in done.stdout
     assert f"starts Spark and takes over the state of {FIRST}:1" in done.stderr
     [first, claimed] = job.json("generation", "list")
     assert (first["generation"], first["state"], first["from"]) == (FIRST, "promoted", None)
@@ -273,5 +273,5 @@ def test_a_claim_is_refused_where_the_events_behind_the_milestone_are_gone(job: 
     job.writing.epoch([Sold("c", 1, 5)], source_cut=Cut.of_topic(source, [7]))
     done = job.run(*START)
     assert done.returncode == BAD
-    assert "events behind the milestone are gone. Start the generation from" in done.stderr
+    assert "events after the milestone are gone. Start the generation from" in done.stderr
     assert job.claimed() == set()

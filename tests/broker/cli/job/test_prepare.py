@@ -60,7 +60,7 @@ def test_json_logs_go_to_standard_output_and_so_does_the_error_that_ends_it(tmp_
     ("arguments", "said"),
     [
         (["--bootstrap-servers", "127.0.0.1:9"], "name its views too, with --view"),
-        (["--view", "http://127.0.0.1:9", "--lateness", "3h"], "with --view, the job file says it"),
+        (["--view", "http://127.0.0.1:9", "--lateness", "3h"], "with --view, the job file sets it"),
     ],
 )
 def test_a_demonstration_is_told_all_of_where_it_runs(arguments: list[str], said: str, tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_a_standby_is_asked_where_its_owner_is_away_or_behind(
     plain = export(shared.job_file, tmp_path / "all.parquet", *words)
     asked = owner != "well"
     assert told["files"][0]["standbys"] == ([url] if asked else [])
-    assert ("in the place of its owner answered" in plain.output) == asked
+    assert ("standbys that answered for their owners" in plain.output) == asked
     assert pieces(tmp_path / "all.parquet") == {("p0", HOUR_MS): 2, ("p1", HOUR_MS): 2}
     peers = f"{first}|{url},{shared.urls[1]}"
     assert done(export(shared.job_file, tmp_path / "all.parquet", "--json", CUTWATER_PEERS=peers)) | {
@@ -270,7 +270,7 @@ def test_where_nobody_holds_a_part_the_whole_is_not_there(shared: Shared, tmp_pa
 def test_a_part_is_not_taken_for_the_whole(shared: Shared, tmp_path: Path) -> None:
     shared.show(0, 1)
     missing = export(shared.job_file, tmp_path / "x.parquet", "--url", shared.urls[0])
-    assert (missing.exit_code, "nobody holds partition 1" in " ".join(missing.output.split())) == (2, True)
+    assert (missing.exit_code, "no peer holds partition 1" in " ".join(missing.output.split())) == (2, True)
     twice = export(shared.job_file, tmp_path / "x.parquet", "--url", shared.urls[0], "--url", shared.urls[0] + "/")
     assert twice.exit_code == 2
     assert not (tmp_path / "x.parquet").exists()
@@ -302,7 +302,7 @@ def test_a_replica_of_a_part_is_exported_as_what_it_is(shared: Shared, tmp_path:
         files = done(shared.export(tmp_path / "out", "--url", url, "--json"))["files"]
         assert [one["selection"] for one in files] == [None, None, some.as_object()]
         warned = shared.export(tmp_path / "out", "--url", url)
-        assert "of replicas that hold a part" in warned.output
+        assert "from replicas that hold only a part" in warned.output
         assert export(shared.job_file, tmp_path / "out", "--url", url, "--url", shared.urls[0]).exit_code == 2
     own.close()
 

@@ -115,7 +115,7 @@ def test_the_newest_and_then_what_came_since(restore: Command) -> None:
     assert restore.json()["restored"]["records"] == 180
     assert restore.rows() == (3, restore.writing.by_sequence[3])
     assert restore.json()["restored"] is None
-    assert "is there already" in restore().output
+    assert "already holds this milestone" in restore().output
     restore.writing.epoch([Sold("new", 9, 1)])
     told = restore.json()
     assert (told["from"], told["restored"]["records"]) == ("g1-local-00000000:3", 1)
@@ -258,7 +258,7 @@ def test_what_was_evicted_from_a_snapshot_is_read(restore: Command, lacking: int
     assert told["snapshot_passed_over"]["token"] == "g1-local-00000000:4"
     assert told["snapshot_passed_over"]["lower_bound"] == iso(lacking)
     said = " ".join(restore().output.split())
-    assert f"not the snapshot g1-local-00000000:4: windows that end by {iso(lacking)} were evicted" in said
+    assert f"snapshot g1-local-00000000:4 is not used: windows that end by {iso(lacking)} were evicted" in said
     assert restore.rows() == (4, restore.writing.by_sequence[4])
 
 
@@ -271,7 +271,7 @@ def test_what_was_evicted_and_cannot_be_had_is_told(restore: Command, lacking: i
     for arguments in ([*to, "--dry-run"], to, to):
         told = restore.json(*arguments)
         assert (told["snapshot_passed_over"], told["lower_bound"]) == (None, iso(lacking))
-    assert f"windows that end by {iso(lacking)} are not in it" in " ".join(restore(*to).output.split())
+    assert f"windows that end by {iso(lacking)} are missing" in " ".join(restore(*to).output.split())
     state = writing.by_sequence[4]
     assert restore.rows() == (4, {at: one for at, one in state.items() if at[1] + HOUR_MS > lacking})
     assert len(state) > 1

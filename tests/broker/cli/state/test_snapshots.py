@@ -161,8 +161,8 @@ def test_damage_is_found_by_verify_and_told_by_the_rehydrator(writing: Writing, 
         until(lambda: history(writing.cluster, writing.job.name, 10), "the recovery trail")
     (start,) = history(writing.cluster, writing.job.name, 10)
     found = {fact.name: fact.value for fact in start.found}
-    assert found["snapshot"] == f"{writing.last.generation}:1 ({objects.place}; newer ones not usable: 1)"
-    assert start.decision == f"restore the snapshot of {writing.last.generation}:1 and go on behind it"
+    assert found["snapshot"] == f"{writing.last.generation}:1 ({objects.place}; newer ones unusable: 1)"
+    assert start.decision == f"restore the snapshot of {writing.last.generation}:1 and continue after it"
     assert [step.name for step in start.steps if "restoring the snapshot" in step.name]
 
 
@@ -180,7 +180,7 @@ def test_a_manifest_that_cannot_be_read_is_listed_and_dropped(writing: Writing, 
     long_ago = 1_000_000_000
     os.utime(Path(objects.place) / shelf.names.file(orphan), (long_ago, long_ago))
     code, listed, _ = asked("list", path, **env)
-    assert (code, listed["snapshots"][0]["problem"]) == (1, "this is no manifest of a snapshot")
+    assert (code, listed["snapshots"][0]["problem"]) == (1, "this is not a manifest of a snapshot")
     assert asked("prune", path, **env)[0] == 1
     assert orphan in shelf.stored()
     assert asked("prune", path, "--drop-unreadable", **env)[0] == 1
@@ -237,7 +237,7 @@ def test_what_lies_beside_the_view_goes_when_none_are_taken_any_more(writing: Wr
     half.mkdir()
     with running(writing.cluster, path, tmp_path / "one") as one:
         until(lambda: one.answers() and one.shown() == 1, "the milestone")
-        assert "no snapshots are taken any more: those beside the view are removed" in one.log.read_text()
+        assert "this rehydrator takes no snapshots: local snapshots are removed" in one.log.read_text()
     assert not near.exists()
     assert not half.exists()
     with running(writing.cluster, path, tmp_path / "one") as one:

@@ -126,7 +126,7 @@ def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypa
     crash = {"CUTWATER_CRASH_POINT": "transaction-open@5", "CUTWATER_CRASH_MARK": str(mark)}
     assert call(own, writing.cluster, *stage.verb, "--yes", **crash).returncode == -9
     assert mark.exists()
-    with pytest.raises(UnavailableError, match=f"begins the copy of {writing.topic}"):
+    with pytest.raises(UnavailableError, match=f"a resync of {writing.topic}"):
         make(own, writing.cluster, writing.job).run()
     assert arrivals(own, writing.job) == []
     monkeypatch.setattr(snapshot_writer, "RECORDS", 23)
@@ -135,7 +135,7 @@ def test_a_log_that_lost_rows_is_repaired_from_a_snapshot(stage: Stage, monkeypa
     def beside(rows: int) -> None:
         """A mirror that its supervisor starts again and again does not end this."""
         if not written:
-            with pytest.raises(UnavailableError, match=f"begins the copy of {writing.topic}"):
+            with pytest.raises(UnavailableError, match=f"a resync of {writing.topic}"):
                 make(own, writing.cluster, writing.job).run()
         written.append(rows)
 
@@ -177,7 +177,7 @@ def test_without_a_snapshot_that_fits_nothing_is_touched(stage: Stage) -> None:
     stage.snapshot()
     (files,) = (stage.store / writing.job.name).glob("*/all/files")
     shutil.move(files, stage.folder / "aside")
-    with pytest.raises(UsageError, match=f"{writing.generation}:1: all is not whole"):
+    with pytest.raises(UsageError, match=f"{writing.generation}:1: all is damaged"):
         stage.seeding().run(lambda _: None, lambda _: None)
     shutil.move(stage.folder / "aside", files)
     unsigned = stage.resync("--yes", CUTWATER_SNAPSHOT_KEY="the-key-of-this-test-" * 2)
@@ -201,7 +201,7 @@ def test_peers_that_share_the_partitions_are_a_snapshot_together(stage: Stage) -
         wait_arrived(mirror, own, writing.job, stage.epoch(1))
     stage.epoch(2)
     stage.snapshot(0, 2)
-    with pytest.raises(UsageError, match=f"{writing.generation}:2: nobody's snapshot of it holds partition 1"):
+    with pytest.raises(UsageError, match=f"{writing.generation}:2: no snapshot of it holds partition 1"):
         stage.seeding().plan()
     stage.snapshot(1, 2)
     cut = dict(writing.cut)
@@ -210,7 +210,7 @@ def test_peers_that_share_the_partitions_are_a_snapshot_together(stage: Stage) -
     stage.lose({place: at - 2 for place, at in cut.items()})
     told = parsed(["mirror", "resync"], stage.resync("--dry-run", "--json").stdout)
     assert (told["snapshot"], told["shares"]) == (f"{writing.generation}:2", ["p0-2", "p1-2"])
-    assert told["passed_over"] == {f"{writing.generation}:3": "nobody's snapshot of it holds partition 1"}
+    assert told["passed_over"] == {f"{writing.generation}:3": "no snapshot of it holds partition 1"}
     written: list[int] = []
     done = stage.seeding().run(lambda _: None, written.append)
     assert done.seed.milestone.sequence == 2

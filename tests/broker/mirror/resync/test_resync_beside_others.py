@@ -52,7 +52,7 @@ def test_no_mirror_works_beside_it(broker: Any, writing: Writing, events: Events
             until(lambda: begun[0].error is not None, "the mirror to find that a copy is begun anew")
 
     resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
-    with pytest.raises(UnavailableError, match=f"begins the copy of {events.topic} .* from {ORIGIN} anew"):
+    with pytest.raises(UnavailableError, match=f"a resync of {events.topic} .* from {ORIGIN} is in progress"):
         begun[0].end()
     assert arrivals(own, job) == []
     with mirroring(own, writing.cluster, job) as mirror:
@@ -71,7 +71,7 @@ def test_one_at_work_leaves_before_it_is_fenced(broker: Any, writing: Writing, e
         [Batch(mirror_records.positions(job.name), 0, [{"key": one.key, "value": protocol_records.encode(one)}])]
     )
     until(lambda: mirror.error is not None, "the mirror to read that a copy is begun anew")
-    with pytest.raises(FencedError, match="this mirror leaves"):
+    with pytest.raises(FencedError, match="this mirror exits"):
         mirror.end()
 
 
@@ -96,7 +96,7 @@ def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, eve
         mirror.end()
     with pytest.raises((UsageError, UnavailableError), match="mirror resync"):
         going_on.claim(found, UNREPLICATED)
-    with pytest.raises(UsageError, match=f"the positions of {events.topic} have gone"):
+    with pytest.raises(UsageError, match=f"the positions of {events.topic} are removed"):
         withdraw(own, job.name, ORIGIN, events.topic)
     if not arrivals(own, job):
         with pytest.raises(UnavailableError, match="resync' again"):
@@ -140,16 +140,14 @@ def test_whoever_is_still_at_work_is_ended_by_the_withdrawal(
     """Else he would remove positions behind it, and no note would say so."""
     own, job = broker.cluster, writing.job
     found = arrived_once(own, writing, events)
-    with pytest.raises(UsageError, match=f"nobody has begun the copy of {events.topic}"):
+    with pytest.raises(UsageError, match=f"no resync of {events.topic} from"):
         withdraw(own, job.name, ORIGIN, events.topic)
 
     def meanwhile(said: str) -> None:
         assert said == "fenced the mirror", "nothing goes behind it"
         withdraw(own, job.name, ORIGIN, events.topic)
 
-    told = (
-        f"{events.topic} is begun anew, no mirror of {ORIGIN} works: .*--withdraw.*only while {ORIGIN} lives, run"
-    )
+    told = f"a resync of {events.topic}, no mirror of {ORIGIN} works. .*--withdraw.*only while {ORIGIN} is up"
     with pytest.raises(FencedError, match=told):
         resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
     assert arrivals(own, job) == [found]
@@ -220,7 +218,7 @@ def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: W
 
     def meanwhile(step: str) -> None:
         if step.startswith("removed") and step.endswith("positions"):
-            with pytest.raises(UsageError, match="somebody has begun to give the copy up"):
+            with pytest.raises(UsageError, match="a resync has deleted the position"):
                 going_on.claim(found, UNREPLICATED)
             met.append(step)
 
@@ -269,6 +267,6 @@ def test_a_failover_that_finds_a_replaced_copy_advises_no_resync_of_a_dead_regio
     arrived_once(own, writing, events)
     empty(own, mirror_records.milestones_from(job.name, ORIGIN))
     with pytest.raises(
-        DivergenceError, match=f"was replaced. Only while {ORIGIN} lives: 'cutwater mirror resync'"
+        DivergenceError, match=f"was replaced. Run 'cutwater mirror resync', only while {ORIGIN} is up"
     ):
         failing_over(broker, writing).look()

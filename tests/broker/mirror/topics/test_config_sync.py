@@ -252,7 +252,7 @@ def test_a_setting_that_brokers_forbid_keeps_no_other_back(
 @pytest.mark.slow
 def test_a_value_that_brokers_do_not_take_is_the_users(broker: Any, writing: Writing, events: Events) -> None:
     """No outage: asking again does not help."""
-    with pytest.raises(UsageError, match="the brokers do not take it"):
+    with pytest.raises(UsageError, match="the brokers reject a value"):
         set_configs(writing.cluster, events.topic, {"retention.ms": "-7"})
 
 
@@ -322,5 +322,5 @@ def test_the_start_of_a_process_without_slot_0_names_the_arrival(
     with mirroring(own, writing.cluster, job, account=start, slots=(1, 2)) as mirror:
         mirror.until(lambda: starts, "the start to be told")
     (told,) = starts
-    assert told.decision == f"copy {ORIGIN} behind arrival {arrived.token}"
+    assert told.decision == f"copy {ORIGIN} after arrival {arrived.token}"
     assert Fact("arrival", str(arrived.token)) in told.found

@@ -120,5 +120,5 @@ def copied(broker: Any, writing: Writing, events: Events) -> dict[int, int]:
 def require_told(mirror: Running, events: Events, ends: dict[int, int]) -> None:
     text = wait_stopped(mirror, events.topic, LOST)
     for partition, end in ends.items():
-        lost = f"offsets {end} to {end + 9}, which it held, are not there any more"
+        lost = f"offsets {end} to {end + 9} were there before and are missing now"
         assert f"partition {partition} ends at {end}: {lost}" in text

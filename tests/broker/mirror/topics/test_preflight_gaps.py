@@ -73,7 +73,7 @@ def test_a_topic_that_is_made_anew(broker: Any, writing: Writing, events: Events
         time.sleep(0.5)
         assert mirror.mirror.copier.stopped == {}
         asks.set()
-        assert "made anew" in wait_stopped(mirror, events.topic, ANEW)
+        assert "recreated" in wait_stopped(mirror, events.topic, ANEW)
     after = positions(broker.cluster, writing.job)
     assert all(after[place].next == one.next for place, one in before.items() if place[0] == events.topic)
     assert len(arrivals(broker.cluster, writing.job)) == 1
@@ -116,7 +116,7 @@ def test_more_partitions_in_the_origin(broker: Any, writing: Writing, events: Ev
         client = AdminClient(writing.cluster.librdkafka())
         for done in client.create_partitions([NewPartitions(events.topic, 4)]).values():
             done.result(20)
-        assert "has 4 partitions in the origin, and its copy 3" in wait_stopped(mirror, events.topic, PARTITIONS)
+        assert "has 4 partitions in the origin, but its copy has 3" in wait_stopped(mirror, events.topic, PARTITIONS)
         writing.epoch(sold(1, 2), source_cut=writing.last.source_cut if writing.last else None)
         wait_copied(mirror, broker.cluster, writing)
 
@@ -185,7 +185,7 @@ def test_somebody_else_writes_into_a_copy(broker: Any, writing: Writing, events:
         epoch(writing, events, 2)
         until(lambda: running.error is not None, "the mirror to find it")
     finally:
-        with pytest.raises(DivergenceError, match="somebody else writes there"):
+        with pytest.raises(DivergenceError, match="another process writes there"):
             running.end()
     assert arrivals(broker.cluster, writing.job) == [found]
     require_held(writing, broker.cluster, found)

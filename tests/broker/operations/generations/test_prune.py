@@ -107,7 +107,7 @@ def test_only_what_nothing_needs_is_removed(job: Pruned) -> None:
 def test_what_was_left_within_the_time_stays(job: Pruned) -> None:
     """By default for seven days: nothing is removed that a rollback may want."""
     for kept in job.kept("--with-snapshots", **{HOURS: "168"}):
-        assert "long enough ago" in (kept or "") or "was started from" in (kept or "")
+        assert "too recently" in (kept or "") or "was started from" in (kept or "")
     assert job.there() == [True] * 3
 
 

@@ -63,7 +63,7 @@ def test_what_is_lost_is_told_although_nobody_promotes(regions: Regions) -> None
         done = eu._call(us, ["failover", str(eu.flow.job_file), "--force", "--wait", "1"], {})
     assert done.returncode == UnavailableError.exit_code
     said = " ".join(done.stdout.split())
-    assert f"goes on from {FIRST}:2" in said
+    assert f"continues from {FIRST}:2" in said
     assert "lost at least, as of " in said
     assert "not promoted yet" in done.stderr
     told = told_at_exit_4(eu, us)
@@ -140,7 +140,7 @@ def test_two_jobs_of_one_name_are_not_switched_over(regions: Regions) -> None:
     eu.await_token(f"{own}:1")
     with arrived(regions):
         refused = eu.run(us, "switchover", "--wait", "0", code=UsageError.exit_code)
-    assert "two jobs of one name" in " ".join(refused.split())
+    assert "two jobs of the same name" in " ".join(refused.split())
     assert not rests(us)
 
 
@@ -285,7 +285,7 @@ def test_what_was_released_to_a_third_region_is_not_ours(regions: Regions) -> No
         assert "--to us: " in us.run(None, "release", "--to", "us", code=UsageError.exit_code)
         told = us.run(None, "release", "--to", "ap")
         assert (told["token"], bool(told["released"]), rests(us)) == (f"{FIRST}:2", True, True)
-        assert "to region ap behind" in us.run(None, "release", "--to", "eu", code=UsageError.exit_code)
+        assert "to region ap after" in us.run(None, "release", "--to", "eu", code=UsageError.exit_code)
         eu.await_arrival(us, f"{FIRST}:2")
         words = ["failover", str(eu.flow.job_file), "--dry-run", "--json"]
 

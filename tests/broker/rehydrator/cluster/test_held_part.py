@@ -193,7 +193,7 @@ def test_a_replica_follows_and_says_what_it_lacks(stage: Stage) -> None:
         assert scanned["holds"]["selection"] == told
         health = served.get("/healthz").json()
         assert (health["role"], health["selection"], health["partitions"]) == ("replica", counted, None)
-        assert "it is a replica" in served.post("/v1/snapshots").json()["detail"]
+        assert "it is a read-only replica" in served.post("/v1/snapshots").json()["detail"]
         result = stage.verified(served)
         assert {one.place: (one.verdict, one.found.rows) for one in result.answers} == {
             CHANGELOG: (Verdict.EQUAL, len(stage.writing.by_sequence[5])),

@@ -199,7 +199,7 @@ def test_a_cursor_of_another_division_is_refused() -> None:
     )
     text = parsing.cursor_text(before, 1, b"place")
     assert parsing.cursor(text, before) == (1, b"place")
-    with pytest.raises(HTTPException, match="divided anew") as refused:
+    with pytest.raises(HTTPException, match="division of the partitions has changed") as refused:
         parsing.cursor(text, now)
     assert refused.value.status_code == 400
 

@@ -47,7 +47,7 @@ def views(writing: Writing, folder: Path) -> set[str]:
 
 def loaded(served: Process, writing: Candidate, epoch: int) -> None:
     until(
-        lambda: says(served, "loaded ahead", f"epoch={epoch}", str(writing.generation)),
+        lambda: says(served, "candidate preloaded", f"epoch={epoch}", str(writing.generation)),
         f"epoch {epoch} to be loaded; log: {served.log}",
     )
 
@@ -114,7 +114,7 @@ def test_a_candidate_that_comes_to_nothing_leaves_nothing(writing: Writing, tmp_
         key, value = encoded(foreign.job, Sold("s1", 1, 1))
         foreign.record(foreign.partition("s1"), key, value, ("writer", b"g9-x/1/0"))
         foreign.begin()
-        until(lambda: says(served, "not loaded ahead", "was written by g9-x/1/0"), "it to be refused")
+        until(lambda: says(served, "not preloaded", "was written by g9-x/1/0"), "it to be refused")
         until(lambda: views(writing, tmp_path) == {str(writing.generation)}, "it to be deleted")
         foreign.take_over()
         until(lambda: served.get("/readyz").json()["status"] == "stopped", "it to stop")
@@ -130,7 +130,7 @@ def test_it_can_be_turned_off(writing: Writing, tmp_path: Path) -> None:
         candidate.begin()
         candidate.take_over()
         until(lambda: served.shown() == 2, "the candidate")
-        assert not says(served, "loaded ahead")
+        assert not says(served, "candidate preloaded")
 
 
 def test_a_folder_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:

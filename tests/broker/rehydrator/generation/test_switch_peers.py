@@ -38,7 +38,7 @@ def check_keys(peer: Process, writing: Writing) -> dict[int, list[str]]:
     for shop in SHOPS:
         answer = peer.get(path_of(shop))
         if answer.status_code == 503:
-            assert "changing over" in answer.text, answer.text
+            assert "the switch is in progress" in answer.text, answer.text
             found.setdefault(0, []).append(shop)
             continue
         assert answer.status_code == 200, answer.text
@@ -78,7 +78,11 @@ def check_spans(peer: Process, writing: Writing) -> int:
         rows = sorted((row["key"], row["pieces"]) for row in shown["rows"])
         assert rows == sorted(parts(shown["milestones"], writing))
     else:
-        assert (answer.status_code, "changing over" in answer.text, "changing over" in top.text) == (
+        assert (
+            answer.status_code,
+            "the switch is in progress" in answer.text,
+            "the switch is in progress" in top.text,
+        ) == (
             503,
             True,
             True,

@@ -316,10 +316,10 @@ def test_the_owners_of_a_region_answer_together(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("regions", "says"),
     [
-        ("us", "one looks like us="),
+        ("us", "an entry looks like us="),
         ("us=x", "no URL"),
-        ("US=http://a:1", "no region's name"),
-        ("us=http://a:1,us=http://b:1", "named twice"),
+        ("US=http://a:1", "a region name is invalid"),
+        ("us=http://a:1,us=http://b:1", "or repeated"),
     ],
 )
 def test_regions_that_cannot_be(stage: Stage, regions: str, says: str) -> None:

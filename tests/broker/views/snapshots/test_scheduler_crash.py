@@ -185,7 +185,7 @@ def test_a_manifest_that_stands_is_not_overwritten_even_when_it_is_damaged(
         kept.taking.request(20)
         until(lambda: kept.told.failures, "the upload to be refused")
         assert objects.read(kept.shelf.names.manifest(1), 99) == b'{"format": 2}'
-        assert "format 2, and this version reads 1" in kept.told.errors()
+        assert "format 2, but this version reads format 1" in kept.told.errors()
         view.wait_for(writing.epoch(sales(1)).sequence)
         assert kept.snapshot().manifest.sequence == 2
         until(lambda: kept.told.prunings, "the pruning that follows the snapshot")

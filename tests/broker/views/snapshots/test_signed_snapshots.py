@@ -182,7 +182,7 @@ def test_a_wrong_key_costs_no_snapshot(place: Place, wrong: Keys) -> None:
     place.age()
     done = place.shelf(wrong).prune(OFF, now_ms(), drop_unreadable=True)
     assert (done.retired, done.deleted) == ([], 0)
-    assert all("no snapshot beside it is signed by a key of it" in one for one in done.unreadable)
+    assert all("signed with a key of CUTWATER_SNAPSHOT_KEY" in one for one in done.unreadable)
     assert place.shelf(KEYS).sequences() == [2, 1]
     assert [place.shelf(KEYS).manifest(one).sequence for one in (1, 2)] == [1, 2]
 
@@ -274,7 +274,7 @@ def test_a_rehydrator_signs_and_begins_from_what_is_signed(writing: Writing, tmp
         assert (code, made["token"]) == (0, str(last.token)), said
         wrong = {**env, "CUTWATER_SNAPSHOT_KEY": OTHER}
         code, _, said = asked("create", path, "--api-url", url, **wrong)
-        assert (code, "the CUTWATER_SNAPSHOT_KEY of this command?" in " ".join(said.split())) == (2, True), said
+        assert (code, "same CUTWATER_SNAPSHOT_KEY as this command" in " ".join(said.split())) == (2, True), said
         assert KEY not in " ".join(psutil.Process(one.process.pid).cmdline())
     (manifest,) = (place / writing.job.name).glob("*/all/manifests/*.json")
     assert json.loads(manifest.read_bytes())["signature"]

@@ -102,7 +102,7 @@ def test_owners_of_parts_give_it_together(writing: Writing, tmp_path: Path, obje
     parts = [frozenset({0, 2}), frozenset({1, 2})]
     writing.epoch(sales(1))
     parent = snapshot(writing, tmp_path / "one", objects, parts[0])
-    with pytest.raises(UsageError, match=r"stand for it \(p0-2: it holds a part only\)"):
+    with pytest.raises(UsageError, match=r"replace it \(p0-2: it holds a part only\)"):
         seeds(writing, objects, parent).plan()
     snapshot(writing, tmp_path / "two", objects, parts[1])
     found = read(writing, seeds(writing, objects, parent), tmp_path / "seeding")
@@ -140,7 +140,7 @@ def test_in_place_of_a_damaged_one_another_is_taken_in_an_empty_store(
     parent = snapshot(writing, tmp_path / "one", objects)
     damage(objects, writing, None)
     snapshot(writing, tmp_path / "one", objects)
-    with pytest.raises(UsageError, match="of an empty place first"), opened_at(writing, objects, parent, tmp_path):
+    with pytest.raises(UsageError, match="set to an empty place"), opened_at(writing, objects, parent, tmp_path):
         pass
     empty = Objects(str(tmp_path / "empty"))
     snapshot(writing, tmp_path / "one", empty)
@@ -154,7 +154,7 @@ def test_one_that_is_not_signed_is_named_and_the_next_one_is_taken(
     keys = Keys.parse("the-key-of-this-test-" * 2)
     writing.epoch(sales(1))
     parent = snapshot(writing, tmp_path / "one", objects)
-    refused_as = r"stand for it \(all: the manifest is not signed, and CUTWATER_SNAPSHOT_KEY asks"
+    refused_as = r"replace it \(all: the manifest is not signed, and CUTWATER_SNAPSHOT_KEY requires"
     with pytest.raises(UsageError, match=refused_as):
         seeds(writing, objects, parent, keys).plan()
     every = frozenset(range(writing.job.shards.partitions))
@@ -232,7 +232,7 @@ def test_every_refusal_says_why(writing: Writing, tmp_path: Path, objects: Objec
     writing.epoch(sales(1))
     parent = snapshot(writing, tmp_path / "one", objects)
     later = writing.epoch(sales(2))
-    assert f"{parent.token} cannot be gone on from: {WHY}; and no store of snapshots is named" in refused(
+    assert f"cannot continue from {parent.token}: {WHY}; and no snapshot store is configured" in refused(
         writing, None, parent
     )
     assert f"{objects.place} holds no snapshot of it" in refused(writing, objects, later)
@@ -246,7 +246,7 @@ def test_every_refusal_says_why(writing: Writing, tmp_path: Path, objects: Objec
     manifest = objects.path(shelf.names.manifest(1))
     assert manifest is not None
     manifest.write_bytes(b"{}")
-    assert "(all: this is no manifest of a snapshot)" in refused(writing, objects, parent)
+    assert "(all: this is not a manifest of a snapshot)" in refused(writing, objects, parent)
 
 
 def refused(writing: Writing, objects: Objects | None, parent: Milestone) -> str:

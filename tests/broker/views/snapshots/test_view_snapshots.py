@@ -305,7 +305,7 @@ def test_a_snapshot_of_another_stream_is_passed_over(
         view.wait_for(3)
         assert kept.restored is not None
         assert kept.restored.manifest.sequence == 2
-        assert "does not stand on the commit stream" in kept.told.errors()
+        assert "is not on the commit stream" in kept.told.errors()
         assert view.rows() == (3, writing.by_sequence[3])
 
 
@@ -386,7 +386,7 @@ def test_the_near_tier_is_enough_when_the_store_is_away(
         assert view.rows() == (3, writing.by_sequence[3])
         assert kept.restored is not None
         assert (kept.restored.tier, kept.restored.passed_over) == (objects.place, 1)
-        assert f"{table} is damaged: it is not what the manifest says" in kept.told.errors()
+        assert f"{table} is damaged: it does not match the manifest" in kept.told.errors()
 
 
 @pytest.mark.slow

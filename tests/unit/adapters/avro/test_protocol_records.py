@@ -275,7 +275,7 @@ def test_records_with_a_registry_s_numbers_are_the_published_ones(tmp_path: Path
         avro.change(bytes.fromhex(one)) for one in GOLDEN["output"]["avro"]
     ]
     assert decoder.end(bytes.fromhex(golden["output_end"])) == golden_end()
-    with pytest.raises(UsageError, match=f"number {golden['end']} stands on the output, where Output belongs"):
+    with pytest.raises(UsageError, match=f"number {golden['end']} in the place of Output"):
         decoder.change(bytes.fromhex(golden["output_end"]))
 
 

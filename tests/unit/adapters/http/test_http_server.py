@@ -131,7 +131,7 @@ def test_health_is_answered_while_all_work_is_taken(own: Own) -> None:
         until(lambda: port.registry.get_sample_value("cutwater_http_requests") == 4, "all at work")
         refused = ask(f"{port.url}/v1/milestone", headers=SHOWN)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert "requests are under way already" in refused.json()["detail"]
+        assert "requests are in progress already" in refused.json()["detail"]
         assert ask(f"{port.url}/healthz").status_code == 200
         waiting[0].close()
         until(lambda: ask(f"{port.url}/v1/milestone", headers=SHOWN).is_success, "room for one more")

@@ -51,7 +51,7 @@ def test_two_values_do_not_merge_and_it_says_why(tmp_path: Path) -> None:
         ([{"name": "__key", "type": "long"}], "__key begin with two underscores"),
         ([{"name": f"c{at}", "type": "string"} for at in range(900)], "900 measures have no room in a row"),
         ([{"name": "a", "type": "long"}, {"name": "A", "type": "long"}], "differ in case alone"),
-        ([{"name": "region", "type": "string"}], "names a row already"),
+        ([{"name": "region", "type": "string"}], "region is part of a row's key"),
         ([{"name": "tags", "type": {"type": "array", "items": "string"}}], "column 'tags' is array"),
         ([{"name": "sketch", "type": "bytes"}], "column 'sketch' is bytes"),
     ],

@@ -145,7 +145,7 @@ def test_every_column_of_an_attached_schema_is_told(tmp_path: Path) -> None:
         "column 'a' is bytes",
         "column 'b' is array",
         "columns key would exist twice",
-        "region names a row",
+        "region is part of a row's key",
     ):
         assert [one for one in found if f"orders.yaml:3: attached.schema: {said}" in one or said in one], said
 
@@ -185,9 +185,9 @@ def test_what_was_probably_meant(read: Read, old: str, new: str, place: str, mea
         (changed(("partitions: 4", "partitions: '4'")), "(given: '4'); write it without quotes"),
         (
             changed(("job: flights", "job: 2013-01-01")),
-            "job: Input should be a valid string; YAML takes it for date",
+            "job: Input should be a valid string; YAML reads it as date",
         ),
-        (changed(("  miles:", "  on:")), "measures.True: YAML takes this name for bool True: put it in quotes"),
+        (changed(("  miles:", "  on:")), "measures.True: YAML reads this name as bool True: put it in quotes"),
         (FLIGHTS + "slide: 1m\n", "slide: is not a field of a job file there: it belongs below 'window'"),
         (
             FLIGHTS + "format: json\n",
@@ -210,7 +210,7 @@ def test_what_was_probably_meant(read: Read, old: str, new: str, place: str, mea
         ),
         (
             FLIGHTS + "lateness: 1h\n",
-            "lateness: the key 'lateness' stands twice: line 11 has it already; keep one",
+            "lateness: the key 'lateness' is repeated: line 11 has it already; keep one",
         ),
         (FLIGHTS + "registry: {url: 'ftp://x'}\n", "registry.url: write http:// or https:// and the address"),
         (changed(("kind: tumbling", "kind: session")), "window.kind: session windows are not supported: "),

@@ -49,10 +49,10 @@ def test_a_file_that_is_too_large_is_not_parsed(tmp_path: Path) -> None:
 
 
 FLAWED = [
-    ("a: 1\na: 2\n", [(2, "a")], "the key 'a' stands twice: line 1 has it already"),
-    ("a: {b: 1, c: 2, b: 3}\n", [(1, "a.b")], "the key 'b' stands twice: line 1 has it already"),
-    ("a:\n- {b: 1, 'b': 2}\n", [(2, "a.0.b")], "the key 'b' stands twice"),
-    ("a: 1\nb: {c: 1}\na: 2\nb:\n  d: 1\n  d: 2\n", [(3, "a"), (4, "b"), (6, "b.d")], "stands twice"),
+    ("a: 1\na: 2\n", [(2, "a")], "the key 'a' is repeated: line 1 has it already"),
+    ("a: {b: 1, c: 2, b: 3}\n", [(1, "a.b")], "the key 'b' is repeated: line 1 has it already"),
+    ("a:\n- {b: 1, 'b': 2}\n", [(2, "a.0.b")], "the key 'b' is repeated"),
+    ("a: 1\nb: {c: 1}\na: 2\nb:\n  d: 1\n  d: 2\n", [(3, "a"), (4, "b"), (6, "b.d")], "is repeated"),
     ("a: 2013-99-99\n", [(1, "a")], "YAML cannot read it as timestamp (given: '2013-99-99')"),
     ("a:\n  b: " + "1" * 5_000, [(2, "a.b")], "YAML cannot read it as int (given: '1111"),
     ("a: !!timestamp x", [(1, "a")], "YAML cannot read it as timestamp (given: 'x')"),

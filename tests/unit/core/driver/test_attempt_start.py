@@ -110,7 +110,7 @@ def test_the_first_start_finds_nothing() -> None:
 def test_a_checkpoint_of_before_fences_nobody() -> None:
     """A driver with the wrong checkpoint must not end a healthy one."""
     one = Driver(planned=3, committed=3, newest=milestone(3))
-    with pytest.raises(DivergenceError, match="ends at epoch 3, and the stream has barrier 4"):
+    with pytest.raises(DivergenceError, match="ends at epoch 3, but the stream has barrier 4"):
         one.run()
     assert one.done == ["looked", Standing(3, 3, 4, 3)]
 

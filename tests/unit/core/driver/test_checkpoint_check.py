@@ -32,11 +32,11 @@ def test_what_a_crash_leaves_is_no_contradiction() -> None:
 @pytest.mark.parametrize(
     ("standing", "said"),
     [
-        (Standing(NONE, NONE, 3, 2), "ends at epoch -1, and the stream has barrier 3"),
-        (Standing(2, 1, 3, 2), "ends at epoch 2, and the stream has barrier 3"),
-        (Standing(3, 2, 3, 3), "committed 2, and the stream milestone 3"),
-        (Standing(5, 4, 3, 2), "committed 4, and the newest barrier is 3"),
-        (Standing(4, 1, 4, 1), "barrier 4, and the checkpoint has committed 1"),
+        (Standing(NONE, NONE, 3, 2), "ends at epoch -1, but the stream has barrier 3"),
+        (Standing(2, 1, 3, 2), "ends at epoch 2, but the stream has barrier 3"),
+        (Standing(3, 2, 3, 3), "committed 2, but the stream has milestone 3"),
+        (Standing(5, 4, 3, 2), "committed 4, but the newest barrier is 3"),
+        (Standing(4, 1, 4, 1), "barrier 4, but the checkpoint has committed 1"),
     ],
     ids=["lost", "rolled back", "milestone ahead of commit", "of another stream", "commits lost"],
 )
@@ -44,7 +44,7 @@ def test_a_checkpoint_that_is_not_this_streams_is_refused(standing: Standing, sa
     """The message says what is where, and both ways out."""
     with pytest.raises(DivergenceError, match=said) as caught:
         require_match("flights", standing, None, None)
-    assert "Put the right checkpoint back, or start a new generation" in str(caught.value)
+    assert "Restore the right checkpoint, or start a new generation" in str(caught.value)
 
 
 def test_the_planned_epoch_must_read_what_its_barrier_said() -> None:
@@ -58,7 +58,7 @@ def test_the_planned_epoch_must_read_what_its_barrier_said() -> None:
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_plan_that_is_gone_where_later_ones_stand_is_a_lost_checkpoint(alone: bool) -> None:
     """Removed under a running driver."""
-    with pytest.raises(DivergenceError, match="the plan of epoch 2 is gone, and one of epoch 3 is there"):
+    with pytest.raises(DivergenceError, match="the plan of epoch 2 is gone, but there is one of epoch 3"):
         require_match("flights", Standing(3, 2, 2, 2), None, source_cut(2), alone)
 
 

@@ -185,15 +185,15 @@ def test_milestones_and_claims_that_are_missing_are_named() -> None:
     world, generation = second()
     whole = world.candidacies
     world.candidacies = [one for one in whole if not (isinstance(one, Milestone) and one.epoch == 0)]
-    assert world.shown().problems == [f"epoch 0 of {generation}: its milestone is not to be found; look again"]
+    assert world.shown().problems == [f"epoch 0 of {generation}: its milestone was not found; run the command again"]
     world.candidacies = [one for one in whole if isinstance(one, Milestone)]
     assert world.shown().problems == [
-        f"the claim of {generation} is not to be found: what generations before it listed is not known"
+        f"the claim of {generation} was not found: entries of earlier generations are unknown"
     ]
     mirrored = replace(world.stream[1], generation=Generation(1, "us"))
     world.candidacies = [(generation, mirrored), *whole[1:]]
     assert world.shown().elsewhere == [
-        f"what region us listed up to epoch 1 of {mirrored.generation} stands there, not here"
+        f"entries of region us up to epoch 1 of {mirrored.generation} are listed there, not here"
     ]
 
 
@@ -207,13 +207,13 @@ def test_a_pruned_beginning_of_the_stream_is_not_missed(pruned: int) -> None:
     assert sorted(found) == [*((1, epoch) for epoch in range(pruned, 2)), (2, 0), (2, 1), (2, 2)]
     first = world.stream[0].sequence
     assert shown.elsewhere == [
-        f"what was listed before milestone {first} is not told: the commit stream begins there now"
+        f"entries listed before milestone {first} are left out: the commit stream now begins there"
     ]
 
 
 def test_a_generation_that_nobody_knows_is_refused() -> None:
     world, generation = second()
-    with pytest.raises(UsageError, match=f"g9-local-00000009 is no generation of this job; known are: {FIRST}, "):
+    with pytest.raises(UsageError, match=f"g9-local-00000009 is not a generation of this job; known are: {FIRST}, "):
         world.shown(Generation(9, "local", "00000009"))
     world.claim(world.stream[-1])
     candidate = list(world.writers)[-1]
@@ -240,7 +240,7 @@ def test_a_job_that_comes_back_from_another_region_goes_on_with_what_was_listed_
     assert [(by.number, epoch) for by, epoch in told] == [(1, 0), (1, 1), (3, 0)]
     assert (problems, elsewhere) == (
         [],
-        [f"what region us listed up to epoch 7 of {away.generation} stands there, not here"],
+        [f"entries of region us up to epoch 7 of {away.generation} are listed there, not here"],
     )
 
 
@@ -257,5 +257,5 @@ def test_a_job_that_another_region_has_begun_is_whole_there_from_its_first_epoch
     assert sorted(told) == [(here, 0), (here, 1)]
     assert (problems, elsewhere) == (
         [],
-        [f"what region local listed up to epoch 0 of {FIRST} stands there, not here"],
+        [f"entries of region local up to epoch 0 of {FIRST} are listed there, not here"],
     )

@@ -48,7 +48,7 @@ def test_partitions_with_other_counts_are_suspect() -> None:
 
 
 def test_a_partition_that_shrank_is_a_divergence() -> None:
-    """Less than stood there before: the topic was truncated or made anew, whatever was written since."""
+    """Less than stood there before: the topic was truncated or recreated, whatever was written since."""
     with pytest.raises(DivergenceError, match="partition 2"):
         suspects({0: 10, 2: 8}, {0: 10, 2: 7}, {})
 
@@ -122,7 +122,7 @@ def test_a_record_without_key_or_value_is_foreign() -> None:
 @pytest.mark.parametrize("records", [(), OWN[:1], (("a", "1", EARLIER), OWN[1])])
 def test_lost_rows_end_the_generation(records: tuple[tuple[str, str, Writer]]) -> None:
     """Acknowledged rows that do not stand there are lost, even where an earlier attempt's equal ones do."""
-    with pytest.raises(DivergenceError, match="of epoch 7 attempt 2, and 2 were acknowledged"):
+    with pytest.raises(DivergenceError, match="of epoch 7 attempt 2, but 2 were acknowledged"):
         foreign_rows(log(*records), ME, 2)
 
 
@@ -204,11 +204,11 @@ def test_who_may_stand_below_a_cut(header: bytes | None, may: bool, live: bool) 
 
 
 def test_a_breach_says_who_it_was() -> None:
-    assert breach(None, ME) == "was written by somebody without the header 'writer'"
+    assert breach(None, ME) == "was written without the header 'writer'"
     assert breach(b"g9-x/1/0", ME) == "was written by g9-x/1/0, not by this generation"
     assert breach(ME._replace(epoch=8).header, ME) == (
-        "was written by epoch 8, attempt 2, and stands below the cut of epoch 7, attempt 2: "
-        "the log has lost its end and was written on"
+        "was written by epoch 8, attempt 2, but is below the cut of epoch 7, attempt 2: "
+        "the log has lost its end and was then written again"
     )
 
 

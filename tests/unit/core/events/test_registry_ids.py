@@ -29,8 +29,8 @@ def test_a_version_that_is_another_number_here_is_never_overwritten() -> None:
     assert found.missing == ()
     assert found.conflicts == ()
     assert found.taken == (
-        "shop-value version 2, number 20 (bb) is not known here, where "
-        "shop-value version 2, number 30 (bb) stands in its place",
+        "shop-value version 2, number 20 (bb) is not known here: its place is taken by "
+        "shop-value version 2, number 30 (bb)",
     )
 
 

@@ -228,7 +228,7 @@ def test_the_three_rules_look_in_their_directions() -> None:
     assert [line.endswith("(new reader, old record)") for line in incompatibilities(old, new)] == [True]
     assert incompatibilities(new, old) == []
     assert len(incompatibilities(one("int"), one("string"), "full")) == 2
-    with pytest.raises(UsageError, match="'sideways' is no rule of compatibility; allowed: backward, forw"):
+    with pytest.raises(UsageError, match="'sideways' is not a compatibility rule; allowed: backward, forw"):
         incompatibilities(old, new, "sideways")
 
 

@@ -56,7 +56,7 @@ def test_the_newest_must_read_every_older_one() -> None:
 def test_a_family_needs_its_newest_and_no_twins() -> None:
     """A number alone is nobody's newest; two files of one fingerprint cannot be told apart."""
     (alone,) = problems([file("a.v1.avsc", INT, "1")])
-    assert alone == "a.v1.avsc: there is no a.avsc, the newest version, beside it"
+    assert alone == "a.v1.avsc: a.avsc, the newest version, is missing in the same folder"
     (twin,) = problems([file("a.avsc", INT, "1"), file("a.v1.avsc", INT, "1")])
     assert twin.startswith("a.v1.avsc has the fingerprint of a.avsc")
 

@@ -77,7 +77,7 @@ def test_where_two_lines_part() -> None:
     assert joined(line((US, 1, 0), (EU, 43, 0), (BACK, 61, 0)), HERE) == Joined(60, EU)
     assert require_joined(Joined(42, US), "flights") == Joined(42, US)
     assert joined(line((US, 1, 0)), HERE) is None
-    with pytest.raises(UsageError, match="two jobs of one name"):
+    with pytest.raises(UsageError, match="two jobs of the same name"):
         require_joined(None, "flights")
 
 
@@ -177,13 +177,13 @@ def test_a_release_names_one_region() -> None:
     """Another one is not written over it, nor passed over in silence."""
     made = Release("flights", US, 3, "eu1", 0)
     require_same(made, "eu1")
-    with pytest.raises(UsageError, match=r"released to region eu1 behind g1-us-00000000:3 already, not to eu"):
+    with pytest.raises(UsageError, match=r"released to region eu1 after g1-us-00000000:3 already, not to eu"):
         require_same(made, "eu")
 
 
 def test_what_was_released_to_another_region_is_its_own() -> None:
     require_not_given(Release("flights", US, 3, "eu", 0), "eu")
-    with pytest.raises(UsageError, match=r"released to region ap behind g1-us-00000000:3, and this is eu"):
+    with pytest.raises(UsageError, match=r"released to region ap after g1-us-00000000:3, but this is eu"):
         require_not_given(Release("flights", US, 3, "ap", 0), "eu")
 
 
@@ -221,5 +221,5 @@ def test_a_line_that_was_decided_against_goes_on_with_nothing() -> None:
 
     require_kept(Candidate(made), parent.token)
     require_kept(decided(EU), parent.token)
-    with pytest.raises(UsageError, match="kept g1-us-00000000, and this region's own milestones behind g1-us"):
+    with pytest.raises(UsageError, match="kept g1-us-00000000, and this region's own milestones after g1-us"):
         require_kept(decided(US), parent.token)

@@ -108,7 +108,7 @@ def test_where_nothing_was_heard_an_answer_is_waited_for(least_ms: int) -> None:
     error = UnavailableError("eu:9092 is away")
     waits = unanswered(found, "eu", error, True, "")
     assert waits.waits
-    assert "before this one lost it, where it is not new here" in waits.why
+    assert "before this one lost it (if it is not new here)" in waits.why
     assert f"CUTWATER_GO_ON_BEHIND={US}:0" in waits.why
     assert not unanswered(found, "eu", error, True, f"{US}:0").waits
 

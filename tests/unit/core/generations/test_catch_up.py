@@ -36,7 +36,7 @@ def test_by_its_last_two_milestones_and_what_comes_meanwhile() -> None:
     found = approach(candidate(own(80, 1_000, 0), own(90, 1_000, 1), own(100, 3_000, 2)), PARENT, LAST)
     assert found == Approach(6_000, 400.0, 100.0)
     assert found.left_s == 20
-    assert str(found) == "it reads 400 events/s and 100 come: about 20 s left"
+    assert str(found) == "it reads 400 events/s and 100 arrive: about 20 s left"
 
 
 def test_one_that_is_as_slow_as_what_comes_never_arrives() -> None:
@@ -44,7 +44,7 @@ def test_one_that_is_as_slow_as_what_comes_never_arrives() -> None:
     found = approach(candidate(own(90, 2_500, 1), own(100, 3_000, 2)), PARENT, LAST)
     assert found is not None
     assert found.left_s is None
-    assert str(found).endswith("it comes no nearer")
+    assert str(found).endswith("it does not catch up")
 
 
 def test_nothing_is_said_without_two_milestones_or_anything_left() -> None:

@@ -61,13 +61,13 @@ def test_what_was_left_lately_stays() -> None:
     """Of what was promoted when the time began all that comes before was left by then, and nothing else."""
     then = NOW._replace(since=SECOND)
     assert retained(FIRST, then) is None
-    assert "not left long enough ago" in (retained(SECOND, then) or "")
-    assert "not left long enough ago" in (retained(FIRST, NOW._replace(since=None)) or "")
+    assert "replaced too recently" in (retained(SECOND, then) or "")
+    assert "replaced too recently" in (retained(FIRST, NOW._replace(since=None)) or "")
 
 
 def test_each_reader_is_a_reason() -> None:
     assert "FIRST" not in (retained(FIRST, NOW) or "")
-    assert "output has not gone on" in (retained(SECOND, NOW._replace(output=SECOND)) or "")
+    assert "output has not moved on" in (retained(SECOND, NOW._replace(output=SECOND)) or "")
     assert retained(FIRST, NOW._replace(output=SECOND)) is None
     assert "mirror" in (retained(FIRST, NOW._replace(arrived=frozenset({FIRST}))) or "")
     assert "3 snapshots" in (retained(FIRST, NOW._replace(snapshots={str(FIRST): 3})) or "")
@@ -82,7 +82,7 @@ def test_candidates_and_their_parents_stay() -> None:
     assert retained(FIFTH, given_up) is None
     assert retained(FIRST, given_up) is None
     lately = coming._replace(known=claimed(FOURTH, FIFTH, g5=1_000))
-    assert "not left long enough ago" in (retained(FIFTH, lately) or "")
+    assert "replaced too recently" in (retained(FIFTH, lately) or "")
 
 
 @given(

@@ -45,9 +45,9 @@ def test_the_parents_state_passes() -> None:
     ("found", "error", "why"),
     [
         ({"foreign": 1}, DivergenceError, "not written by"),
-        ({"later": 1}, DivergenceError, "1 records .* were written behind it: the log has lost its end"),
+        ({"later": 1}, DivergenceError, "1 records .* were written after it: the log has lost its end"),
         ({"unreadable": 1}, DivergenceError, "no rows of this job"),
-        ({"other_windows": 1}, UsageError, "the job file does not make"),
+        ({"other_windows": 1}, UsageError, "the job file does not produce"),
         ({"deleted": 1}, DivergenceError, "were deleted"),
         ({"own_rows": PARENT.rows - 1}, DivergenceError, "digest"),
         ({"own_digest": PARENT.digest + 1}, DivergenceError, "digest"),
@@ -62,7 +62,7 @@ def test_anything_else_is_refused(found: dict[str, int], error: type[CutwaterErr
 
 def test_a_seed_that_lost_files_is_refused() -> None:
     """As many rows must stand in the files as were read."""
-    with pytest.raises(UnavailableError, match="29 seeds stand in the files, and 30 were read"):
+    with pytest.raises(UnavailableError, match="the files hold 29 seeds, but 30 were read"):
         require_state(PARENT, WHOLE, 29)
 
 
@@ -73,7 +73,7 @@ def test_compaction_must_not_have_taken_anything_below_the_cut() -> None:
     now = PARENT.written_ms + lag
     assert may_be_overtaken(PARENT, now)
     assert overtaken(PARENT, [None, now - lag + 1], now) == ""
-    assert f"taken rows below the cut of {PARENT.token}" in overtaken(PARENT, [None, now - lag], now)
+    assert f"removed rows below the cut of {PARENT.token}" in overtaken(PARENT, [None, now - lag], now)
 
 
 def test_records_below_the_cut_that_were_deleted_are_named() -> None:
@@ -100,9 +100,9 @@ def test_rows_of_a_snapshot_pass() -> None:
     ("found", "error", "why"),
     [
         ({"rows": 2}, UnavailableError, "2 rows with digest 99 were read"),
-        ({"digest": 98}, UnavailableError, "3 with digest 99 were written down"),
+        ({"digest": 98}, UnavailableError, "3 with digest 99 were written to its files"),
         ({"unreadable": 1}, DivergenceError, "no rows of this job"),
-        ({"other_windows": 1}, UsageError, "does not make"),
+        ({"other_windows": 1}, UsageError, "does not produce"),
     ],
 )
 def test_other_rows_of_a_snapshot_are_refused(found: dict[str, int], error: type[CutwaterError], why: str) -> None:
@@ -110,5 +110,5 @@ def test_other_rows_of_a_snapshot_are_refused(found: dict[str, int], error: type
     with pytest.raises(error, match=why) as refused:
         require_taken(PARENT, GIVEN, replace(TAKEN, **found), 3)
     assert str(PARENT.token) in str(refused.value)
-    with pytest.raises(UnavailableError, match="2 seeds stand in the files, and 3 were read"):
+    with pytest.raises(UnavailableError, match="the files hold 2 seeds, but 3 were read"):
         require_taken(PARENT, GIVEN, TAKEN, 2)

@@ -65,7 +65,7 @@ def test_nothing_goes_of_a_job_that_rests_or_was_released() -> None:
     assert made.rests == ""
     made.take(Release("job", FIRST.generation, LAST, "eu", 0))
     assert "released" in made.rests
-    assert "rests, or was left" in stream(cutoff_ms=LAST + 1).rests
+    assert "is idle or abandoned" in stream(cutoff_ms=LAST + 1).rests
     assert "no milestone" in Stream(0).rests
 
 

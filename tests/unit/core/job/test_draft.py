@@ -69,7 +69,7 @@ def test_names_that_differ_in_case_alone_and_nested_ones_are_left_out_by_name() 
     found = infer([{"id": "a", "ID": 1, "place": {"lat": 1.0, "lon": 2.0}, "list": [1]}])
     assert dict(found.kinds) == {"id": "string"}
     left = dict(found.left_out)
-    assert left["ID"] == "it differs from 'id' in case alone, and Spark does not tell them apart"
+    assert left["ID"] == "it differs from 'id' in case alone, which Spark does not distinguish"
     assert left["place"] == "it is an object: events are flat; it has lat, lon"
     assert left["list"] == "it is a list: events are flat"
 
@@ -283,7 +283,7 @@ def test_avro_times_in_another_unit_are_told_and_not_drafted() -> None:
         if fits:
             assert propose(made, kinds_).event_time == "at"
         else:
-            with pytest.raises(UsageError, match="no sample has an event time in 'at' that can be taken"):
+            with pytest.raises(UsageError, match="no sample has an event time in 'at' that can be used"):
                 propose(made, kinds_)
 
 

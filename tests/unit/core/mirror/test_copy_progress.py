@@ -170,13 +170,13 @@ def piece_of(first: int, following: int, *offsets: int) -> Piece:
 @pytest.mark.parametrize(
     ("piece", "why"),
     [
-        (piece_of(100, 200, *range(100, 200)), "read on from offset 100, and stands at 200"),
-        (piece_of(100, 200), "read on from offset 100, and stands at 200"),
-        (piece_of(201, 210, 201), "read on from offset 201, and stands at 200"),
-        (piece_of(200, 210, 199, 200), "goes on at offset 199 behind 199"),
-        (piece_of(200, 210, *range(200, 205), *range(200, 205)), "goes on at offset 200 behind 204"),
-        (piece_of(200, 204, 200, 204), "goes on at offset 204 behind 204"),
-        (piece_of(200, 199), "goes on at offset 199 behind 199"),
+        (piece_of(100, 200, *range(100, 200)), "read from offset 100, but the position is 200"),
+        (piece_of(100, 200), "read from offset 100, but the position is 200"),
+        (piece_of(201, 210, 201), "read from offset 201, but the position is 200"),
+        (piece_of(200, 210, 199, 200), "continues at offset 199 after 199"),
+        (piece_of(200, 210, *range(200, 205), *range(200, 205)), "continues at offset 200 after 204"),
+        (piece_of(200, 204, 200, 204), "continues at offset 204 after 204"),
+        (piece_of(200, 199), "continues at offset 199 after 199"),
     ],
     ids=["again", "again, empty", "left out", "from below", "twice", "ends inside", "goes back"],
 )

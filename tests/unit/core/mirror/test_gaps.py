@@ -35,7 +35,7 @@ def test_a_topic_made_anew_is_told_by_its_identity() -> None:
     found = in_origin("t", "other", 2, [AT], 2)
     assert found is not None
     assert found.cause == ANEW
-    assert "partition 0 up to offset 99 is a copy of the one before (id)" in found.text
+    assert "partition 0 up to offset 99 is a copy of the old topic (id)" in found.text
 
 
 @pytest.mark.parametrize(("partitions", "here"), [(3, 2), (2, 3), (3, 3)])
@@ -49,7 +49,7 @@ def test_another_number_of_partitions(partitions: int, here: int) -> None:
     ("kept", "text"),
     [
         ((120, 200), "begins at 120: offsets 100 to 119 were deleted"),
-        ((0, 60), "ends at 60: offsets 60 to 99, which it held, are not there any more"),
+        ((0, 60), "ends at 60: offsets 60 to 99 were there before and are missing now"),
     ],
 )
 def test_a_truncated_log_names_the_range(kept: tuple[int, int], text: str) -> None:

@@ -32,7 +32,7 @@ def reads(_claim: Claim) -> Milestone:
 
 def test_the_events_of_who_is_at_work() -> None:
     """Its parent's rows it has long taken over."""
-    with pytest.raises(UsageError, match=r"is at work here and reads shop.events.from-us.*release --to REGION"):
+    with pytest.raises(UsageError, match=r"is running here and reads shop.events.from-us.*release --to REGION"):
         require_unread(COPY.topic, "us", READS, [], reads)
     require_unread(ROWS.topic, "us", READS, [], reads)
     require_unread(COPY.topic, "us", None, [], reads)
@@ -41,7 +41,7 @@ def test_the_events_of_who_is_at_work() -> None:
 @pytest.mark.parametrize("place", [COPY, ROWS])
 @pytest.mark.parametrize("origin", ["", "ap"], ids=["of this region", "of a third region"])
 def test_events_and_rows_of_who_is_about_to_begin(place: TopicPartition, origin: str) -> None:
-    with pytest.raises(UsageError, match=f"{NEXT} was claimed here, and begins with.*generation abort {NEXT}"):
+    with pytest.raises(UsageError, match=f"{NEXT} was claimed here and starts from.*generation abort {NEXT}"):
         require_unread(place.topic, "us", None, [claim(origin)], reads)
     for topic in (STREAM, OLDER):
         require_unread(topic, "us", READS, [claim(origin)], reads)
@@ -50,7 +50,7 @@ def test_events_and_rows_of_who_is_about_to_begin(place: TopicPartition, origin:
 @pytest.mark.parametrize("topic", [COPY.topic, ROWS.topic, STREAM, OLDER])
 def test_no_copy_of_the_region_that_an_open_claim_goes_on_from(topic: str) -> None:
     """With any of them every arrival goes, also that by which a failover finds the claim again."""
-    ways_out = f"{NEXT} was claimed here from what has arrived from us.*failover'.*generation abort {NEXT}"
+    ways_out = f"{NEXT} was claimed here from an arrival of us.*failover'.*generation abort {NEXT}"
     with pytest.raises(UsageError, match=ways_out):
         require_unread(topic, "us", None, [claim("us")], reads)
 
@@ -59,7 +59,7 @@ def test_nobody_works_by_what_stands_beside_a_copy_that_is_begun_anew() -> None:
     require_settled("us", {})
     with pytest.raises(
         UnavailableError,
-        match=r"events \(since 1970-01-01T00:00:05Z\), shop.miles.*from us anew.*--withdraw.*resync' again",
+        match=r"events \(since 1970-01-01T00:00:05Z\), shop.miles.*from us is in progress.*--withdraw.*resync' again",
     ):
         require_settled("us", {"shop.milestones": 7_000, "shop.events": 5_000})
 

@@ -76,7 +76,7 @@ def test_a_stuck_epoch(known: dict[str, Any], is_on: Alert | None, said: bool | 
 
 def test_a_stuck_epoch_is_named_with_its_age() -> None:
     found = judged(alerts.STUCK_EPOCH, alerts.DRIVER, state(processed=written(130_000), confirmed=2))
-    assert found == Verdict(True, "epoch 3 was written 130 s ago, and Spark has not committed it", 130_000)
+    assert found == Verdict(True, "epoch 3 was written 130 s ago, but Spark has not committed it", 130_000)
     found = judged(alerts.STUCK_EPOCH, alerts.DRIVER, state(waiting=5, spoke_ms=NOW - 140_000))
     assert found == Verdict(True, "epoch 0 is not written after 140 s, and 5 events wait", 140_000)
 
@@ -164,7 +164,7 @@ def test_a_growing_drift_of_epochs(
     found = judged(alerts.GROWING_DRIFT, alerts.SIGNAL, known, is_on)
     assert on(found) is said
     assert not said or found == Verdict(
-        True, f"{epochs} epochs are written and have no milestone, and they get more", epochs
+        True, f"{epochs} written epochs have no milestone, and the number grows", epochs
     )
 
 
@@ -252,7 +252,7 @@ def test_a_warning_of_late_events_counts_pairs() -> None:
     assert late_warning(9, 1, LIMITS) is None
     text = late_warning(30, 1_000, LIMITS)
     assert text is not None
-    assert text.startswith("30 of 2,000 (event, window) pairs came after their window was closed")
+    assert text.startswith("30 of 2,000 (event, window) pairs arrived after their window was closed")
 
 
 @pytest.mark.parametrize(

@@ -299,7 +299,7 @@ def test_a_driver_is_not_called_idle_behind_an_open_transaction() -> None:
     story.tick(1, waiting=0)
     story.state = replace(story.state, hidden=21)
     told = parts(story.state, LIMITS, story.now)["driver"]
-    assert told == "has read what can be read; 21 offsets stand behind an open transaction"
+    assert told == "has read all committed events; 21 offsets are after the start of an open transaction"
 
 
 def test_a_driver_that_works_off_a_backlog_says_how_long_that_takes() -> None:

@@ -199,11 +199,11 @@ def test_what_each_says_is_named() -> None:
     with pytest.raises(LostRecordsError) as said:
         require_agreement(at, milestone(1, sequence=2), {0: None}, "output", "place")
     assert (
-        "output/0 ends with nothing, and the publisher's position on place is behind part 2 of sequence 3"
+        "output/0 ends with nothing, but the publisher's position on place is after part 2 of sequence 3"
         in str(said.value)
     )
     tail = Tail(ended(3, 0, False), 0)
-    with pytest.raises(LostRecordsError, match=r"ends with part 1 of sequence 3, .* behind sequence 2:"):
+    with pytest.raises(LostRecordsError, match=r"ends with part 1 of sequence 3, .* after sequence 2:"):
         require_agreement(whole_at(2), milestone(1, sequence=2), {0: tail}, "output", "place")
 
 
@@ -213,7 +213,7 @@ def test_rows_in_front_of_the_end_are_counted(missing: int, named: str) -> None:
     if not named:
         require_agreement(whole_at(2), milestone(1, sequence=2), tails, "output", "place")
         return
-    with pytest.raises(LostRecordsError, match=f"{named} in front of that are missing or too many: output/0"):
+    with pytest.raises(LostRecordsError, match=f"{named} before that are missing or too many: output/0"):
         require_agreement(whole_at(2), milestone(1, sequence=2), tails, "output", "place")
 
 
@@ -229,7 +229,7 @@ def test_another_jobs_or_another_forms_output_is_refused() -> None:
     """Of another generation it is gone on with."""
     mine = nothing(JOB, GENERATION, FORM)
     require_mine(replace(mine, generation=OTHER), mine, "output", "place")
-    with pytest.raises(DivergenceError, match=f"was written for job other, and this publisher is of {JOB}"):
+    with pytest.raises(DivergenceError, match=f"was written for job other, but this publisher is of {JOB}"):
         require_mine(replace(mine, job="other"), mine, "output", "place")
     with pytest.raises(UsageError, match=r"output holds 'final avro' .* says 'updates avro'.* output and place"):
         require_mine(replace(mine, form="final avro"), mine, "output", "place")

@@ -76,7 +76,7 @@ def test_a_generation_that_was_released_leaves() -> None:
     """Another region goes on from its last milestone: nothing of it may follow there."""
     last = milestone(0)
     released = Release(JOB, GENERATION, last.sequence, "eu", 7)
-    with pytest.raises(FencedError, match=rf"was released to region eu behind milestone {last.token}: nothing"):
+    with pytest.raises(FencedError, match=rf"was released to region eu after milestone {last.token}, so nothing"):
         resume(JOB, GENERATION, [last, released], hash_of)
     before = Release(JOB, OTHER, 1, "eu", 7)
     assert resume(JOB, GENERATION, [before, last], hash_of).last == last, "another one's"

@@ -19,7 +19,7 @@ from cutwater.core.protocol.log_evidence import (
 
 ROWS, SOURCE = "rows", "source"
 FIRST, SECOND, OTHER = TopicPartition(ROWS, 0), TopicPartition(ROWS, 1), TopicPartition(SOURCE, 1)
-GONE = ", acknowledged before, are not there any more or are other records"
+GONE = ", acknowledged before, are gone or are other records now"
 EVIDENCE = (TopicEvidence(ROWS, "id-1", (3, 0)), TopicEvidence(SOURCE, "", (UNKNOWN, 7)))
 
 
@@ -49,7 +49,7 @@ def test_a_topic_that_was_made_anew_is_named(now: dict[str, str], named: list[st
     said = made_anew(EVIDENCE, now)
     assert [one.split()[0] for one in said] == named
     if named:
-        assert f"(its identity is {now[ROWS]}, and was id-1)" in said[0]
+        assert f"(its topic id is {now[ROWS]}, and was id-1)" in said[0]
 
 
 @pytest.mark.parametrize(

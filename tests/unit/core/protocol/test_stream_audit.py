@@ -72,7 +72,7 @@ def changed(stream: Pairs, at: int, **changes: Any) -> Pairs:
         ({"definition": "other"}, "the definition changes"),
         ({"changelog_cut": Cut.of_topic("flights.changelog.g1-local-00000000", [99])}, "partitions are not"),
         ({"rows": 10_000}, "10000 rows, and the changelog grew by 20 records"),
-        ({"digest": 1}, "barrier 2 of attempt 2 says something else"),
+        ({"digest": 1}, "barrier 2 of attempt 2 has other contents"),
         ({"attempt": 3}, "no barrier of epoch 2 is of attempt 3"),
         ({"attempt": 3}, "attempt 3 has never started"),
     ],

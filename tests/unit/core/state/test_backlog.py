@@ -203,8 +203,8 @@ def test_last_milestone_read_again_must_be_the_same() -> None:
 
 
 def test_an_empty_stream_is_shorter_than_what_is_shown() -> None:
-    """Nothing was read, and one milestone is applied: the topic was replaced or cut."""
-    with pytest.raises(DivergenceError, match="ends at sequence 0, and the view has got to 1"):
+    """Nothing was read, and one milestone is applied: the topic was replaced or truncated."""
+    with pytest.raises(DivergenceError, match="ends at sequence 0, but the view is at 1"):
         Backlog(G1, chain(1)[0]).end_of_stream()
     Backlog(G1).end_of_stream()
 

@@ -24,7 +24,7 @@ SHA = "0" * 63
 FILES = tuple(File(f"{at}.sst", 10 + at, f"{SHA}{at}", object_name(f"{SHA}{at}", "00000000")) for at in range(2))
 ONE = Manifest("sales", Generation(1, "local"), None, 3, b"\x01m", 7, 3_600_000, "aa", FILES, 5)
 SIGNED = ONE.encode(KEYS, FOLDER)
-UNWANTED = "is not signed, and CUTWATER_SNAPSHOT_KEY asks"
+UNWANTED = "is not signed, and CUTWATER_SNAPSHOT_KEY requires"
 ANOTHERS = "by none of the keys in CUTWATER_SNAPSHOT_KEY"
 
 

@@ -83,13 +83,13 @@ def test_the_proof_of_parts(parts: list[tuple[int, int]], data: st.DataObject) -
 
 def test_a_part_that_the_milestone_does_not_know() -> None:
     one = replace(milestone(1), partition_rows=(1, 2), partition_digests=(3, 4))
-    with pytest.raises(DivergenceError, match="proves 2 partitions, and partition 2 is wanted"):
+    with pytest.raises(DivergenceError, match="proves 2 partitions, but partition 2 is needed"):
         proof_of(one, frozenset({2}))
 
 
 def test_a_mismatch_names_the_partitions() -> None:
     one = replace(milestone(1), partition_rows=(1, 2), partition_digests=(3, 4))
     assert mismatch(one, 2, 4, frozenset({1})) is None
-    assert "partitions 1) says 2 rows with digest 4, and the changelog holds 1" in str(
+    assert "partitions 1) says 2 rows with digest 4, but the changelog holds 1" in str(
         mismatch(one, 1, 4, frozenset({1}))
     )

@@ -65,7 +65,7 @@ def test_what_compaction_has_spared(now_ms: int, more: int, held: list[int]) -> 
         if sequence in held:
             assert plan(target, there).to.milestone.sequence == sequence
         else:
-            with pytest.raises(UsageError, match="cannot be restored: compaction may have taken"):
+            with pytest.raises(UsageError, match="cannot be restored: compaction may have removed"):
                 plan(target, there)
 
 
@@ -104,11 +104,11 @@ def test_a_snapshot_holds_what_compaction_has_overtaken() -> None:
     assert sequences(restorable(there)) == [1, 3]
     made = plan(Target(token=entries[0].milestone.token), there)
     assert (made.snapshot, made.records_max, made.held) == (kept(entries, 1), 0, False)
-    with pytest.raises(UsageError, match="snapshot is of it; there are g1-local-00000000:1, g1-local-00000000:3"):
+    with pytest.raises(UsageError, match="no snapshot of it; there are g1-local-00000000:1, g1-local-00000000:3"):
         plan(Target(token=entries[1].milestone.token), there)
     cut_off = replace(there, starts={0: 10, 1: 10})
     assert plan(Target(), cut_off).records_max == 40
-    with pytest.raises(UsageError, match="partition 0 of the changelog begins at 10"):
+    with pytest.raises(UsageError, match="partition 0 of the changelog starts at 10"):
         plan(Target(), replace(cut_off, snapshots=()))
 
 
@@ -172,7 +172,7 @@ def test_a_moment_means_the_newest_milestone_committed_by_then(at_ms: int, seque
 def test_latest_takes_the_newest_that_can_be_had() -> None:
     """The newest may be the one that compaction has overtaken, where a driver died in its next epoch long ago."""
     now_ms = 3 * HOUR_MS + LAG_MS + 5
-    with pytest.raises(UsageError, match="none of those that are kept can be had: wait for the next milestone"):
+    with pytest.raises(UsageError, match="none of the retained milestones can be restored: wait for the next one"):
         plan(Target(), known(stream(1, 2, 3), now_ms, more=1))
 
 
@@ -205,7 +205,7 @@ def test_the_list_of_those_that_can_be_had_is_short() -> None:
 def test_an_empty_stream_and_a_truncated_changelog() -> None:
     with pytest.raises(UsageError, match="holds no milestone of this generation yet"):
         plan(Target(), Known([], {}, {}, 0))
-    with pytest.raises(UsageError, match="partition 1 of the changelog begins at 5, and offsets from 0 are"):
+    with pytest.raises(UsageError, match="partition 1 of the changelog starts at 5, but offsets from 0 are"):
         plan(Target(), known(stream(1, 2), 3 * HOUR_MS, starts={0: 0, 1: 5}))
 
 

@@ -79,20 +79,20 @@ def test_a_partition_is_never_taken_twice(held: dict[str, frozenset[int]], parti
 
 def test_a_refusal_says_what_is_missing_and_what_to_do() -> None:
     """Of many snapshots the first few."""
-    assert "the log is cut; and no store of snapshots is named. Take a" in refusal(
+    assert "the log is cut; and no snapshot store is configured. Take a" in refusal(
         PARENT, "the log is cut", "", {}
     )
     assert "s3://b holds no snapshot of it" in refusal(PARENT, "cut", "s3://b", {})
     many = [f"p{number}" for number in range(SHOWN_MAX + 2)]
     said = refusal(PARENT, "cut", "s3://b", {}, many)
-    assert "no snapshot in s3://b can stand for it (p0: it holds a part only; p1" in said
+    assert "no snapshot in s3://b can replace it (p0: it holds a part only; p1" in said
     assert "; 2 more)" in said
     assert "'cutwater snapshots create'" in said
     assert "empty place" not in said, "the others' parts may be taken beside them"
 
 
 def test_beside_a_damaged_one_none_can_be_taken() -> None:
-    """What stands is never overwritten: the advice names another place."""
+    """An existing snapshot is never overwritten: the advice names another place."""
     said = refusal(PARENT, "cut", "s3://b", {"all": "x is damaged"}, ["p0"])
     assert "(all: x is damaged; p0: it holds a part only)" in said
-    assert "start that view with CUTWATER_SNAPSHOTS of an empty place first" in said
+    assert "start that view with CUTWATER_SNAPSHOTS set to an empty place" in said

@@ -20,7 +20,7 @@ def test_half_requests_make_room_for_whoever_comes() -> None:
     cut = [ports.opened(one, "a") for one in range(1, 20)]
     assert cut == [None] * 7 + list(range(1, 13))
     assert ports.begun(0) == ""
-    assert ports.begun(3) == "the connection was cut off"
+    assert ports.begun(3) == "the connection was closed"
 
 
 def test_another_address_takes_from_who_has_most() -> None:

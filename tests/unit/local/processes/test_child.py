@@ -341,7 +341,7 @@ def test_the_others_go_on_without_a_child_only_where_there_is_a_reason(ready: bo
         assert supervisor.start(threading.Event())
         assert eventually(lambda: supervisor.check() or member.finished)
         assert steady.poll() is None
-        assert "exit code 6 and is not restarted: another is at work; the others go on" in lines[-1]
+        assert "exit code 6 and is not restarted: another is at work; the others continue" in lines[-1]
         member.finished = False
         with pytest.raises(FencedError, match="leaving ended with exit code 6"):
             supervisor.run(threading.Event())

@@ -62,5 +62,5 @@ def test_a_transaction_that_ends_between_two_questions_is_not_gone_on_before(
 
 
 def test_a_transaction_that_goes_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnavailableError, match="whose is it"):
+    with pytest.raises(UnavailableError, match="a transaction is open"):
         bases(monkeypatch, Log(lambda _log: None))

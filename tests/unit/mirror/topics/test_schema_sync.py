@@ -104,7 +104,7 @@ def test_events_of_two_versions_are_read_by_what_the_registry_here_says(
     assert (level, text, about["found"]) == (
         "info",
         "schemas",
-        "all 2 versions of the origin's are known here by their numbers",
+        "all 2 versions of the origin are registered here under their ids",
     )
     assert again.value("copied_total") == 0
 
@@ -155,7 +155,7 @@ def test_a_number_that_is_another_schema_here_is_a_gap(
         shown = f"{SUBJECT} version 1, number 1 ({Codec(V1).header[2:].hex()}): number 1 is another schema here"
         assert shown in gap.text
         assert Codec(OTHER).header[2:].hex() in gap.text
-        assert "start the mirror again" in gap.text
+        assert "restart the mirror" in gap.text
         assert [standing(here, "elsewhere"), standing(here) if more else []] == before
         assert here.modes == {}
     assert f"{SUBJECT} version 2, number 2" in gap.text
@@ -180,7 +180,7 @@ def test_a_version_that_stands_here_is_not_overwritten(
     ((level, text, about),) = [one for one in mirror.told.lines if one[0] == "error"]
     assert (level, text, about["count"]) == ("error", "schemas differ", 1)
     assert f"{SUBJECT} version 2, number 9 (" in about["reason"]
-    assert "stands in its place" in about["reason"]
+    assert "its place is taken by" in about["reason"]
     assert mirror.value("missing") == 1
 
 
@@ -221,7 +221,7 @@ def test_where_nothing_may_be_written_it_is_compared(
         assert mirror.look() is None
         ((level, text, about),) = mirror.told.lines
         assert (level, text, about["count"]) == ("error", "schemas differ", 1)
-        assert "they are only compared, since nothing may be written here" in about["reason"]
+        assert "schemas are only compared, because the registry here refuses writes" in about["reason"]
         assert f"({status}): set CUTWATER_REGISTRY_USERNAME" in about["reason"]
         assert f"{SUBJECT} version 1, number 1 (" in about["reason"]
         assert mirror.value("missing") == 1
@@ -257,7 +257,7 @@ def test_a_registry_without_modes_is_said(
     here.knows_modes = False
     mirror = looking()
     assert mirror.look() is None
-    assert "does not let the mode of shop-value be IMPORT" in mirror.told.errors()
+    assert "refuses mode IMPORT for shop-value" in mirror.told.errors()
     assert f"{SUBJECT} version 1, number 1 (" in mirror.told.errors()
     assert here._subjects == {}
 
@@ -279,8 +279,8 @@ def test_a_registry_that_takes_the_schema_and_not_its_number_is_found(
     monkeypatch.setattr(StandIn, "_register", numbering)
     mirror = looking()
     mirror.look()
-    assert f"took {SUBJECT} version 1, number 2 (" in mirror.told.errors()
-    assert f"and shows {SUBJECT} version 1, number 1 (" in mirror.told.errors()
+    assert f"accepted {SUBJECT} version 1, number 2 (" in mirror.told.errors()
+    assert f"but returns {SUBJECT} version 1, number 1 (" in mirror.told.errors()
 
 
 @pytest.mark.slow
@@ -292,7 +292,7 @@ def test_real_registries(job: Job, registries: tuple[StandIn, StandIn], tmp_path
     with apicurio(tmp_path) as url:
         into = Looking(job, ours.url, url)
         assert into.look() is None
-        assert "does not let the mode of shop-value be IMPORT" in into.told.errors()
+        assert "refuses mode IMPORT for shop-value" in into.told.errors()
         assert httpx.get(f"{url}/subjects").json() == []
         with Registry(url) as registry:
             numbers = [registry.register(SUBJECT, one) for one in (OTHER, V3)]
@@ -427,7 +427,7 @@ def test_one_registry_and_events_without_numbers_need_no_look(job: Job) -> None:
     one = replace(job, registry=RegistryUse(url="http://127.0.0.1:1/"))
     found = Looking(one, "", "")
     ((level, _, about),) = found.told.lines
-    assert (found.schemas, level, about["found"]) == (None, "info", "both regions ask one registry")
+    assert (found.schemas, level, about["found"]) == (None, "info", "both regions use one registry")
     found = Looking(replace(job, format=EventFormat()), "http://127.0.0.1:1/", "http://127.0.0.1:2/")
     assert (found.schemas, found.told.lines) == (None, [])
     found = Looking(job, "", "http://127.0.0.1:1/")

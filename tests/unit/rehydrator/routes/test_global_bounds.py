@@ -163,7 +163,7 @@ def test_so_many_questions_and_no_more_are_under_way(view: View, monkeypatch: py
         begun = time.monotonic()
         refused = here.ask(partial="true")
         assert (refused.status_code, time.monotonic() - begun < 2) == (503, True)
-        assert "2 global questions are under way already" in refused.json()["detail"]
+        assert "2 global queries are already running" in refused.json()["detail"]
         assert here.refusals("questions") == 1
         assert here.ask("/v1/state").status_code == 200, "its own rows are read all the same"
         go.set()
@@ -311,7 +311,7 @@ def test_a_ranking_of_too_many_rows_is_refused(view: View) -> None:
     more = "AAAAAAAAAAAAAAAAAAAAAAAA"
     with elsewhere(saying(theirs(view, next=more))) as us, asking(view, Api(us.url)) as here:
         refused = here.ask("/v1/global/top", measure="sales")
-        assert (refused.status_code, "more than 100,000 rows lie there in us" in refused.text) == (422, True)
+        assert (refused.status_code, "more than 100,000 rows match in us" in refused.text) == (422, True)
         assert here.ask("/v1/global/top", measure="nothing").status_code == 422
 
 
@@ -321,7 +321,7 @@ def test_so_many_large_pages_and_no_more_are_read(view: View, monkeypatch: pytes
     assert client.get("/v1/stored", params={"limit": 100_000}).status_code == 200
     monkeypatch.setattr(stored_rows, "LARGE_MAX", 0)
     refused = client.get("/v1/stored", params={"limit": 10_001})
-    assert (refused.status_code, "are read already" in refused.json()["detail"]) == (503, True)
+    assert (refused.status_code, "are already being read" in refused.json()["detail"]) == (503, True)
     assert client.get("/v1/stored", params={"limit": 10_000}).status_code == 200
 
 
@@ -372,9 +372,9 @@ def test_an_answer_that_is_none_is_the_regions_fault(view: View, changes: dict[s
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
-        (saying(b"[" * 100_000), "no answer of a rehydrator"),
-        (saying(b"\xff"), "no answer of a rehydrator"),
-        (saying(b"[]"), "no answer of a rehydrator"),
+        (saying(b"[" * 100_000), "the body is not from a rehydrator"),
+        (saying(b"\xff"), "the body is not from a rehydrator"),
+        (saying(b"[]"), "the body is not from a rehydrator"),
         (saying(b"", 302, location="http://127.0.0.1:1/"), "status 302"),
         (saying(b'{"detail": "a token"}', 401), "status 401: a token"),
         (saying(b"\x1f\x8b", content_encoding="gzip"), "packed"),
@@ -434,13 +434,13 @@ def test_certificates_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("regions_", "tokens", "files", "says"),
     [
-        ("us=http://a:1", "ap=" + THEIRS, "", "REGION_TOKENS names a region that CUTWATER_REGIONS has no URL of"),
-        ("us=http://a:1", THEIRS, "", "REGION_TOKENS: one is no region's name"),
-        ("us=http://a:1", f"us={THEIRS},us={OWN}", "", "named twice"),
-        ("us=http://a:1", "us=short", "", "REGION_TOKENS: of region us: at least 16"),
-        ("us=http://a:1", f"us={THEIRS}|{OWN}", "", "has 1 URLs in CUTWATER_REGIONS, and 2 here"),
+        ("us=http://a:1", "ap=" + THEIRS, "", "REGION_TOKENS names a region without a URL in CUTWATER_REGIONS"),
+        ("us=http://a:1", THEIRS, "", "REGION_TOKENS: a region name is invalid"),
+        ("us=http://a:1", f"us={THEIRS},us={OWN}", "", "or repeated"),
+        ("us=http://a:1", "us=short", "", "REGION_TOKENS: region us: at least 16"),
+        ("us=http://a:1", f"us={THEIRS}|{OWN}", "", "has 1 URLs in CUTWATER_REGIONS, but 2 values here"),
         ("us=http://a:1", "", "us=/ca.pem", "no URL of region us in CUTWATER_REGIONS begins with https"),
-        ("us=https://a:1", "", "/ca.pem", "REGION_CA_FILES: one is no region's name"),
+        ("us=https://a:1", "", "/ca.pem", "REGION_CA_FILES: a region name is invalid"),
     ],
 )
 def test_settings_that_cannot_be(regions_: str, tokens: str, files: str, says: str) -> None:

@@ -342,7 +342,7 @@ def test_a_scan_does_not_go_on_in_another_order(tmp_path: Path) -> None:
             views[-1].show(entry(job, 1))
         after = views[0].scan(None, 9).after
         assert views[0].scan(after, 50).after is None
-        with pytest.raises(UsageError, match="in another order: begin it anew"):
+        with pytest.raises(UsageError, match="in another order: start the scan again"):
             views[1].scan(after, 50)
 
 
@@ -424,7 +424,7 @@ def test_a_scan_that_ended_too_soon_is_told_though_the_disk_reads_again(tmp_path
     store = Store(tmp_path / "v", job, GENERATION, open_table=_Short)
     written = rows(job, store, [Sold(f"s{number}", 1, number) for number in range(4)])
     store.put(written)
-    with pytest.raises(MachineError, match=r"/v: reading ended before its end"):
+    with pytest.raises(MachineError, match=r"/v: reading ended too early"):
         list(store.scan(min(written), max(written) + b"\x00", 500))
     assert [len(piece) for piece in store.scan(min(written), max(written), 500)] == [3]
     store.close()
