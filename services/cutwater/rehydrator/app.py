@@ -16,10 +16,10 @@ from cutwater.core.query.key_path import KEY_ROUTE
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
-from cutwater.rehydrator.generation.switch import Switched, switched
 from cutwater.rehydrator.http_api.body_limit import BodyGuard
 from cutwater.rehydrator.http_api.context import Answering
 from cutwater.rehydrator.http_api.errors import TextGuard, failed, mistaken
+from cutwater.rehydrator.http_api.generation_app import Door
 from cutwater.rehydrator.http_api.milestone_waiters import Waiters
 from cutwater.rehydrator.http_api.models import (
     NOT_READY,
@@ -74,7 +74,7 @@ def create_app(
     sizes: Sizes | None = None,
     replica: Replica | None = None,
     changes: Changes | None = None,
-    shown: Callable[[], FastAPI] | None = None,
+    shown: Callable[[], Door] | None = None,
     regions: Regions | None = None,
     metrics_token: str = "",
     waiters: Waiters | None = None,
@@ -90,19 +90,23 @@ def create_app(
     """
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
 
-    def now() -> FastAPI:
-        return shown() if shown else app
+    def successor() -> Door | None:
+        door = shown() if shown else None
+        return door if door and door.app is not app else None
 
-    answering = Answering(
-        view, generation, metrics, now_ms, peers or Peers.none(metrics), replica, lambda: now() is not app, waiters
-    )
+    peers = peers or Peers.none(metrics)
+    answering = Answering(view, generation, metrics, now_ms, peers, replica, successor, waiters)
     reading, spanning = Reading(answering), Spanning(answering)
     stored, several = StoredRows(answering), StoredKeys(answering)
     consulting = Consulting(answering, regions, app)
     merged, everywhere = Global(answering, consulting), Everywhere(answering, consulting)
     exports, standing = Exports(), Standing(answering)
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
-    following = Following(answering, changes or Changes(lambda: view.milestone), lambda: now().state.following)
+    following = Following(
+        answering,
+        changes or Changes(lambda: view.milestone),
+        lambda: (shown().app if shown else app).state.following,
+    )
     app.state.following = following
     app.get(key_paths.STATE, responses=told(KeyAnswer, *READING))(reading.key)
     app.get(KEY_ROUTE, responses=told(ScanAnswer | KeyAnswer, *READING))(reading.scan)
@@ -128,7 +132,6 @@ def create_app(
     app.get("/readyz", responses=told(Health) | {503: {"model": Health, "description": NOT_READY}})(standing.ready)
     app.get("/metrics", response_class=PlainTextResponse)(standing.metrics)
     app.add_exception_handler(CutwaterError, failed)
-    app.add_exception_handler(Switched, switched)
     app.add_exception_handler(RequestValidationError, mistaken)
     app.add_middleware(BodyGuard)
     app.add_middleware(TextGuard)

@@ -89,7 +89,7 @@ class Rehydrator:
         return HttpServer(app, self._listener, API_BOUNDS, HttpMetrics(self._metrics.registry))
 
     def _served(self, job: Job, settings: Settings, first: bool = False) -> Served:
-        return Served(job, settings, self._metrics, self._log, lambda: self._front.shown.app, first)
+        return Served(job, settings, self._metrics, self._log, lambda: self._front.shown, first)
 
     def _figures(self) -> Figures | None:
         return self._shown.store.figures()

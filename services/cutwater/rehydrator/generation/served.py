@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fastapi import FastAPI
-
 from cutwater.adapters.config.held_part import holding_of
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
@@ -25,7 +23,7 @@ from cutwater.rehydrator.cluster.regions import Regions
 from cutwater.rehydrator.generation.replica import begin_anew, stream_of
 from cutwater.rehydrator.generation.snapshots import Kept, clear
 from cutwater.rehydrator.generation.start_report import Starting
-from cutwater.rehydrator.generation.switch import Door
+from cutwater.rehydrator.http_api.generation_app import Door
 from cutwater.rehydrator.http_api.milestone_waiters import Waiters
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.metrics.restore_progress import Loading
@@ -54,11 +52,11 @@ class Served:
         settings: Settings,
         metrics: Metrics,
         log: Any,
-        shown: Callable[[], FastAPI],
+        shown: Callable[[], Door],
         first: bool = False,
     ) -> None:
-        """`job`, `settings`: of this generation. `shown`: the application that requests go to now. `first`:
-        whether it is the process's first. Raises MachineError or UsageError if the folder is not usable.
+        """`job`, `settings`: of this generation. `shown`: returns the application that requests go to now.
+        `first`: whether it is the process's first. Raises MachineError or UsageError if the folder is not usable.
         """
         self.generation = settings.generation
         self._job, self._settings, self._metrics, self._log = job, settings, metrics, log

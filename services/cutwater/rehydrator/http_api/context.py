@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from fastapi import Request
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse, Response
 
@@ -16,8 +17,8 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
-from cutwater.rehydrator.generation.switch import Switched
 from cutwater.rehydrator.http_api import parsing
+from cutwater.rehydrator.http_api.generation_app import Door, hand_over
 from cutwater.rehydrator.http_api.milestone_waiters import LOOK_S, Waiters
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.query.milestone_json import described
@@ -36,11 +37,11 @@ class Answering:
         now_ms: Callable[[], int],
         peers: Peers,
         replica: Replica | None,
-        left: Callable[[], bool] = lambda: False,
+        successor: Callable[[], Door | None] = lambda: None,
         waiters: Waiters | None = None,
     ) -> None:
-        """`left`: whether another generation is shown now. `waiters`: woken then, and at each milestone."""
-        self._left = left
+        """`successor`: another generation that is shown now. `waiters`: woken then, and at each milestone."""
+        self._successor = successor
         self._waiters = waiters or Waiters()
         self.view = view
         self.metrics = metrics
@@ -83,36 +84,32 @@ class Answering:
         """Return a replica's `holds` for an answer with rows. `names`: whether to name the keys."""
         return self.replica.told(names) if self.replica else {}
 
-    async def reach(self, at_least: str | None, wait_ms: int) -> None:
-        """Return once the view is at the token. Raises 412 after the wait and 410 for a lost token, both with the
-        milestone that is shown. Raises Switched if another generation is shown meanwhile.
+    async def reach(self, request: Request, at_least: str | None, wait_ms: int) -> Response | None:
+        """Return None once the view is at the token; the successor's answer if one is shown before that.
+
+        Raises 412 after the wait and 410 for a lost token, both with the milestone that is shown.
         """
         token = parsing.token(at_least, self.generation)
-        if token is None:
-            return
-        if self._reached(token):
-            return
+        if token is None or self._reached(token):
+            return None
+        deadline_s = time.monotonic() + wait_ms / 1000
         with self.metrics.waiting.track_inprogress():
-            if not await self._comes(token, time.monotonic() + wait_ms / 1000):
-                self._refuse(412, f"{token} was not reached within {wait_ms} ms")
+            while True:
+                with self._waiters.turn() as turn:
+                    if self._reached(token):
+                        return None
+                    if successor := self._successor():
+                        return await hand_over(request, successor)
+                    left_s = deadline_s - time.monotonic()
+                    if left_s <= 0:
+                        self._refuse(412, f"{token} was not reached within {wait_ms} ms")
+                    await asyncio.wait([turn], timeout=min(left_s, LOOK_S))
 
     async def woken(self, due: Callable[[], bool]) -> None:
         """Wait until `due` may hold: a milestone or another generation is shown, or a second has passed."""
         with self._waiters.turn() as turn:
             if not due():
                 await asyncio.wait([turn], timeout=LOOK_S)
-
-    async def _comes(self, token: Token, deadline_s: float) -> bool:
-        while True:
-            with self._waiters.turn() as turn:
-                if self._reached(token):
-                    return True
-                if self._left():
-                    raise Switched
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0:
-                    return False
-                await asyncio.wait([turn], timeout=min(left_s, LOOK_S))
 
     def _reached(self, token: Token) -> bool:
         lineage, shown = self.view.lineage, self.view.milestone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fastapi import Response
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
@@ -28,6 +28,7 @@ class Arrow:
 
     async def rows(
         self,
+        request: Request,
         prefix: Prefix = "",
         from_: From = None,
         to: To = None,
@@ -43,7 +44,8 @@ class Arrow:
         """
         part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
         asked = {"prefix": prefix or None, "from": from_, "to": to}
-        await self._answering.reach(at_least, wait_ms)
+        if answer := await self._answering.reach(request, at_least, wait_ms):
+            return answer
         with self._exports.admitted():
             stream = await run_in_threadpool(self._stream, part, prefix, asked)
             return Export(stream, MEDIA_TYPE, self._exports)

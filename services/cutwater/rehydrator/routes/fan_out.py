@@ -47,7 +47,8 @@ def of_each_owner(
         body = share.model_dump_json(by_alias=True).encode()
         if answer := await peers.elsewhere(holders, path, request, wait_s, body):
             return answer
-        await answering.reach(at_least, wait_ms)
+        if answer := await answering.reach(request, at_least, wait_ms):
+            return answer
         return await run_in_threadpool(here, share, span)
 
     return [of(holders, keys) for holders, keys in now]

@@ -106,7 +106,8 @@ class Spanning:
         async def of(holders: Holders) -> Answer | Response:
             if answer := await self._peers.elsewhere(holders, "/v1/top", request, wait_s):
                 return answer
-            await self._answering.reach(at_least, wait_ms)
+            if answer := await self._answering.reach(request, at_least, wait_ms):
+                return answer
             return await self._top(wanted, part)
 
         def join(parts: list[Answer]) -> Answer:

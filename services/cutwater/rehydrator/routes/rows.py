@@ -68,7 +68,8 @@ class Reading:
         holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
         if answer := await self._peers.elsewhere(holders, path, request, wait_s):
             return answer
-        await self._answering.reach(at_least, wait_ms)
+        if answer := await self._answering.reach(request, at_least, wait_ms):
+            return answer
 
         def read() -> dict[str, Any]:
             page = self._view.read(key, first, end, limit)
@@ -113,7 +114,8 @@ class Reading:
         holders, wait_s = self._peers.at(turn), patience(at_least, wait_ms)
         if answer := await self._peers.elsewhere(holders, KEY_ROUTE, request, wait_s):
             return answer
-        await self._answering.reach(at_least, wait_ms)
+        if answer := await self._answering.reach(request, at_least, wait_ms):
+            return answer
 
         def read() -> dict[str, Any]:
             page = self._scanned(place, limit, part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -20,9 +20,12 @@ class Standing:
         self._answering = answering
         self._view = answering.view
 
-    async def milestone(self, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT) -> Response:
+    async def milestone(
+        self, request: Request, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT
+    ) -> Response:
         """The milestone that every answer shows now."""
-        await self._answering.reach(at_least, wait_ms)
+        if answer := await self._answering.reach(request, at_least, wait_ms):
+            return answer
         shown = self._view.milestone
         if shown is None:
             raise UnavailableError(self._view.nothing)

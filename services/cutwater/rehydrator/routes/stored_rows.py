@@ -72,7 +72,8 @@ class StoredRows:
         path = path_of(key).replace("/v1/state/", "/v1/stored/", 1)
         if answer := await self._peers.elsewhere(holders, path, request, wait_s):
             return answer
-        await self._answering.reach(at_least, wait_ms)
+        if answer := await self._answering.reach(request, at_least, wait_ms):
+            return answer
 
         def read() -> Answer:
             page = self._view.read_stored(key, first, end, limit)
@@ -111,7 +112,8 @@ class StoredRows:
         async def of(holders: Holders) -> Answer | Response:
             if answer := await self._peers.elsewhere(holders, "/v1/stored", request, wait_s):
                 return answer
-            await self._answering.reach(at_least, wait_ms)
+            if answer := await self._answering.reach(request, at_least, wait_ms):
+                return answer
             return await run_in_threadpool(self._page, place, limit, part)
 
         with self._admitted() if large else nullcontext():

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI, Request
 from fastapi.exceptions import HTTPException
 
 from cutwater.rehydrator.cluster.peers import Peers
-from cutwater.rehydrator.generation.switch import Switched
 from cutwater.rehydrator.http_api import context
 from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.generation_app import Door, HandedOver
 from cutwater.rehydrator.http_api.milestone_waiters import Waiters
 from cutwater.rehydrator.metrics.metrics import Metrics
 from support.views.apiserving import Own
@@ -23,6 +24,13 @@ from support.views.rehydrating import running
 
 NEVER_S = 3_600.0
 TOKEN = f"{GENERATION}:2"
+
+
+async def received() -> dict[str, Any]:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+REQUEST = Request({"type": "http", "headers": []}, received)
 
 
 class Looked(Answering):
@@ -43,11 +51,11 @@ class Asked:
         self.own = Own(folder / "v", job)
         self.own.show(1, {})
         self.waiters = Waiters()
-        self.left = False
+        self.successor: Door | None = None
         metrics = Metrics()
         peers = Peers.none(metrics)
         self.answering = Looked(
-            self.own.view, GENERATION, metrics, now_ms, peers, None, lambda: self.left, self.waiters
+            self.own.view, GENERATION, metrics, now_ms, peers, None, lambda: self.successor, self.waiters
         )
 
     def show(self, sequence: int) -> None:
@@ -67,7 +75,7 @@ def test_all_are_woken_by_the_thread_that_shows_it(asked: Asked, monkeypatch: py
     monkeypatch.setattr(context, "LOOK_S", NEVER_S)
 
     async def ask() -> None:
-        waiting = [asyncio.ensure_future(asked.answering.reach(TOKEN, 600_000)) for _ in range(400)]
+        waiting = [asyncio.ensure_future(asked.answering.reach(REQUEST, TOKEN, 600_000)) for _ in range(400)]
         await asyncio.sleep(0)
         shows = threading.Thread(target=asked.show, args=(2,))
         shows.start()
@@ -84,7 +92,7 @@ def test_who_waits_hardly_looks(asked: Asked) -> None:
 
     async def ask() -> None:
         with pytest.raises(HTTPException) as refused:
-            await asked.answering.reach(TOKEN, 2_000)
+            await asked.answering.reach(REQUEST, TOKEN, 2_000)
         assert refused.value.status_code == 412
 
     asyncio.run(ask())
@@ -96,7 +104,7 @@ def test_no_milestone_is_missed(asked: Asked, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(context, "LOOK_S", NEVER_S)
 
     async def ask(sequence: int) -> None:
-        await asked.answering.reach(f"{GENERATION}:{sequence}", 600_000)
+        await asked.answering.reach(REQUEST, f"{GENERATION}:{sequence}", 600_000)
 
     for sequence in range(2, 120):
         shows = threading.Thread(target=asked.show, args=(sequence,))
@@ -109,12 +117,11 @@ def test_another_generation_wakes_them(asked: Asked, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(context, "LOOK_S", NEVER_S)
 
     async def ask() -> None:
-        waiting = asyncio.ensure_future(asked.answering.reach(TOKEN, 600_000))
+        waiting = asyncio.ensure_future(asked.answering.reach(REQUEST, TOKEN, 600_000))
         await asyncio.sleep(0)
-        asked.left = True
+        asked.successor = Door(FastAPI(), "")
         asked.waiters.wake()
-        with pytest.raises(Switched):
-            await waiting
+        assert isinstance(await waiting, HandedOver)
 
     asyncio.run(ask())
 

@@ -1,0 +1,54 @@
+"""The application of one generation, and the way of a request from one generation's application to another's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import FastAPI, Request, Response
+from starlette.types import Message, Receive, Scope, Send
+
+_OF_THE_CONNECTION = (
+    "type", "asgi", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
+    "client", "server", "extensions",
+)  # fmt: skip
+"""Keys of an ASGI scope that the server sets. An application adds others, which are not valid in the next one."""
+
+
+@dataclass
+class Door:
+    """The application of one generation."""
+
+    app: FastAPI
+    division: str
+    """The mark of how its partitions are divided among peers."""
+    asked: int = 0
+    """Requests in progress."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.asked += 1
+        try:
+            await self.app({**scope}, receive, send)
+        finally:
+            self.asked -= 1
+
+
+class HandedOver(Response):
+    """The answer of another generation's application to the same request."""
+
+    def __init__(self, door: Door, body: bytes) -> None:
+        """`body`: of the request, which this generation's application has read."""
+        super().__init__(status_code=503)  # not an answer of this generation: a join of several must not read it
+        self._door, self._request_body = door, body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        messages: list[Message] = [{"type": "http.request", "body": self._request_body, "more_body": False}]
+
+        async def repeated() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self._door({key: scope[key] for key in _OF_THE_CONNECTION if key in scope}, repeated, send)
+
+
+async def hand_over(request: Request, door: Door) -> Response:
+    """Return the answer of `door` to `request`."""
+    return HandedOver(door, await request.body())
