@@ -1,4 +1,4 @@
-"""docs/JSON.md and docs/json/: the JSON of each verb, from `cutwater.cli.shapes`."""
+"""docs/JSON.md and docs/json/: the JSON of each verb, from `docs._generate.shapes`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from docs._generate.shapes import SHAPES, job, regions, state
 from pydantic import ConfigDict, TypeAdapter
-
-from cutwater.cli.shapes import SHAPES, job, regions, state
 
 _HEAD = """# JSON of the command line
 

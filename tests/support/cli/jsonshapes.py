@@ -7,8 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 from docs._generate.json_page import schema
-
-from cutwater.cli.shapes import SHAPES
+from docs._generate.shapes import SHAPES
 
 
 def verb_of(words: list[str]) -> str:
@@ -16,7 +15,7 @@ def verb_of(words: list[str]) -> str:
     for count in (2, 1):
         if (verb := " ".join(words[:count])) in SHAPES:
             return verb
-    raise AssertionError(f"no shape is declared for 'cutwater {' '.join(words)}' (cli/shapes)")
+    raise AssertionError(f"no shape is declared for 'cutwater {' '.join(words)}' (docs/_generate/shapes)")
 
 
 def require_shape(words: list[str], told: Any) -> Any:

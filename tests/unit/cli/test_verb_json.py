@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import typer.main
 from docs._generate import pages
+from docs._generate.shapes import SHAPES
 from typer.testing import CliRunner
 
 from cutwater.cli.main import app
-from cutwater.cli.shapes import SHAPES
 from support.cli.jsonshapes import parsed, parsed_lines, verb_of
 from support.cli.verb_samples import SAMPLES, Sample
 from support.pages import ROOT

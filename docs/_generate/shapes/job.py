@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired
 
+from docs._generate.shapes.state import Milestone
 from typing_extensions import TypedDict
-
-from cutwater.cli.shapes.state import Milestone
 
 
 class Failure(TypedDict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.cli.shapes import job, regions, state
+from docs._generate.shapes import job, regions, state
 
 SHAPES: dict[str, Any] = {
     "config show": list[job.Setting],
