@@ -175,8 +175,7 @@ def test_who_is_not_at_work_leaves_before_it_fences_anybody(job: Flow) -> None:
     replaced = job.driver(CUTWATER_GENERATION=str(GENERATION))
     assert replaced.wait(120) == FencedError.exit_code
     assert (
-        f"{GENERATION} has ended: {second.generation} is promoted"
-        in job.log("cutwater_spark.driver").read_text()
+        f"{GENERATION} has ended: {second.generation} is promoted" in job.log("cutwater_spark.driver").read_text()
     )
     assert len(read_all(job, topics.barriers(job.job.name))) == told
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples.two_regions.feeder import Feeder
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
@@ -17,7 +18,6 @@ from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
-from cutwater.demo.regions.feeder import Feeder
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.restart_policy import NEVER_RESTART

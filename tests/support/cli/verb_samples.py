@@ -80,7 +80,7 @@ def listed(entries: list[Any]) -> Any:
 
 def demo_regions(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
     pytest.importorskip("pandas")
-    from cutwater.demo.regions import run as module
+    from examples.two_regions import run as module
 
     def run(_wanted: Any, _settings: Any, _console: Any, telling: Any, _verify: Any) -> int:
         with telling.step(HOSTILE):

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from examples.two_regions.oracle import Held, Late, Name
+from examples.two_regions.report import Telling
 
 from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.core.driver.rejected_events import LatePair, Listed, Place
 from cutwater.core.errors import DivergenceError, UnavailableError
 from cutwater.core.protocol.generation import Generation
-from cutwater.demo.regions.oracle import Held, Late, Name
-from cutwater.demo.regions.report import Telling
 
 
 def telling() -> tuple[Telling, io.StringIO]:

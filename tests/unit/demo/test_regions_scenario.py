@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from examples.two_regions.scenario import Verified
 
 from cutwater.core.protocol.generation import Generation, Token
-from cutwater.demo.regions.scenario import Verified
 
 THIRD = Generation(3, "us", "0badcafe")
 LAST = Token(THIRD, 11)

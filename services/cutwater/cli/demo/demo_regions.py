@@ -10,12 +10,13 @@ import typer
 from cutwater.cli.options import JsonOption, settings_for
 from cutwater.cli.report import err, handled, out, print_json
 from cutwater.core.job.job import Job
-from cutwater.local.machine.extras import require
+from cutwater.local.machine.extras import require, require_checkout
 from cutwater.verify.read_rate import Pace
 from cutwater.verify.regions import Request, Side, compare, newest
 
 if TYPE_CHECKING:
-    from cutwater.demo.regions.scenario import Verified
+    from examples.two_regions.scenario import Verified
+
     from cutwater.local.region import Region
 
 DAYS_MIN, DAYS_MAX = 4, 31
@@ -45,8 +46,9 @@ def demo_regions(
     Examples:  cutwater demo-regions  ·  cutwater demo-regions --keep  ·  cutwater demo-regions --json
     """
     require("demo", "pandas", "duckdb")
-    from cutwater.demo.regions.report import Telling
-    from cutwater.demo.regions.run import Wanted, run  # pandas and DuckDB: only this verb needs them
+    require_checkout("two_regions")
+    from examples.two_regions.report import Telling
+    from examples.two_regions.run import Wanted, run  # pandas and DuckDB: only this verb needs them
 
     console = err if as_json else out
     telling = Telling(console, str(data_dir))
@@ -58,7 +60,7 @@ def demo_regions(
 
 
 def _verified(job: Job, there: Region, here: Region) -> Verified:
-    from cutwater.demo.regions.scenario import Verified  # as above
+    from examples.two_regions.scenario import Verified  # as above
 
     asked = Request(job, Side(there.name, there.cluster), Side(here.name, here.cluster))
     found = compare(asked, newest(asked), Pace())

@@ -116,7 +116,9 @@ def test_more_partitions_in_the_origin(broker: Any, writing: Writing, events: Ev
         client = AdminClient(writing.cluster.librdkafka())
         for done in client.create_partitions([NewPartitions(events.topic, 4)]).values():
             done.result(20)
-        assert "has 4 partitions in the origin, but its copy has 3" in wait_stopped(mirror, events.topic, PARTITIONS)
+        assert "has 4 partitions in the origin, but its copy has 3" in wait_stopped(
+            mirror, events.topic, PARTITIONS
+        )
         writing.epoch(sold(1, 2), source_cut=writing.last.source_cut if writing.last else None)
         wait_copied(mirror, broker.cluster, writing)
 

@@ -25,5 +25,7 @@ def test_clocks_that_differ_by_half_of_the_margin_agree(before_ms: int, after_ms
 def test_a_clock_that_is_further_away_is_named(beyond_ms: int, side: int) -> None:
     """Ahead or behind, of an epoch that took no time; the partition, and what to do."""
     true_ms, ahead_ms = 10**12, side * (HALF + beyond_ms)
-    with pytest.raises(UnavailableError, match=r"ahead of .* log/0. With such" if side > 0 else r"behind .* log/0"):
+    with pytest.raises(
+        UnavailableError, match=r"ahead of .* log/0. With such" if side > 0 else r"behind .* log/0"
+    ):
         require_clock(true_ms + ahead_ms, true_ms + ahead_ms, true_ms, "log/0")

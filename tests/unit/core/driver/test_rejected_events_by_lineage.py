@@ -185,7 +185,9 @@ def test_milestones_and_claims_that_are_missing_are_named() -> None:
     world, generation = second()
     whole = world.candidacies
     world.candidacies = [one for one in whole if not (isinstance(one, Milestone) and one.epoch == 0)]
-    assert world.shown().problems == [f"epoch 0 of {generation}: its milestone was not found; run the command again"]
+    assert world.shown().problems == [
+        f"epoch 0 of {generation}: its milestone was not found; run the command again"
+    ]
     world.candidacies = [one for one in whole if isinstance(one, Milestone)]
     assert world.shown().problems == [
         f"the claim of {generation} was not found: entries of earlier generations are unknown"
@@ -213,7 +215,9 @@ def test_a_pruned_beginning_of_the_stream_is_not_missed(pruned: int) -> None:
 
 def test_a_generation_that_nobody_knows_is_refused() -> None:
     world, generation = second()
-    with pytest.raises(UsageError, match=f"g9-local-00000009 is not a generation of this job; known are: {FIRST}, "):
+    with pytest.raises(
+        UsageError, match=f"g9-local-00000009 is not a generation of this job; known are: {FIRST}, "
+    ):
         world.shown(Generation(9, "local", "00000009"))
     world.claim(world.stream[-1])
     candidate = list(world.writers)[-1]

@@ -59,7 +59,7 @@ def test_nobody_works_by_what_stands_beside_a_copy_that_is_begun_anew() -> None:
     require_settled("us", {})
     with pytest.raises(
         UnavailableError,
-        match=r"events \(since 1970-01-01T00:00:05Z\), shop.miles.*from us is in progress.*--withdraw.*resync' again",
+        match=r"events \(since 1970-01-01T00:00:05Z\), shop.miles.*from us is in progress.*--withdraw.*' again",
     ):
         require_settled("us", {"shop.milestones": 7_000, "shop.events": 5_000})
 

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from examples.two_regions import US
+from examples.two_regions.failover import GoneOn
+from examples.two_regions.oracle import Held
+from examples.two_regions.scenario import Scene
+
 from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.mirror_records import from_origin
 from cutwater.core.protocol.records import Milestone
-from cutwater.demo.regions import US
-from cutwater.demo.regions.failover import GoneOn
-from cutwater.demo.regions.oracle import Held
-from cutwater.demo.regions.scenario import Scene
 
 _FIELDS = ("airport", "kind", "carrier", "flight", "other_airport", "distance_miles")
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import psutil
+from examples.two_regions import US
+from examples.two_regions.scenario import Scene
 
 from cutwater.adapters.topics import mirror_topics
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.mirror_records import SLOTS, Arrival, slot_of
 from cutwater.core.protocol.records import Milestone
-from cutwater.demo.regions import US
-from cutwater.demo.regions.scenario import Scene
 
 ARRIVALS = 5
 """The number of milestones that arrive before the failure."""

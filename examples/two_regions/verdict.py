@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
+from examples.two_regions.oracle import Held, Late
+from examples.two_regions.output_readers import Emitted
+from examples.two_regions.report import Telling
 
 from cutwater.adapters.http.client_options import straight
 from cutwater.adapters.topics import commit_stream
@@ -13,9 +16,6 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Token
 from cutwater.demo import compare, oracle, output_topic
-from cutwater.demo.regions.oracle import Held, Late
-from cutwater.demo.regions.output_readers import Emitted
-from cutwater.demo.regions.report import Telling
 from cutwater.demo.verdict import served_rows
 from cutwater.local.region import Region
 

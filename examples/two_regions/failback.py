@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from examples.two_regions import EU, US, loss
+from examples.two_regions.failover import GoneOn, claimed, copied_all, take_all, take_over
+from examples.two_regions.oracle import Held, Late, held
+from examples.two_regions.scenario import Scene
+
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
-from cutwater.demo.regions import EU, US, loss
-from cutwater.demo.regions.failover import GoneOn, claimed, copied_all, take_all, take_over
-from cutwater.demo.regions.oracle import Held, Late, held
-from cutwater.demo.regions.scenario import Scene
 from cutwater.local.region import Region
 from cutwater.operations.regions.forks import Forking
 

@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from examples.two_regions import EU, US, failback, failover, outage
+from examples.two_regions.feeder import Feeder
+from examples.two_regions.report import Telling
+from examples.two_regions.scenario import InterruptedStory, Scene, Verify
+
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.core.errors import UsageError
 from cutwater.demo import flights
-from cutwater.demo.regions import EU, US, failback, failover, outage
-from cutwater.demo.regions.feeder import Feeder
-from cutwater.demo.regions.report import Telling
-from cutwater.demo.regions.scenario import InterruptedStory, Scene, Verify
 from cutwater.demo.run import INTERRUPTED
 from cutwater.local.machine.disk_space import require_room
 from cutwater.local.machine.extras import require

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from examples.two_regions import EU, US
+from examples.two_regions.oracle import Late, Name, held, listed
+from examples.two_regions.outage import slots_of
+from examples.two_regions.output_readers import emitted
+from examples.two_regions.scenario import Scene
+from examples.two_regions.verdict import compared, publishes, shows
+
 from cutwater.adapters.topics import commit_stream, mirror_topics
 from cutwater.adapters.topics.candidates import told_parent
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Claim, Milestone
-from cutwater.demo.regions import EU, US
-from cutwater.demo.regions.oracle import Late, Name, held, listed
-from cutwater.demo.regions.outage import slots_of
-from cutwater.demo.regions.output_readers import emitted
-from cutwater.demo.regions.scenario import Scene
-from cutwater.demo.regions.verdict import compared, publishes, shows
 from cutwater.local.processes.verb_process import Verb
 from cutwater.local.region import Region
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import pandas as pd
+from examples.two_regions import US
+from examples.two_regions.feeder import Feeder
+from examples.two_regions.report import Telling
 
 from cutwater.adapters.topics import mirror_topics
 from cutwater.adapters.topics.candidates import promoted
@@ -17,9 +20,6 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.core.protocol.records import Milestone
-from cutwater.demo.regions import US
-from cutwater.demo.regions.feeder import Feeder
-from cutwater.demo.regions.report import Telling
 from cutwater.local.region import Region
 
 T = TypeVar("T")
