@@ -119,9 +119,9 @@ class Regions:
         self.us.kill()
         began_ms = time.time() * 1000
         with self.eu.verb("failover", "--origin", "us", "--force", beside=self.us) as verb:
-            claim = self.wait(lambda: self.eu.claimed(self.job.name, verb), "the claim")
+            claim = self.wait(lambda: self.eu.find_claim(self.job.name, verb), "the claim")
             self.eu.start(self.eu.writers(claim.generation), self._stop)
-            planned = self.wait(verb.told, "the promotion")
+            planned = self.wait(verb.answer, "the promotion")
         first = promoted(self.eu.cluster, self.job.name)
         if first is None:
             raise UnavailableError("the verb has ended, and nothing is promoted")

@@ -96,7 +96,7 @@ class CutwaterContest(Contest):
         return bool(seen and shown) and seen[-1][1].token.sequence >= sequence <= shown[-1][1]
 
     def written_topics(self) -> list[str]:
-        owned = topics.owned(self._job.name, self._generation, PARTITIONS, self._job.output)
+        owned = topics.generation_topics(self._job.name, self._generation, PARTITIONS, self._job.output)
         return [one.name for one in owned]
 
     def evidence(self, events: Events, due_ns: Ints) -> Evidence:

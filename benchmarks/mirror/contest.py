@@ -19,7 +19,7 @@ from benchmarks.mirror.origin import Origin, Topic
 from benchmarks.publishing.contender import GENERATION
 from cutwater.adapters.kafka.client import make_consumer, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.mirror_records import target
@@ -153,7 +153,7 @@ class Progress:
     def __init__(self, own: Cluster, targets: Mapping[str, Topic]) -> None:
         self._own, self._targets = own, targets
         self._admin = AdminClient(own.librdkafka())
-        self._ends = Ends(own)
+        self._ends = Offsets(own)
         self._open = {
             TopicPartition(name, number): one
             for name, topic in targets.items()

@@ -74,7 +74,7 @@ class Stream(Changelog):
         self._events += EVENTS
         epoch = self._last.epoch + 1
         rows = self._rows(self._producer, epoch, range(ROWS * epoch, ROWS * (epoch + 1)))
-        ends = self._ends.of(self.job.topic, self.partitions)
+        ends = self._ends.topic_ends(self.job.topic, self.partitions)
         source_cut = Cut.of_topic(self.job.topic, [ends[number] for number in sorted(ends)])
         self._last = replace(self._milestone(self._last, rows), source_cut=source_cut)
         self._records[-1] = protocol_records.encode(self._last)

@@ -16,7 +16,7 @@ from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output.position import nothing
@@ -34,7 +34,9 @@ class Changelog:
     def __init__(self, cluster: Cluster, rows: int, per_milestone: int) -> None:
         self.job, self.generation = load(), GENERATION
         self._cluster = cluster
-        owned = topics.owned(self.job.name, self.generation, self.job.shards.partitions, self.job.output)
+        owned = topics.generation_topics(
+            self.job.name, self.generation, self.job.shards.partitions, self.job.output
+        )
         ensure_topics(cluster, owned)
         self._output = [
             one for one in owned if one.name in (topics.output(self.job.name), topics.published(self.job.name))
@@ -54,7 +56,7 @@ class Changelog:
                 "queue.buffering.max.messages": 500_000,
             }
         )
-        self._ends = Ends(cluster)
+        self._ends = Offsets(cluster)
         self._records: list[bytes] = []
         last = self._milestone(None, {})
         for epoch in range(1, -(-rows // per_milestone) + 1):
@@ -98,7 +100,7 @@ class Changelog:
         return written
 
     def _milestone(self, last: Milestone | None, written: dict[bytes, bytes]) -> Milestone:
-        ends = self._ends.of(self._topic, self.job.shards.partitions)
+        ends = self._ends.topic_ends(self._topic, self.job.shards.partitions)
         now, epoch = now_ms(), last.epoch + 1 if last else 0
         milestone = Milestone(
             job=self.job.name, generation=self.generation, attempt=1, epoch=epoch, sequence=epoch + 1,

@@ -23,7 +23,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.operations.service_main import now_ms
-from cutwater.publisher.handover.state_stores import States
+from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.service import Publisher
 from cutwater.publisher.sources.changed_rows import Changed
@@ -72,7 +72,7 @@ def publisher(cluster: Cluster, job: Job, last: int, go: Callable[[], None]) -> 
         return Changed(Updates(job, ranges, now_ms))
 
     go()
-    states = States(Path("no-hand-over"), job)
+    states = StateStores(Path("no-hand-over"), job)
     one = Publisher(cluster, job, GENERATION, source, states, metrics, log)
     thread = threading.Thread(target=one.run)
     thread.start()

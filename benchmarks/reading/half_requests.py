@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from cutwater.adapters.config.settings import load_settings
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.core.query.key_path import path_of
 
 RESULT = Path("build/bench/half_requests.json")
@@ -52,7 +52,9 @@ def still_open(made: list[socket.socket]) -> int:
 
 def p99_ms(url: str, path: str, reads: int) -> tuple[float, int, int]:
     """Of so many reads; how many were not answered right, and of as many looks at health."""
-    with httpx.Client(base_url=url, headers=load_settings().api_headers, timeout=30, **straight(url)) as client:
+    with httpx.Client(
+        base_url=url, headers=load_settings().api_headers, timeout=30, **direct_options(url)
+    ) as client:
         took, wrong, unwell = [], 0, 0
         for _ in range(reads):
             begun_s = time.perf_counter()

@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse
 
 from cutwater.rehydrator import service
 from cutwater.views.query.presenter import Presenter
-from cutwater.views.store.pinned_rows import Pinned
+from cutwater.views.store.pinned_rows import PinnedRows
 
 LAYERS = {
     "application": "route, parse, middleware",
@@ -115,8 +115,8 @@ def main() -> int:
     result = Path(sys.argv.pop(1))
     time_application()
     time_hop()
-    timed(Pinned, "piece", "seek")
-    timed(Pinned, "first", "seek")
+    timed(PinnedRows, "piece", "seek")
+    timed(PinnedRows, "first", "seek")
     timed(Presenter, "row", "present")
     timed(JSONResponse, "render", "render")
     try:

@@ -28,7 +28,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
@@ -59,7 +59,8 @@ class Log:
         self.job = load_job(self.job_file)
         self.topic = topics.changelog(self.job.name, GENERATION)
         ensure_topics(
-            cluster, topics.owned(self.job.name, GENERATION, self.job.shards.partitions, self.job.output)
+            cluster,
+            topics.generation_topics(self.job.name, GENERATION, self.job.shards.partitions, self.job.output),
         )
         self.groups = groups = workload.groups(size)
         self._partitions = partitions_of(groups, self.job)
@@ -72,7 +73,7 @@ class Log:
         """The hash of each row of the state."""
         self.probe: dict[bytes, bytes] = {}
         """Every row of the state of the first group."""
-        self._sender, self._ends = Sender(cluster, self.topic), Ends(cluster)
+        self._sender, self._ends = Sender(cluster, self.topic), Offsets(cluster)
         self._milestones: list[Milestone] = []
         began = time.monotonic()
         self._write(groups)
@@ -154,7 +155,7 @@ class Log:
     def _milestone(self, partitions: NDArray[np.int64], hashes: NDArray[np.uint64], closed: int = 0) -> None:
         last, now = self._milestones[-1] if self._milestones else None, now_ms()
         job, epoch = self.job, len(self._milestones)
-        ends = self._ends.of(self.topic, job.shards.partitions)
+        ends = self._ends.topic_ends(self.topic, job.shards.partitions)
         # All windows are open by the clock of the events, or so many have passed the horizon.
         watermark = START_MS + closed * WINDOW_MS + job.retention_ms if closed else START_MS + WINDOWS * WINDOW_MS
         parts = [hashes[partitions == number] for number in range(job.shards.partitions)]

@@ -111,7 +111,7 @@ class Contest:
         return f"{self._name}.output"
 
     def _owned(self) -> list[topics.TopicSpec]:
-        return topics.owned(self._name, GENERATION, self._stage.job.shards.partitions)
+        return topics.generation_topics(self._name, GENERATION, self._stage.job.shards.partitions)
 
     def _child(self) -> Child:
         argv, env = self._streams() if self._contender == STREAMS else self._spark()

@@ -33,7 +33,7 @@ from cutwater.rehydrator.http_api.models import WHY, WHY_UNGUARDED
 from cutwater.rehydrator.metrics.metrics import Metrics as ViewMetrics
 from cutwater.rehydrator.metrics.rocksdb import StoreMetrics
 from cutwater.rehydrator.metrics.state_size import SizeMetrics, sizes_plain
-from cutwater.views.follow.size_census import Counted
+from cutwater.views.follow.size_census import CensusResult
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.pages import KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
 from cutwater.views.query.presenter import Row
@@ -174,7 +174,7 @@ def _app() -> FastAPI:
 def _sizes() -> dict[str, Any]:
     tally = Tally()
     tally.add(2_243, 709, "EWR", 5_000, 390_000)
-    return sizes_plain(Counted(tally.sizes(), _NOW_MS, 0.041, 0), 168 * _HOUR_MS, None)
+    return sizes_plain(CensusResult(tally.sizes(), _NOW_MS, 0.041, 0), 168 * _HOUR_MS, None)
 
 
 def _route(method: str, path: str, told: dict[str, Any], app: FastAPI) -> Iterator[str]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from examples.two_regions import EU, US
-from examples.two_regions.oracle import Late, Name, held, listed
+from examples.two_regions.oracle import Late, Name, read_events, read_late_list
 from examples.two_regions.outage import slots_of
 from examples.two_regions.output_readers import emitted
 from examples.two_regions.scenario import Scene
 from examples.two_regions.verdict import compared, publishes, shows
 
 from cutwater.adapters.topics import commit_stream, mirror_topics
-from cutwater.adapters.topics.candidates import told_parent
+from cutwater.adapters.topics.candidates import origin_parent
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Claim, Milestone
 from cutwater.local.processes.verb_process import Verb
 from cutwater.local.region import Region
 
 
-class GoneOn(NamedTuple):
+class Takeover(NamedTuple):
     claim: Claim
     behind: Milestone
     """The milestone of us from which eu continued."""
@@ -30,45 +30,45 @@ class GoneOn(NamedTuple):
     lost_events: int
 
 
-def fail_over(scene: Scene) -> GoneOn:
+def fail_over(scene: Scene) -> Takeover:
     """Continue in eu from the newest arrival; flights that us did not acknowledge are sent to eu."""
     eu = scene.eu
     with (
-        scene.telling.step("failover: 'cutwater failover --force' in eu, from the newest arrival"),
+        scene.report.step("failover: 'cutwater failover --force' in eu, from the newest arrival"),
         # By force, as us was alive a moment ago: the demonstration itself has killed it.
         eu.verb("failover", "--origin", US, "--force", beside=scene.us) as verb,
     ):
-        claim = claimed(scene, eu, verb)
+        claim = await_claim(scene, eu, verb)
         # The fenced mirror exits only at its next write, which may take a while now that us is down.
-        eu.end(*(eu.mirror(scene.us, slots).child.name for slots in slots_of(scene)))
-        copied = held(eu.cluster, scene.job, EU, [US]).of(US)
+        eu.kill_processes(*(eu.mirror(scene.us, slots).child.name for slots in slots_of(scene)))
+        copied = read_events(eu.cluster, scene.job, EU, [US]).of(US)
         scene.feeder.into(EU, eu.cluster)
         loss = take_over(scene, eu, claim, verb)["loss"]
-        scene.telling.fact("lost_at_least", loss)
-        scene.telling.say(
+        scene.report.fact("lost_at_least", loss)
+        scene.report.say(
             f"lost at least {loss['milestones']} milestones and {loss['offsets']:,} events, "
-            f"as of {loss['as_of']}: after {told_parent(claim).token}, the newest heard of is {loss['newest']}"
+            f"as of {loss['as_of']}: after {origin_parent(claim).token}, the newest heard of is {loss['newest']}"
         )
-        return GoneOn(claim, told_parent(claim), copied, loss["milestones"], loss["offsets"])
+        return Takeover(claim, origin_parent(claim), copied, loss["milestones"], loss["offsets"])
 
 
-def go_on(scene: Scene) -> None:
-    with scene.telling.step("flights only into eu, until its view holds them all"):
+def feed_survivor(scene: Scene) -> None:
+    with scene.report.step("flights only into eu, until its view holds them all"):
         scene.until(lambda: scene.feeder.waiting, "the flights to be acknowledged by eu")
-        scene.telling.say(f"eu has acknowledged {len(scene.feeder.delivered[EU]):,} flights")
+        scene.report.say(f"eu has acknowledged {len(scene.feeder.delivered[EU]):,} flights")
         take_all(scene, scene.eu, [])
 
 
-def claimed(scene: Scene, here: Region, verb: Verb) -> Claim:
-    return scene.until(lambda: here.claimed(scene.job.name, verb), f"a claim in {here.name}")
+def await_claim(scene: Scene, here: Region, verb: Verb) -> Claim:
+    return scene.until(lambda: here.find_claim(scene.job.name, verb), f"a claim in {here.name}")
 
 
 def take_over(scene: Scene, here: Region, claim: Claim, verb: Verb) -> dict[str, Any]:
     """Start a claimed generation's processes, wait for its promotion, and start its readers. Return the answer."""
-    telling = scene.telling
+    telling = scene.report
     scene.started(here.start(here.writers(claim.generation), scene.stop))
     telling.say(f"claimed {claim.generation}; its driver and commit-signal start in {here.name}")
-    told = scene.until(verb.told, f"the promotion of {claim.generation}")
+    told = scene.until(verb.answer, f"the promotion of {claim.generation}")
     telling.say(f"promoted with {told['first']}: {here.name} continues the job")
     telling.say(", ".join(f"{step} {took:.1f} s" for step, took in told["steps"].items()))
     telling.fact(f"{here.name}_goes_on_with", told["first"])
@@ -86,10 +86,10 @@ def take_all(scene: Scene, here: Region, before: list[Late]) -> list[Late]:
     token = milestone.token
     scene.until(lambda: shows(here, token), f"the view of {here.name} to show {token}")
     scene.until(lambda: publishes(here, job, token), f"the output of {here.name} to hold {token}")
-    scene.telling.say(f"{token} holds all events of {here.name}; its view shows it, and its output holds it")
-    there = held(here.cluster, job, here.name, others)
-    late = listed(here.cluster, job, there)
-    compared(scene.telling, here, job, there, [*before, *late], emitted(here, job, token))
+    scene.report.say(f"{token} holds all events of {here.name}; its view shows it, and its output holds it")
+    there = read_events(here.cluster, job, here.name, others)
+    late = read_late_list(here.cluster, job, there)
+    compared(scene.report, here, job, there, [*before, *late], emitted(here, job, token))
     return late
 
 

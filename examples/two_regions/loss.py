@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from examples.two_regions import US
-from examples.two_regions.failover import GoneOn
-from examples.two_regions.oracle import Held
+from examples.two_regions.failover import Takeover
+from examples.two_regions.oracle import RegionEvents
 from examples.two_regions.scenario import Scene
 
 from cutwater.adapters.avro.protocol_records import millis
@@ -20,10 +20,10 @@ from cutwater.core.protocol.records import Milestone
 _FIELDS = ("airport", "kind", "carrier", "flight", "other_airport", "distance_miles")
 
 
-def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
+def report_loss(scene: Scene, seen: Milestone, gone: Takeover, stood: RegionEvents) -> None:
     """Compare the exact loss with the oracle's. `seen`: the newest milestone of us before it died; `stood`: the
     events that us holds now."""
-    telling = scene.telling
+    telling = scene.report
     _acknowledged(scene, stood)
     end = commit_stream.source_end(scene.us.cluster, scene.job.topic)
     by_offsets = end.records_since(_copied(scene, gone))
@@ -51,8 +51,8 @@ def tell(scene: Scene, seen: Milestone, gone: GoneOn, stood: Held) -> None:
     )
 
 
-def _acknowledged(scene: Scene, stood: Held) -> None:
-    telling = scene.telling
+def _acknowledged(scene: Scene, stood: RegionEvents) -> None:
+    telling = scene.report
     taken = scene.events.iloc[sorted(scene.feeder.delivered[US])]
     missing = Counter(_identities(taken.to_dict("records"))) - Counter(_identities(stood.events.values()))
     twice = len(stood.events) - len(taken)
@@ -67,7 +67,7 @@ def _acknowledged(scene: Scene, stood: Held) -> None:
     )
 
 
-def _copied(scene: Scene, gone: GoneOn) -> Cut:
+def _copied(scene: Scene, gone: Takeover) -> Cut:
     """Return how far the claim says that us's own source was copied, in us's offsets."""
     topic, copy = scene.job.topic, from_origin(scene.job.topic, US)
     found = {at.partition: offset for at, offset in gone.claim.origin_cut if at.topic == copy}

@@ -14,11 +14,11 @@ import pandas as pd
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.avro.protocol_records import millis
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.rejected_events import late_pairs
-from cutwater.core.driver.rejected_events import LatePair, Place
+from cutwater.core.driver.rejected_events import EventPosition, LatePair
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, from_origin
@@ -40,9 +40,9 @@ class Late(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Held:
+class RegionEvents:
     events: Mapping[Name, Mapping[str, Any]]
-    by_place: Mapping[Place, Name]
+    by_place: Mapping[EventPosition, Name]
     """The events by their position in this region."""
 
     def of(self, region: str) -> set[Name]:
@@ -73,29 +73,29 @@ class Held:
         return [Late(self.by_place[one.event], one.window_start_ms) for one in pairs]
 
 
-def held(cluster: Cluster, job: Job, region: str, others: Sequence[str]) -> Held:
+def read_events(cluster: Cluster, job: Job, region: str, others: Sequence[str]) -> RegionEvents:
     """Read a region's own source and its copies of the other regions' sources, if they exist."""
     every = {job.topic: region, **{from_origin(job.topic, other): other for other in others}}
-    topics = {one: every[one] for one in described(cluster, list(every))}
+    topics = {one: every[one] for one in descriptions(cluster, list(every))}
     codec = Codec(job.event_schema)
     events: dict[Name, Mapping[str, Any]] = {}
-    by_place: dict[Place, Name] = {}
+    by_place: dict[EventPosition, Name] = {}
     for topic, origin in topics.items():
         for place, there, value in _records(cluster, topic, origin != region):
             name = Name(origin, place.partition, there)
             if name in events:
                 raise DivergenceError(f"{place} is a second copy of {name}")
             events[name], by_place[place] = codec.decode(value), name
-    return Held(events, by_place)
+    return RegionEvents(events, by_place)
 
 
-def listed(cluster: Cluster, job: Job, here: Held) -> list[Late]:
+def read_late_list(cluster: Cluster, job: Job, here: RegionEvents) -> list[Late]:
     """Return the pairs that this region's own generations have listed as late. Another region's pairs are on its
     own list. The sums show whether all pairs are listed."""
     return here.named(late_pairs(cluster, job.name).entries)
 
 
-def _records(cluster: Cluster, topic: str, copied: bool) -> Iterator[tuple[Place, int, bytes]]:
+def _records(cluster: Cluster, topic: str, copied: bool) -> Iterator[tuple[EventPosition, int, bytes]]:
     """Yield position here, offset in the region it was sent to, and value of every record."""
     consumer = make_consumer(cluster)
     try:
@@ -103,7 +103,7 @@ def _records(cluster: Cluster, topic: str, copied: bool) -> Iterator[tuple[Place
             low, high = bounds(consumer, topic, partition)
             for message in read_range(consumer, topic, partition, low) if low < high else ():
                 there = _source_offset(message.headers()) if copied else message.offset()
-                yield Place(topic, partition, message.offset()), there, message.value()
+                yield EventPosition(topic, partition, message.offset()), there, message.value()
     finally:
         consumer.close()
 

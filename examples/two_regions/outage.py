@@ -24,10 +24,10 @@ LEAD = 500
 
 def begin(scene: Scene) -> None:
     us, eu = scene.us, scene.eu
-    with scene.telling.step("two regions start: the job in us, its mirror in eu"):
+    with scene.report.step("two regions start: the job in us, its mirror in eu"):
         for region in (us, eu):
             scene.started(region.start_broker(scene.stop))
-            scene.telling.say(f"{region.name}: broker at {region.cluster.bootstrap}")
+            scene.report.say(f"{region.name}: broker at {region.cluster.bootstrap}")
         us.create_topics(scene.job)
         scene.started(us.start([*us.writers(), us.rehydrator(), us.publisher()], scene.stop))
         parts = [eu.mirror(us, slots) for slots in slots_of(scene)]
@@ -41,11 +41,11 @@ def slots_of(scene: Scene) -> tuple[list[int], list[int]]:
 
 
 def flow(scene: Scene) -> None:
-    with scene.telling.step(f"flights into us, until milestone {ARRIVALS} has arrived in eu"):
+    with scene.report.step(f"flights into us, until milestone {ARRIVALS} has arrived in eu"):
         scene.feeder.up_to(LEAD)
         scene.feeder.into(US, scene.us.cluster)
         first = scene.until(lambda: _newest(scene), "a first milestone of us")
-        scene.telling.say(f"first milestone of us: {first.token}")
+        scene.report.say(f"first milestone of us: {first.token}")
 
         def enough() -> Arrival | None:
             _newest(scene)
@@ -54,7 +54,7 @@ def flow(scene: Scene) -> None:
 
         arrived = scene.until(enough, f"{ARRIVALS} milestones to arrive in eu")
         many = scene.feeder.acknowledged
-        scene.telling.say(f"{arrived.token} has arrived in eu; us has acknowledged {many:,} flights")
+        scene.report.say(f"{arrived.token} has arrived in eu; us has acknowledged {many:,} flights")
 
 
 def _newest(scene: Scene, flights: int = 0) -> Milestone | None:
@@ -69,14 +69,14 @@ def fall_behind(scene: Scene) -> None:
     """Kill a part of the mirror: eu receives us's milestones, but not all of their data."""
     _, rest = slots_of(scene)
     name = scene.eu.mirror(scene.us, rest).child.name
-    with scene.telling.step(f"kill -9 of one of the two mirror processes: slots {', '.join(map(str, rest))} stop"):
-        scene.eu.end(name)
+    with scene.report.step(f"kill -9 of one of the two mirror processes: slots {', '.join(map(str, rest))} stop"):
+        scene.eu.kill_processes(name)
         begun = scene.feeder.acknowledged
         newest = scene.until(
             lambda: _ahead(scene, begun + LOST_FLIGHTS), f"{LOST_MILESTONES} milestones of us that do not arrive"
         )
         more = scene.feeder.acknowledged - begun
-        scene.telling.say(f"{more:,} more flights were sent into us, which is now at {newest.token}")
+        scene.report.say(f"{more:,} more flights were sent into us, which is now at {newest.token}")
 
 
 def _ahead(scene: Scene, flights: int) -> Milestone | None:
@@ -89,24 +89,22 @@ def _ahead(scene: Scene, flights: int) -> Milestone | None:
 
 def die(scene: Scene) -> Milestone:
     """Kill us's broker and all its processes. Return the newest milestone that was seen of it."""
-    with scene.telling.step("kill -9 of us's broker; its driver and services end with it"):
+    with scene.report.step("kill -9 of us's broker; its driver and services end with it"):
         newest = scene.until(lambda: scene.newest(scene.us), "the newest milestone of us")
         killed = scene.us.kill()
         alive = [pid for pid in killed if _lives(pid)]
         dead = not alive and not scene.us.broker.ready()
-        scene.telling.check(
-            "us is dead", dead, f"{len(killed)} processes killed, {len(alive)} live, broker silent"
-        )
+        scene.report.check("us is dead", dead, f"{len(killed)} processes killed, {len(alive)} live, broker silent")
         # Unacknowledged flights fail in the producer now.
         scene.feeder.up_to(scene.flights)
         scene.until(lambda: scene.feeder.refused[US], "a flight that us does not take")
         scene.until(lambda: scene.feeder.idle, "the flights sent to us to be returned")
         acknowledged, refused = len(scene.feeder.delivered[US]), len(scene.feeder.refused[US])
         arrived = scene.until(scene.arrival, "an arrival in eu")
-        scene.telling.fact("us_newest", str(newest.token), f"the newest milestone of us was {newest.token}")
-        scene.telling.fact("eu_arrived", str(arrived.token), f"the newest arrival in eu is {arrived.token}")
-        scene.telling.fact("us_acknowledged", acknowledged, f"us had acknowledged {acknowledged:,} flights")
-        scene.telling.fact("us_refused", refused, f"{refused:,} more were sent to it; their producer keeps them")
+        scene.report.fact("us_newest", str(newest.token), f"the newest milestone of us was {newest.token}")
+        scene.report.fact("eu_arrived", str(arrived.token), f"the newest arrival in eu is {arrived.token}")
+        scene.report.fact("us_acknowledged", acknowledged, f"us had acknowledged {acknowledged:,} flights")
+        scene.report.fact("us_refused", refused, f"{refused:,} more were sent to it; their producer keeps them")
         return newest
 
 

@@ -12,7 +12,7 @@ from cutwater.core.errors import CutwaterError
 from cutwater.core.util.text_tables import Styled, Table
 
 
-class Telling:
+class DemoReport:
     def __init__(self, console: Terminal, logs: str) -> None:
         """`logs`: where to look if a step fails."""
         self._console = console

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from examples.two_regions import EU, US, failback, failover, outage
 from examples.two_regions.feeder import Feeder
-from examples.two_regions.report import Telling
+from examples.two_regions.report import DemoReport
 from examples.two_regions.scenario import InterruptedStory, Scene, Verify
 
 from cutwater.adapters.config.settings import Settings
@@ -38,7 +38,7 @@ class Wanted:
     """Leave both regions running afterwards, until Ctrl-C."""
 
 
-def run(wanted: Wanted, settings: Settings, console: Terminal, telling: Telling, verify: Verify) -> int:
+def run(wanted: Wanted, settings: Settings, console: Terminal, telling: DemoReport, verify: Verify) -> int:
     """Return 0 if every check passes, 1 if one fails, 130 if interrupted. Raise CutwaterError, with the step's
     name, if a step cannot be completed."""
     require("local", "pyspark", "jgo")
@@ -65,7 +65,7 @@ def play(scene: Scene) -> None:
     outage.fall_behind(scene)
     seen = outage.die(scene)
     gone = failover.fail_over(scene)
-    failover.go_on(scene)
+    failover.feed_survivor(scene)
     stood = failback.come_back(scene, seen, gone)
     late = failback.taken(scene, gone, stood)
     failback.fail_back(scene, late)
@@ -82,7 +82,7 @@ def empty(folder: Path) -> None:
 
 
 @contextmanager
-def _regions(wanted: Wanted, settings: Settings, telling: Telling) -> Iterator[tuple[Region, Region]]:
+def _regions(wanted: Wanted, settings: Settings, telling: DemoReport) -> Iterator[tuple[Region, Region]]:
     us, eu = (Region(name, wanted.folder / name, wanted.job_file, settings, telling.say) for name in (US, EU))
     try:
         yield us, eu

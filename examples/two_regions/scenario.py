@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import pandas as pd
 from examples.two_regions import US
 from examples.two_regions.feeder import Feeder
-from examples.two_regions.report import Telling
+from examples.two_regions.report import DemoReport
 
 from cutwater.adapters.topics import mirror_topics
 from cutwater.adapters.topics.candidates import promoted
@@ -60,7 +60,7 @@ class Scene:
     us: Region
     eu: Region
     feeder: Feeder
-    telling: Telling
+    report: DemoReport
     verify: Verify
     stop: threading.Event
 

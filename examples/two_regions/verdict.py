@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from examples.two_regions.oracle import Held, Late
+from examples.two_regions.oracle import Late, RegionEvents
 from examples.two_regions.output_readers import Emitted
-from examples.two_regions.report import Telling
+from examples.two_regions.report import DemoReport
 
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
@@ -26,7 +26,7 @@ def shows(region: Region, token: Token) -> bool:
     """Return whether its view shows that milestone, or a later one of the same generation."""
     try:
         url = f"{region.api_url}/v1/milestone"
-        answer = httpx.get(url, headers=region.api_headers, timeout=10.0, **straight(url))
+        answer = httpx.get(url, headers=region.api_headers, timeout=10.0, **direct_options(url))
         found = Token.parse(str(answer.json().get("token", ""))) if answer.is_success else None
     except (httpx.HTTPError, ValueError, UsageError):
         return False  # it may be starting
@@ -43,7 +43,7 @@ def _reaches(found: Token | None, token: Token) -> bool:
 
 
 def compared(
-    telling: Telling, region: Region, job: Job, held: Held, late: Sequence[Late], output: Emitted
+    telling: DemoReport, region: Region, job: Job, held: RegionEvents, late: Sequence[Late], output: Emitted
 ) -> None:
     """Compare every served and every published row with the expected rows. Check that every pair is counted or
     listed as late."""
@@ -69,7 +69,7 @@ def compared(
     )
 
 
-def _equal(telling: Telling, what: str, wanted: Rows, rows: Rows) -> None:
+def _equal(telling: DemoReport, what: str, wanted: Rows, rows: Rows) -> None:
     found = compare.compare(wanted, rows)
     if found:
         telling.show(compare.table(found))

@@ -22,27 +22,27 @@ from cutwater.adapters.topics.candidates import candidates, newest_in_either
 from cutwater.core.driver.attempt_start import TakeOver
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.events.rejection import Seen
-from cutwater.core.generations.start_state import FIRST, Origin, claimed
+from cutwater.core.events.rejection import InputStats
+from cutwater.core.generations.start_state import FIRST, StartState, is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.job.pinned_decoding import Decoding
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Signal
-from cutwater.core.protocol.recovery_log import Account, unrecorded
-from cutwater.operations.regions.rejoin import Returning
+from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
+from cutwater.operations.regions.rejoin import RejoinCheck
 from cutwater.operations.service_main import now_ms
 from cutwater_spark import jvm
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
-from cutwater_spark.epoch.candidate_throttle import CatchingUp
+from cutwater_spark.epoch.candidate_throttle import CandidateThrottle
 from cutwater_spark.epoch.changelog_sink import Changelog
-from cutwater_spark.epoch.commit_hints import Announcer
+from cutwater_spark.epoch.commit_hints import HintWriter
 from cutwater_spark.epoch.decoding_choice import Decodings
-from cutwater_spark.epoch.time_jumps import Rejudged
+from cutwater_spark.epoch.time_jumps import BoundChangedError
 from cutwater_spark.epoch.tombstones import Tombstones
 from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.seed.parent import parent_milestone
-from cutwater_spark.seed.prepare import Seeds
+from cutwater_spark.seed.prepare import SeedPreparation
 
 STOP_AFTER_COMMIT_S = 10.0
 JVM_EVERY_S = 5.0
@@ -53,7 +53,7 @@ StartQuery = Callable[[EpochWriter, Decoding | None], StreamingQuery]
 
 The decoding is None for an attached query.
 """
-LookAtExecution = Callable[[Any], Seen]
+ObserveExecution = Callable[[Any], InputStats]
 """What an epoch read, from the JVM's object of its execution."""
 
 
@@ -62,7 +62,7 @@ def location_of(job: Job, settings: Settings) -> str:
     if not settings.checkpoint:
         return str((settings.data_dir / "checkpoints" / job.name / str(generation)).resolve())
     named = settings.checkpoint.rstrip("/")
-    return f"{named}-{generation}" if claimed(generation) else named
+    return f"{named}-{generation}" if is_claimed(generation) else named
 
 
 class Attempt:
@@ -76,9 +76,9 @@ class Attempt:
         log: Any,
         stop: threading.Event,
         decoding: Decoding | None,
-        look: LookAtExecution,
-        account: Account | None = None,
-        returning: Returning | None = None,
+        look: ObserveExecution,
+        account: StartRecord | None = None,
+        returning: RejoinCheck | None = None,
     ) -> None:
         """`returning`: asks the other region again, if the driver asked it before."""
         self._job = job
@@ -99,7 +99,7 @@ class Attempt:
         """The folder of the seed; None for a job's first generation."""
         self.query: StreamingQuery | None = None
         self.decodings: Decodings | None = None
-        self.begun: int | None = None
+        self.unfinished_epoch: int | None = None
         """The epoch that was partly written when the query started."""
         self._query_set = threading.Event()
         self._number = 0
@@ -114,7 +114,7 @@ class Attempt:
         with self._account as start:
             self._take_over(start)
 
-    def _take_over(self, start: Account) -> None:
+    def _take_over(self, start: StartRecord) -> None:
         cluster, job = self._settings.cluster, self._job
         with start.step("checking the generation"):
             parent = parent_milestone(job, self._settings)
@@ -126,7 +126,7 @@ class Attempt:
             self._checkpoint.pin(job.definition)
         # Before fencing: without the registry no row could be written.
         self._state_header = state_header_of(job, self._settings)
-        self._barriers = BarrierLog(cluster, job.name, self._generation, told=self._told)
+        self._barriers = BarrierLog(cluster, job.name, self._generation, told=self._on_signal)
         taking_over = TakeOver(
             job.name,
             self._generation,
@@ -143,16 +143,16 @@ class Attempt:
             # A release or promotion since the first check has fenced the previous driver.
             parent_milestone(job, self._settings)
         if self._past.newest is not None:
-            self._metrics.stands_at(self._past.newest)
+            self._metrics.set_newest(self._past.newest)
         if parent is not None:
             with start.step("taking over the parent's state"):
                 about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
-                seed = Seeds(self._spark, job, *about).of(parent, self._checkpoint)
-            self.origin, self.seed = Origin.of(parent).raised(seed.floor_ms), seed.folder
+                seed = SeedPreparation(self._spark, job, *about).prepare(parent, self._checkpoint)
+            self.origin, self.seed = StartState.of(parent).raised(seed.floor_ms), seed.folder
         if self._returning is not None:
             # Last: starting Spark and reading a state take minutes, long enough for a failover.
             with start.step("asking the other region again"):
-                self._returning.again(self._generation, self._log)
+                self._returning.check_again(self._generation, self._log)
 
     def run(self, start: StartQuery) -> None:
         """Run until stopped. Raise CutwaterError if the generation or this driver cannot continue."""
@@ -175,12 +175,12 @@ class Attempt:
             clearing,
             self._barriers,
             self._checkpoint,
-            self._look_at_epoch,
+            self._observe_epoch,
             now_ms,
             self.origin,
             self._pace(),
         )
-        announcer = Announcer(
+        announcer = HintWriter(
             self._settings.cluster,
             epochs,
             self._number,
@@ -199,8 +199,8 @@ class Attempt:
             announcer.stop()
             unserve()
 
-    def _told(self, signal: Signal) -> None:
-        self._metrics.told(signal)
+    def _on_signal(self, signal: Signal) -> None:
+        self._metrics.count_signal(signal)
         now_s = time.monotonic()
         if not self._settings.driver_port or now_s < self._jvm_asked_s + JVM_EVERY_S:
             return
@@ -208,17 +208,17 @@ class Attempt:
         with suppress(Py4JError, OSError):  # the JVM is about to end; metrics are optional
             self._metrics.jvm(jvm.figures(self._spark))
 
-    def _pace(self) -> CatchingUp:
+    def _pace(self) -> CandidateThrottle:
         settings = self._settings
-        share = settings.catch_up_share if claimed(self._generation) else 1.0
+        share = settings.catch_up_share if is_claimed(self._generation) else 1.0
 
         def wanted() -> bool:
             candidate = candidates(settings.cluster, self._job.name).by_id.get(self._generation)
             return candidate is None or candidate.promoting
 
-        return CatchingUp(share, wanted, self._stop, self._metrics.rests)
+        return CandidateThrottle(share, wanted, self._stop, self._metrics.count_pause)
 
-    def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: Announcer) -> None:
+    def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: HintWriter) -> None:
         """Run the query; restart it after another decoding's epoch, or an error after a commit (SPARK-55271)."""
         while not self._stop.is_set():
             committed = self._checkpoint.newest_committed()
@@ -229,14 +229,14 @@ class Attempt:
                 if self._watch(self.query, epochs, announcer, last):
                     return  # stopped by this driver or by the session's owner
             except StreamingQueryException as error:
-                if isinstance(epochs.failure, Rejudged):
-                    epochs.go_on()
+                if isinstance(epochs.failure, BoundChangedError):
+                    epochs.accept_next_query()
                     continue
                 if epochs.failure is not None:
                     raise epochs.failure from error
                 if self._checkpoint.newest_committed() <= committed:
                     raise
-                self._metrics.restarted()
+                self._metrics.count_restart()
                 self._log.warning("the query failed after a commit; starting it again", error=str(error)[:300])
             finally:
                 self._query_set.clear()
@@ -247,10 +247,10 @@ class Attempt:
         if self.decodings is None:
             holds = self._job.max_jump_ms is not None
             self.decodings = Decodings(self._checkpoint, self._number, self._decoding, self._log, holds)
-        self.begun = epochs.steps.begun()
-        return self.decodings.choose(self.begun)
+        self.unfinished_epoch = epochs.steps.begun()
+        return self.decodings.choose(self.unfinished_epoch)
 
-    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: Announcer, last: int | None) -> bool:
+    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: HintWriter, last: int | None) -> bool:
         """Wait until the query ends and return True; return False if it was stopped after its `last` epoch."""
         while not query.awaitTermination(0.2):
             if announcer.failure is not None:
@@ -261,7 +261,7 @@ class Attempt:
                 break
             if last is not None and self._checkpoint.is_committed(last):
                 self._stop_after_commit(query, epochs)
-                epochs.go_on()
+                epochs.accept_next_query()
                 return False
         return True
 
@@ -277,10 +277,10 @@ class Attempt:
         # Outside the lock: stop() waits for the epoch, which waits for the lock.
         query.stop()
 
-    def _look_at_epoch(self) -> Seen:
+    def _observe_epoch(self) -> InputStats:
         if not self._query_set.wait(timeout=60):
             raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
         query: Any = self.query
         seen = self._look(query._jsq.streamingQuery().lastExecution())
-        self._metrics.saw(seen)
+        self._metrics.keep_input(seen)
         return seen

@@ -41,7 +41,7 @@ def protection(settings: Settings) -> dict[str, str]:
     return dict(PROTECTED) if settings.spark_authenticate else {}
 
 
-def started(conf: dict[str, str], settings: Settings) -> SparkSession:
+def start_session(conf: dict[str, str], settings: Settings) -> SparkSession:
     """Start a session with these Spark settings. Raise UnavailableError if Spark's master refuses the driver."""
     whole = SparkConf(loadDefaults=False).setMaster(settings.spark_master).setAll(list(conf.items()))
     if not settings.needs_spark_secret:

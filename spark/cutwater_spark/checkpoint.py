@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from cutwater.core.driver.ports import Plan
+from cutwater.core.driver.ports import EpochPlan
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.job.job import differences
 from cutwater.core.protocol.cuts import Cut, TopicPartition
@@ -77,7 +77,7 @@ class Checkpoint:
         This replaces the record of an older attempt, which may not have noticed its fencing, never a newer one's.
         """
         path = self._path(f"{self.location}/{_SEED}")
-        said = self._seeded_by()
+        said = self._read_seed_record()
         if said is not None and said[0] >= attempt:
             return
         self._files.delete(path, False)
@@ -85,15 +85,15 @@ class Checkpoint:
 
     def seed(self) -> Seed | None:
         """Return the seed that every attempt starts from; None if none is complete."""
-        said = self._seeded_by()
+        said = self._read_seed_record()
         return None if said is None else Seed(self.seed_folder(said[0]), *said[1:])
 
-    def _seeded_by(self) -> list[int] | None:
+    def _read_seed_record(self) -> list[int] | None:
         """Return the attempt and its floor; earlier versions recorded no floor."""
         path = self._path(f"{self.location}/{_SEED}")
         return [int(one) for one in self._text(path).split()] if self._files.exists(path) else None
 
-    def bring(self, file: Path, attempt: int) -> str:
+    def upload_seed_input(self, file: Path, attempt: int) -> str:
         """Move a local file, the input of an attempt's seed, to where executors can read it."""
         folder = f"{self.seed_folder(attempt)}-brought"
         target = self._path(f"{folder}/{file.name}")
@@ -102,7 +102,7 @@ class Checkpoint:
         self._files.copyFromLocalFile(True, True, self._path(f"file://{file.resolve()}"), target)
         return folder
 
-    def drop_brought(self, attempt: int) -> None:
+    def drop_seed_input(self, attempt: int) -> None:
         """Delete the moved file, once the seed is written."""
         self._files.delete(self._path(f"{self.seed_folder(attempt)}-brought"), True)
 
@@ -124,7 +124,7 @@ class Checkpoint:
     def is_planned(self, epoch: int) -> bool:
         return bool(self._files.exists(self._path(f"{self.location}/offsets/{epoch}")))
 
-    def plan(self, epoch: int) -> Plan:
+    def plan(self, epoch: int) -> EpochPlan:
         """Return the epoch's plan. Raise ProtocolError if the file is not an offset log of version v1."""
         place = f"{self.location}/offsets/{epoch}"
         return parse_plan(self._text(self._path(place)), place)
@@ -154,7 +154,7 @@ class Checkpoint:
         return [str(one.getPath().getName()) for one in self._files.listStatus(path)]
 
 
-def parse_plan(text: str, where: str) -> Plan:
+def parse_plan(text: str, where: str) -> EpochPlan:
     """Parse line 1 `v1`, line 2 JSON with the watermark, then one line of offsets per source, in union order.
 
     Only Kafka sources are part of the cut. A partition that two sources read is cut at the smaller offset: both
@@ -170,7 +170,7 @@ def parse_plan(text: str, where: str) -> Plan:
         offsets: dict[TopicPartition, int] = {}
         for place, offset in (entry for part in parts if part for entry in part.items()):
             offsets[place] = min(offset, offsets.get(place, offset))
-        return Plan(Cut.of(offsets), int(json.loads(lines[1])["batchWatermarkMs"]))
+        return EpochPlan(Cut.of(offsets), int(json.loads(lines[1])["batchWatermarkMs"]))
     except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
         raise ProtocolError(
             f"{where}: not an offset log of version v1 with a Kafka source ({error!r}). Is Spark 4.1 in use?"

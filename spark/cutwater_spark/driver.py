@@ -26,30 +26,30 @@ from cutwater.adapters.http.metrics_server import DriverMetrics, serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.kafka.undatable_records import undatable
-from cutwater.adapters.topics.provable_milestones import advised
+from cutwater.adapters.topics.provable_milestones import with_advice
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
-from cutwater.core.events.rejection import Seen, skew_warning
+from cutwater.core.events.rejection import InputStats, skew_warning
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.job.job import Job
 from cutwater.core.job.pinned_decoding import Decoding
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.recovery_log import Account
+from cutwater.core.protocol.recovery_log import StartRecord
 from cutwater.operations.generations.start_check import partitions_of
-from cutwater.operations.regions.rejoin import Returning, returning
+from cutwater.operations.regions.rejoin import RejoinCheck, rejoin_check
 from cutwater.operations.service_main import listen, run_service
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.authentication import warn_if_open
-from cutwater_spark.epoch.rejected_events import Lists
-from cutwater_spark.epoch.time_jumps import Jumps
+from cutwater_spark.epoch.rejected_events import RejectedEventLists
+from cutwater_spark.epoch.time_jumps import JumpCheck
 from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.seed.from_changelog import read_seed
 from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.session import open_session
-from cutwater_spark.tools.failures import explaining, root_cause
+from cutwater_spark.tools.failures import explain_failures, root_cause
 from cutwater_spark.tools.scratch import scratch
 
 
@@ -81,28 +81,30 @@ class Driver:
             await_brokers(cluster, settings.wait_ms / 1000, self._log)
         for needed in (job.topic, topics.dead_letters(job.name), topics.late(job.name)):
             partition_count(cluster, needed)
-        asking = returning(job, settings)
-        if asking is not None and not self._settled(start, asking):
+        asking = rejoin_check(job, settings)
+        if asking is not None and not self._await_region(start, asking):
             return
         with start.step("starting Spark"):
             spark = open_session(job, settings, location_of(job, settings), self._scratch())
         warn_if_open(spark, self._log)
         listen(self)  # Spark has replaced the handler for Ctrl-C
         attempt = Attempt(
-            spark, job, settings, self._log, self._stop, decoding, self._look_at_input, start, asking
+            spark, job, settings, self._log, self._stop, decoding, self._observe_input, start, asking
         )
         try:
-            with explaining(job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)):
+            with explain_failures(
+                job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)
+            ):
                 attempt.take_over()
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
         except LostRecordsError as error:
-            raise advised(error, cluster, job.name) from None
+            raise with_advice(error, cluster, job.name) from None
         except Stopped:
             self._log.info("stopped during the fetch of a snapshot; the next start continues with its files")
         finally:
             spark.stop()
 
-    def _settled(self, start: Account, asking: Returning) -> bool:
+    def _await_region(self, start: StartRecord, asking: RejoinCheck) -> bool:
         """Wait for the other region's answer; return False if stopped meanwhile.
 
         Raise FencedError if that region has taken over the job. Spark is not started yet: the wait may be long.
@@ -117,7 +119,7 @@ class Driver:
         try:
             with ExitStack() as serving, start.step("asking the other region"):
                 parent_milestone(self._job, settings)  # raises before the wait if the generation has ended
-                return asking.settled(settings.generation, self._stop, self._log, waiting)
+                return asking.await_answer(settings.generation, self._stop, self._log, waiting)
         except CutwaterError as error:
             start.stopped(error)
             raise
@@ -152,16 +154,16 @@ class Driver:
         job, cluster = decoding.applied(self._job), self._settings.cluster
         region, counts = self._settings.generation.region, partitions_of(cluster, job, attempt.origin.source_cut)
         sources = self._sources = Sources(job.topic, region, counts)
-        epochs.steps.lists = Lists(spark, job, cluster, decoding.known, sources)
+        epochs.steps.lists = RejectedEventLists(spark, job, cluster, decoding.known, sources)
         if job.max_jump_ms is not None and attempt.decodings is not None:
-            epochs.jumps = Jumps(
-                Lists(spark, replace(job, held_ms=None), cluster, decoding.known, sources),
+            epochs.jumps = JumpCheck(
+                RejectedEventLists(spark, replace(job, held_ms=None), cluster, decoding.known, sources),
                 attempt.checkpoint,
                 attempt.origin,
                 job.max_jump_ms,
                 job.lateness_ms,
                 decoding.held_ms,
-                attempt.begun,
+                attempt.unfinished_epoch,
                 attempt.decodings.hold,
                 self._log,
             )
@@ -178,10 +180,10 @@ class Driver:
             .start()
         )
 
-    def _look_at_input(self, execution: Any) -> Seen:
+    def _observe_input(self, execution: Any) -> InputStats:
         found = execution.observedMetrics().get(INPUT_METRICS)
         if found.isEmpty():
-            return Seen()  # an epoch without data executes no source
+            return InputStats()  # an epoch without data executes no source
         # One text: each value by itself would be a call to the JVM, in every epoch.
         seen = seen_of(json.loads(found.get().json()), self._sources)
         self._watch_skew(seen.skew_ms)

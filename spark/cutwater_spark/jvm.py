@@ -14,7 +14,7 @@ _SERVER = "javax.management.MBeanServer"
 _COLLECTORS = "java.lang:type=GarbageCollector,name=*"
 
 
-def asked(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
+def call_mbean_server(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
     """Call a method of the MBean server. `given`: (class name, value) of each argument.
 
     The method is looked up on the interface: the implementing class is in a closed module.
@@ -29,21 +29,23 @@ def asked(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
     return java.java.lang.Class.forName(_SERVER).getMethod(method, classes).invoke(server, values)
 
 
-def named(spark: SparkSession, pattern: str) -> list[Any]:
+def mbean_names(spark: SparkSession, pattern: str) -> list[Any]:
     java: Any = spark._jvm
-    found = asked(spark, "queryNames", (NAME, java.javax.management.ObjectName(pattern)), (QUERY, None))
+    found = call_mbean_server(
+        spark, "queryNames", (NAME, java.javax.management.ObjectName(pattern)), (QUERY, None)
+    )
     return list(found.toArray())
 
 
 def attribute(spark: SparkSession, name: Any, of: str) -> Any:
-    return asked(spark, "getAttribute", (NAME, name), ("java.lang.String", of))
+    return call_mbean_server(spark, "getAttribute", (NAME, name), ("java.lang.String", of))
 
 
 def figures(spark: SparkSession) -> JvmFigures:
     """Return heap and garbage collection since the JVM's start, in some ten ms. Raise Py4JError, OSError."""
     java: Any = spark._jvm
     runtime = java.java.lang.Runtime.getRuntime()
-    collectors = named(spark, _COLLECTORS)
+    collectors = mbean_names(spark, _COLLECTORS)
     return JvmFigures(
         heap_used_bytes=int(runtime.totalMemory()) - int(runtime.freeMemory()),
         heap_max_bytes=int(runtime.maxMemory()),

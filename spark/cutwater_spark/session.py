@@ -15,7 +15,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
-from cutwater_spark.authentication import protection, started
+from cutwater_spark.authentication import protection, start_session
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
 REPEATED_NAMES = "spark.sql.variant.allowDuplicateKeys"
@@ -111,7 +111,7 @@ def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | 
     if scratch is not None:
         os.environ["SPARK_LOCAL_DIRS"] = str(scratch)
         conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={scratch}"'
-    session = started(conf, settings)
+    session = start_session(conf, settings)
     session.sparkContext.setLogLevel("WARN")
     reach_checkpoint(session, settings, checkpoint)
     _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of each nullable column in each task

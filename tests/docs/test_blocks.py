@@ -136,7 +136,7 @@ def flowchart(block: Block) -> None:
         for end in found.groups():
             name, bracket, label = end.partition("[")
             labels[name] = label.strip("()]") if bracket else labels[name]
-    owned = {one.name for one in topics.owned("flights", FIRST, 1)} | {"flights.events"}
+    owned = {one.name for one in topics.generation_topics("flights", FIRST, 1)} | {"flights.events"}
     assert {one for one in labels.values() if one.startswith("flights.")} <= owned
     if kind == "flowchart TD":
         folders = {path.parent.name for path in ROOT.glob("s*/cutwater*/**/__init__.py")}

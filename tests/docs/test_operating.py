@@ -33,7 +33,10 @@ def test_the_mistakes_on_the_page_are_told_of_the_file_on_the_page(monkeypatch: 
 def test_every_topic_that_is_added_is_on_the_page() -> None:
     """REMOVING.md lists what a job adds to a cluster, topic by topic."""
     listed = set(re.findall(r"^\| topic, [^|]*\| `<job>\.([a-z-]+)[.<`]", REMOVING, re.MULTILINE))
-    owned = {one.name.removeprefix("job.").split(".")[0] for one in topics.owned("job", Generation(1, "local"), 2)}
+    owned = {
+        one.name.removeprefix("job.").split(".")[0]
+        for one in topics.generation_topics("job", Generation(1, "local"), 2)
+    }
     assert listed == owned
 
 

@@ -14,7 +14,7 @@ from cutwater.adapters.runtime.crash_points import POINTS
 from cutwater.adapters.topics.commit_stream import Tail, published
 from cutwater.client import committed
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.local.machine.ports import free_ports
 from support import lineage
@@ -121,7 +121,7 @@ def test_the_driver_dies_at_every_point(load: Load, capsys: pytest.CaptureFixtur
     milestone = job.wait_committed()
     assert above(job.state(milestone), milestone) == load.expected(milestone)
     assert milestone.attempt >= len(OF_DRIVER)
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
     for one in dead:
         since = next(found for found, _ in job.milestones() if found.epoch_started_ms > one.ended_s * 1000)
         crashes.note("driver", one, "exact", since.committed_ms / 1000)
@@ -156,7 +156,7 @@ def test_each_service_dies_at_every_point(load: Load, capsys: pytest.CaptureFixt
     assert above(job.state(milestone), milestone) == want
     assert view_of(job) == want
     assert above(output_of(job), milestone) == want
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
     with capsys.disabled():
         print(f"\n{crashes.table()}")
 

@@ -31,7 +31,7 @@ from support.kafka.users_broker import UsersBroker, users_broker
 USER = "cutwater"
 EVENTS = counting.events(600)
 GENERATION = Generation(1, "local")
-OWNED = {one.name for one in topics.owned("ticks", GENERATION, 2)}
+OWNED = {one.name for one in topics.generation_topics("ticks", GENERATION, 2)}
 
 
 class UsersCli(Cli):
@@ -58,7 +58,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory, broker: UsersBroker) -> UsersC
     folder = tmp_path_factory.mktemp("first")
     made = write_job(folder, broker, "ticks")
     admin.create_topics(broker.admin, [topics.events("ticks.events", 2)])
-    broker.grant(USER, [one.plain() for one in acls.needed("ticks", "ticks.events", GENERATION)])
+    broker.grant(USER, [one.plain() for one in acls.required_acls("ticks", "ticks.events", GENERATION)])
     return made
 
 
@@ -102,7 +102,7 @@ def test_the_plan_lists_topics_rights_and_bytes_without_a_broker(cli: UsersCli) 
     plan = cli.json("plan", cli.job_file, "--events-per-second", "10", "--keys", "30")
     assert {one["name"] for one in plan["topics"]} == OWNED
     assert {one["replication_factor"] for one in plan["topics"]} == {3}
-    assert plan["acls"] == [one.plain() for one in acls.needed("ticks", "ticks.events", GENERATION)]
+    assert plan["acls"] == [one.plain() for one in acls.required_acls("ticks", "ticks.events", GENERATION)]
     assert plan["estimate"]["changelog_write_bytes_per_s"] > 0
     assert plan["measured"] is None
     shown = cli.run("plan", cli.job_file)
@@ -209,7 +209,7 @@ def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: UsersCli, tmp
     admin.create_topics(
         cli.broker.admin, [topics.events("odd.events", 1), TopicSpec(name, 3, (("cleanup.policy", "delete"),))]
     )
-    cli.broker.grant(USER, [one.plain() for one in acls.needed("odd", "odd.events", GENERATION)])
+    cli.broker.grant(USER, [one.plain() for one in acls.required_acls("odd", "odd.events", GENERATION)])
     code, found = findings(odd, odd.job_file, *odd.on_broker)
     assert code == 1
     assert found[f"topic {name}"]["level"] == "error"
@@ -223,7 +223,9 @@ def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: UsersCli, tmp
     ):
         assert f"topic {name}: {setting} is {was}, and must be {wanted}" in said
     assert set(
-        admin.describe_topics(cli.broker.admin, [one.name for one in topics.owned("odd", GENERATION, 2)])
+        admin.describe_topics(
+            cli.broker.admin, [one.name for one in topics.generation_topics("odd", GENERATION, 2)]
+        )
     ) == {name}, "nothing was created"
 
 
@@ -231,11 +233,11 @@ def test_wrong_settings_of_a_topic_are_named_by_up_and_doctor(cli: UsersCli, tmp
 def test_up_names_a_source_topic_that_does_not_exist(cli: UsersCli, tmp_path: Path) -> None:
     """A mistyped source is exit 2 and its name; it is not created, and neither is anything else."""
     lost = write_job(tmp_path, cli.broker, "lost")
-    cli.broker.grant(USER, [one.plain() for one in acls.needed("lost", "lost.events", GENERATION)])
+    cli.broker.grant(USER, [one.plain() for one in acls.required_acls("lost", "lost.events", GENERATION)])
     refused = lost.run("up", lost.job_file, "--detach", *lost.on_broker)
     assert refused.returncode == 2
     assert "source topic lost.events does not exist" in " ".join(refused.stderr.split())
-    owned = [one.name for one in topics.owned("lost", GENERATION, 2)]
+    owned = [one.name for one in topics.generation_topics("lost", GENERATION, 2)]
     assert admin.describe_topics(cli.broker.admin, ["lost.events", *owned]) == {}
 
 

@@ -33,12 +33,12 @@ until one fails. If no test notices a mutant, an error in that place would go un
 
 Texts and the values in them, annotations, decorators, and numbers that a module names in capitals (such as a
 time-out) are not changed, because no test should repeat them. Only tests without a broker and Spark are run, the
-first histories of the simulation among them, within {budget} seconds per mutant. A mutant that only a test on a real
-broker notices counts as not noticed.
+first histories of the simulation among them, within {budget} seconds per mutant. A mutant that only a test on a
+real broker notices counts as not noticed.
 
 `make mutate MODULE=core/protocol/commit.py` runs one module, `make mutate SAMPLE=600` the same sample each time.
-Results stay in `build/mutation`, so an interrupted run continues. `make mutate AGAIN=1` repeats the mutants that no
-test noticed, `make mutate RECORD=1` writes this page.
+Results stay in `build/mutation`, so an interrupted run continues. `make mutate AGAIN=1` repeats the mutants that
+no test noticed, `make mutate RECORD=1` writes this page.
 """
 
 

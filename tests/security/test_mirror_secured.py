@@ -47,7 +47,7 @@ class Stage:
     def __init__(self, own: Cluster, there: Secured, folder: Path) -> None:
         self.own, self.folder = own, folder
         self.job, self.path = make_job(folder)
-        listed = [one.plain() for one in acls.mirror_there(self.job.name, self.job.topic)]
+        listed = [one.plain() for one in acls.origin_mirror_acls(self.job.name, self.job.topic)]
         for service, user in USERS.items():
             rows = [one for one in listed if one["service"] == service]
             create(there.cluster("admin"), planned(user, rows))

@@ -25,7 +25,7 @@ from cutwater.adapters.topics.alerts import read_alerts
 from cutwater.client import committed
 from cutwater.core.errors import UsageError
 from cutwater.core.monitoring.alerts import on
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.generation import Token
 from cutwater.local.machine.ports import free_ports
 from support.events import counting
@@ -117,7 +117,7 @@ def test_the_whole_flow_on_sasl_ssl_with_the_least_rights(
         start("publisher")
         milestone = job.wait_committed()
         assert job.state(milestone) == counting.expected(made)
-        assert list(breaks(job.milestones())) == []
+        assert list(find_chain_faults(job.milestones())) == []
         url = f"http://127.0.0.1:{port}"
         wait_until(lambda: shown(url) == str(milestone.token), "the view at the newest milestone")
         assert served(url) == counting.expected(made)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.topics.candidates import told_parent
+from cutwater.adapters.topics.candidates import origin_parent
 from cutwater.core.errors import FencedError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Heartbeat, Milestone
-from cutwater.operations.regions.rejoin import Returning
+from cutwater.operations.regions.rejoin import RejoinCheck
 from simulation.clients import SimCluster
 from simulation.job import JOB
 from simulation.processes import Process
@@ -38,7 +38,7 @@ def gone_on_with(world: Regions, name: str, generation: Generation) -> set[Gener
         return set()
     line, at = [generation], generation
     while at in claims:
-        at = told_parent(claims[at]).generation
+        at = origin_parent(claims[at]).generation
         line.append(at)
     taken_back = max((one.number for one in line if one.region == there), default=0)
     return {
@@ -49,7 +49,7 @@ def gone_on_with(world: Regions, name: str, generation: Generation) -> set[Gener
     }
 
 
-class Asking(Returning):
+class Asking(RejoinCheck):
     """As it runs; a process that goes on although it should not is remembered by the checker."""
 
     def __init__(self, world: Regions, process: Process, name: str) -> None:
@@ -87,7 +87,7 @@ class Asking(Returning):
         silent = not heard_ms or world.now_ms - heard_ms >= MIN_AGE_MS
         passed = self._held(
             generation,
-            lambda: super(Asking, self).settled(generation, stop, log, told),
+            lambda: super(Asking, self).await_answer(generation, stop, log, told),
             "leaves: gone on elsewhere",
             lambda: silent and self._heard_ms() == heard_ms,
         )
@@ -95,7 +95,9 @@ class Asking(Returning):
         return passed
 
     def again(self, generation: Generation, log: Any) -> None:
-        self._held(generation, lambda: super(Asking, self).again(generation, log), "leaves: gone on meanwhile")
+        self._held(
+            generation, lambda: super(Asking, self).check_again(generation, log), "leaves: gone on meanwhile"
+        )
 
     def _held(
         self, generation: Generation, ask: Callable[[], T], leaves: str, all_the_same: Callable[[], bool] = bool

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cutwater.core.driver.ports import Plan
+from cutwater.core.driver.ports import EpochPlan
 from cutwater.core.protocol.cuts import Cut
 from cutwater.views.store.rocksdb_tuning import Figures
 from simulation.processes import Process
@@ -21,7 +21,7 @@ class Disk:
     """One query's checkpoint: `offsets/N` and `commits/N`, each written once."""
 
     def __init__(self) -> None:
-        self.plans: dict[int, Plan] = {}
+        self.plans: dict[int, EpochPlan] = {}
         self.commits: set[int] = set()
         self.ever_committed: set[int] = set()
         self.fetched: dict[tuple[int, Cut], list[Any]] = {}
@@ -55,10 +55,10 @@ class SimCheckpoint:
     def is_planned(self, epoch: int) -> bool:
         return epoch in self._disk.plans
 
-    def plan(self, epoch: int) -> Plan:
+    def plan(self, epoch: int) -> EpochPlan:
         return self._disk.plans[epoch]
 
-    def put_plan(self, epoch: int, plan: Plan) -> None:
+    def put_plan(self, epoch: int, plan: EpochPlan) -> None:
         self._process.pause()
         if epoch in self._disk.plans:
             raise Concurrent(f"offsets/{epoch}")

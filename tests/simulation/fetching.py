@@ -87,12 +87,12 @@ class SimFetcher:
         self._ways = {}
 
     @property
-    def told(self) -> bool:
+    def has_result(self) -> bool:
         """Luck decides that when it is taken."""
         return False
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """What fails is raised when it is taken."""
         return False
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.driver import attempt_start
-from cutwater.core.driver.commit_hints import Announcing
+from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.output.milestone_assembly import Grouping
 from cutwater.core.protocol import commit, topics
@@ -197,7 +197,7 @@ GUARDS = (
         "a heartbeat at the end of the source only",
         "calling a job idle while events wait",
         "I1",
-        off(Announcing, "_at_end", lambda *_args: True),
+        off(CommitHints, "_at_end", lambda *_args: True),
         Climate({}, {"leap": 4.0, "events": 10.0}),
         frozenset({STALE}),
     ),
@@ -205,7 +205,7 @@ GUARDS = (
         "a heartbeat is of the time before it looked",
         "calling a job idle at a time when events had come, by a driver that stood still",
         "I1",
-        off(Announcing, "_say", of_now),
+        off(CommitHints, "_say", of_now),
         events_while_it_looked,
         frozenset({STALE}),
     ),

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from cutwater.commit_signal import service as signal_service
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core.driver.commit_hints import Announcing
+from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.output.milestone_assembly import Grouping
 from cutwater.core.output.position import End, Tail
@@ -159,7 +159,7 @@ def fresh_behind_a_barrier(state: SignalState, beat: Heartbeat, *args: Any) -> A
     return replace(state, prepared=under_way), written
 
 
-def of_now(self: Announcing, kind: Any, barrier: Barrier, _at_ms: int) -> Any:
+def of_now(self: CommitHints, kind: Any, barrier: Barrier, _at_ms: int) -> Any:
     """A heartbeat says when it is written."""
     return kind(barrier.job, barrier.generation, self._attempt, barrier.epoch, self._now_ms())
 

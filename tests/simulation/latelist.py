@@ -9,7 +9,7 @@ from zlib import crc32
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.core.driver.ports import Range
 from cutwater.core.driver.row_proof import Writer
-from cutwater.core.events.rejection import Seen, may_hold_late
+from cutwater.core.events.rejection import InputStats, may_hold_late
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from simulation.job import HOUR_MS, JOB, PARTITIONS
@@ -36,7 +36,7 @@ class SimLists:
     def __init__(self, log: Log, process: Process, late: Callable[[Range], list[LateEvent]]) -> None:
         self._log, self._process, self._late = log, process, late
 
-    def write(self, me: Writer, range_: Range, seen: Seen) -> int:
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
         if not may_hold_late(seen, JOB.window, range_.closed_ms):
             return 0
         found = self._late(range_)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from cutwater.core.protocol.leader_epochs import Led
+from cutwater.core.protocol.leader_epochs import LeaderStart
 
 Headers = list[tuple[str, bytes]]
 Place = tuple[str, int]
@@ -90,11 +90,13 @@ class Partition:
         known = [(one, end) for (one, _), end in zip(self.leaders, ends, strict=True) if one <= epoch]
         return known[-1] if known else (epoch, self.leaders[0][1])
 
-    def led(self, first: int, end: int) -> tuple[Led, ...]:
+    def led(self, first: int, end: int) -> tuple[LeaderStart, ...]:
         """Who wrote what stands, or stood, between two offsets."""
         ends = [begun for _, begun in self.leaders[1:]] + [self.end]
         spans = zip(self.leaders, ends, strict=True)
-        return tuple(Led(epoch, max(first, at)) for (epoch, at), to in spans if max(first, at) < min(end, to))
+        return tuple(
+            LeaderStart(epoch, max(first, at)) for (epoch, at), to in spans if max(first, at) < min(end, to)
+        )
 
     @property
     def stable_end(self) -> int:

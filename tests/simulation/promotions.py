@@ -22,7 +22,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Committed, Milestone, Promotion
 from cutwater.core.protocol.stream_audit import check
-from cutwater.operations.generations.claims import Claims, Words
+from cutwater.operations.generations.claims import Claims, GenerationRequest
 from simulation.checker import Anomaly
 from simulation.clients import SimCluster
 from simulation.job import GENERATION, JOB
@@ -238,7 +238,7 @@ class Promotions(Several):
                 writer = TransactionalWriter(cluster, topics.claims_id(JOB.name))
                 writer.initialise()
                 asked = (token, None, what == "rollback", "by luck")
-                claim = claims.planned(Words(*asked)).claim if again else claims.plan(*asked)
+                claim = claims.planned(GenerationRequest(*asked)).claim if again else claims.plan(*asked)
                 writer.write(topics.candidates(JOB.name), [protocol_records.encode(claim)])
 
         process.spawn(run)

@@ -8,32 +8,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.core.driver.ports import Plan, Range
-from cutwater.core.driver.rejected_events_by_lineage import Part
+from cutwater.core.driver.ports import EpochPlan, Range
+from cutwater.core.driver.rejected_events_by_lineage import LineagePart
 from cutwater.core.errors import UnavailableError
 from cutwater.core.failover.exact_loss import Late, Later, later
-from cutwater.core.failover.failover import Loss, begins_at, known_loss
-from cutwater.core.failover.forks import behind
-from cutwater.core.failover.rejoin import Stood
-from cutwater.core.generations.start_state import Origin
+from cutwater.core.failover.failover import Loss, known_loss, start_cut
+from cutwater.core.failover.forks import contradicting_lines
+from cutwater.core.failover.rejoin import LocalPosition
+from cutwater.core.generations.start_state import StartState
 from cutwater.core.mirror import arrivals, copy_progress
-from cutwater.core.mirror.arrivals import Ledger
-from cutwater.core.mirror.compaction_lag import Spared
+from cutwater.core.mirror.arrivals import ArrivalTracker
+from cutwater.core.mirror.compaction_lag import CompactionLagLease
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.mirror_records import Arrival, from_origin
 from cutwater.core.protocol.records import Milestone
 from cutwater.mirror import copier, slot
-from cutwater.mirror.arrivals.announcer import Arriving
+from cutwater.mirror.arrivals.announcer import ArrivalAnnouncer
 from cutwater.mirror.copier import Copier
 from cutwater.mirror.resync import resync as resyncing
 from cutwater.mirror.slot import Slot
 from cutwater.mirror.topics import preflight, topic_copy, topic_watch
-from cutwater.mirror.topics.topic_copy import Followed, Taken, gathered
+from cutwater.mirror.topics.topic_copy import CopiedTopic, FetchedRecords, add_chunks
 from cutwater.operations.generations import parent_changelog
 from cutwater.operations.regions import failover, forks, rejoin
-from cutwater.operations.regions.failover import FailingOver
-from cutwater.operations.regions.rejoin import Returning
+from cutwater.operations.regions.failover import Failover
+from cutwater.operations.regions.rejoin import RejoinCheck
 from simulation import regions
 from simulation.checker import (
     ABORTED_READ,
@@ -72,21 +72,21 @@ def unmoved(cut: int, _runs: object, _local: int) -> int:
     return cut
 
 
-def as_far_as_it_goes(self: Ledger, copy: Any, cut: int, young: bool, milestone: Any) -> None:
+def as_far_as_it_goes(self: ArrivalTracker, copy: Any, cut: int, young: bool, milestone: Any) -> None:
     """Nothing is asked of what compaction may have taken; only the copy must be past the cut."""
 
 
-def source_alone(self: Arriving, topic: str) -> bool:
+def source_alone(self: ArrivalAnnouncer, topic: str) -> bool:
     return topic == self._source
 
 
-def never_waits(self: Ledger, cut: Cut, _told: Any, _require: Any) -> Any:
+def never_waits(self: ArrivalTracker, cut: Cut, _told: Any, _require: Any) -> Any:
     """A copy that is behind the cut counts as far as it has come."""
     held = {place: min(at, self._copies[place].position.next) for place, at in cut if place in self._copies}
     return _held(self, Cut.of(held), (), lambda *_args: None)
 
 
-_held = Ledger._held
+_held = ArrivalTracker._held
 
 
 @contextmanager
@@ -130,25 +130,25 @@ def since_the_parent(copy: Any, _since: int, end: int, read: int, kept: int) -> 
 
 def at_the_end(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Any) -> Cut:
     """The new generation begins with what is copied from now on."""
-    begun = begins_at(arrival, milestone, source, region, firsts).as_dict()
+    begun = start_cut(arrival, milestone, source, region, firsts).as_dict()
     copy = from_origin(source, arrival.origin)
     return Cut.of({place: at + 3 if place.topic == copy else at for place, at in begun.items()})
 
 
 def from_the_start(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Any) -> Cut:
     """The new generation reads all that its seed holds already."""
-    begun = begins_at(arrival, milestone, source, region, firsts).as_dict()
+    begun = start_cut(arrival, milestone, source, region, firsts).as_dict()
     copy = from_origin(source, arrival.origin)
     return Cut.of({place: 0 if place.topic == copy else at for place, at in begun.items()})
 
 
 def own_begins_anew(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Any) -> Cut:
     """What the origin's line has read of this region's own events is not heeded."""
-    begun = begins_at(arrival, milestone, source, region, firsts).as_dict()
+    begun = start_cut(arrival, milestone, source, region, firsts).as_dict()
     return Cut.of({place: firsts[place.partition] if place.topic == source else at for place, at in begun.items()})
 
 
-def no_floor(self: Origin, plan: Plan, before: Plan | None) -> Range:
+def no_floor(self: StartState, plan: EpochPlan, before: EpochPlan | None) -> Range:
     """The first epoch closes nothing, and what the parent had closed is open again."""
     closed_ms = before.watermark_ms if before else 0
     return Range(before.source_cut if before else self.source_cut, plan.source_cut, closed_ms)
@@ -171,7 +171,7 @@ def beside_renewals() -> Iterator[None]:
     """Mirrors go on by what stands there."""
     with ExitStack() as held:
         held.enter_context(patch.object(copier, "require_settled", nothing))
-        held.enter_context(patch.object(Arriving, "_require_settled", nothing))
+        held.enter_context(patch.object(ArrivalAnnouncer, "_require_settled", nothing))
         yield
 
 
@@ -179,9 +179,11 @@ def beside_renewals() -> Iterator[None]:
 def all_over_again() -> Iterator[None]:
     """Behind a damaged answer all is read from the position on, beside what the round holds, and not compared."""
 
-    def take(_self: Copier, one: Followed, taken: dict[TopicPartition, Taken], _bytes_max: int) -> None:
+    def take(
+        _self: Copier, one: CopiedTopic, taken: dict[TopicPartition, FetchedRecords], _bytes_max: int
+    ) -> None:
         try:
-            gathered(one, one.fetcher.take(0.0), taken)
+            add_chunks(one, one.fetcher.take(0.0), taken)
         except UnavailableError:
             one.begin()
 
@@ -194,7 +196,7 @@ def all_over_again() -> Iterator[None]:
 
 
 def to_the_end(stream: Any, parent: bytes, _elsewhere: object) -> Any:
-    return behind(stream, parent, frozenset())
+    return contradicting_lines(stream, parent, frozenset())
 
 
 _CRASHES = {"kill": 3.0, "unknown": 3.0, "failover": 0.0, "switchover": 0.0}
@@ -274,7 +276,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "containment of copies",
         "the arrival of a milestone that compaction overtook in the origin",
         "I5",
-        off(Ledger, "_require_whole", as_far_as_it_goes),
+        off(ArrivalTracker, "_require_whole", as_far_as_it_goes),
         Season({"claims": 0}, _AGES),
         _NOT_WHOLE,
     ),
@@ -282,7 +284,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "containment where the events came late",
         "the arrival of a milestone that compaction here overtook while its events were still to come",
         "I5",
-        off(Ledger, "_require_spared"),
+        off(ArrivalTracker, "_require_spared"),
         Season({"claims": 0}, _LAGS),
         _NOT_WHOLE,
     ),
@@ -290,7 +292,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lag that was said a moment ago",
         "the arrival of a milestone that compaction overtook under a lag shortened while the link was broken",
         "I5",
-        off(Spared, "holds", lambda *_args: False),
+        off(CompactionLagLease, "holds", lambda *_args: False),
         Season({"claims": 0}, _SHORTENED),
         _NOT_WHOLE,
     ),
@@ -298,7 +300,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "arrivals wait for both cuts",
         "the arrival of a milestone of which a partition is still to come",
         "I5",
-        off(Ledger, "_held", never_waits),
+        off(ArrivalTracker, "_held", never_waits),
         Season({"claims": 0}, {"link:slow": 2.0}),
         _NOT_WHOLE,
     ),
@@ -306,7 +308,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "arrivals wait for the changelog",
         "the arrival of a milestone whose rows are still to come",
         "I5",
-        off(Arriving, "_copied", source_alone),
+        off(ArrivalAnnouncer, "_copied", source_alone),
         Season({"claims": 0}),
         _NOT_WHOLE,
     ),
@@ -402,7 +404,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a floor",
         "windows that the region before had closed, open again",
         "I2",
-        off(Origin, "range", no_floor),
+        off(StartState, "range", no_floor),
         Season({"claims": 1}, _LATE),
         frozenset({REOPENED}),
     ),
@@ -418,7 +420,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a list is of one line",
         "late events of a fork in the list of the line that goes on",
         "I2",
-        off(Part, "holds", lambda *_args: True),
+        off(LineagePart, "holds", lambda *_args: True),
         Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700, 41),
         frozenset({WRONG_LIST}),
     ),
@@ -434,7 +436,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "who was silent waits for an answer",
         "a region that comes back as a fork because the link is broken",
         "I6",
-        off(Stood, "may_be_left"),
+        off(LocalPosition, "may_be_left"),
         Season({"claims": 1}, _COMES_BACK, first=105),
         frozenset({FORKED}),
     ),
@@ -442,7 +444,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "who comes back asks again, behind the fencing",
         "a driver or commit-signal that goes on beside what another region has begun since it asked",
         "I6",
-        off(Returning, "again"),
+        off(RejoinCheck, "again"),
         Season({"claims": 1}, _COMES_BACK, first=60),
         frozenset({FORKED}),
     ),
@@ -498,7 +500,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a claim from an arrival that stands",
         "a generation that begins in a copy that is given up",
         "I2",
-        off(FailingOver, "_standing", lambda _self, found: found),
+        off(Failover, "_standing", lambda _self, found: found),
         replace(CLAIMED, first=856),
         _UNFOUNDED,
     ),

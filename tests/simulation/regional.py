@@ -13,18 +13,18 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import Plan, Range
+from cutwater.core.driver.ports import EpochPlan, Range
 from cutwater.core.errors import UsageError
-from cutwater.core.events.rejection import Seen
-from cutwater.core.generations.start_state import FIRST, Origin, require_kept
+from cutwater.core.events.rejection import InputStats
+from cutwater.core.generations.start_state import FIRST, StartState, require_kept
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import SOURCE_OFFSET
 from cutwater.core.protocol.records import Milestone
-from cutwater.operations.generations.parent_changelog import kept_behind, unheld
-from cutwater.operations.regions.rejoin import Returning
+from cutwater.operations.generations.parent_changelog import changelog_problem, kept_behind
+from cutwater.operations.regions.rejoin import RejoinCheck
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.seed.prepare import floor_of
@@ -182,7 +182,7 @@ class RegionDriver(Driver):
         book: Book,
         clock: object,
         generation: Generation,
-        returning: Returning,
+        returning: RejoinCheck,
     ) -> None:
         self._returning = returning
         self.generation, self.changelog = generation, topics.changelog(JOB.name, generation)
@@ -198,10 +198,10 @@ class RegionDriver(Driver):
         )
         parent_milestone(self.job, settings)
         stop: Any = SimEvent(self._process)
-        self._returning.settled(self.generation, stop, _Silent())
+        self._returning.await_answer(self.generation, stop, _Silent())
         parent = parent_milestone(self.job, settings)
         self._parent = parent
-        self.origin = Origin.of(parent) if parent else FIRST
+        self.origin = StartState.of(parent) if parent else FIRST
         own = [TopicPartition(JOB.topic, number) for number in range(PARTITIONS)]
         self._places = [place for place, _ in parent.source_cut] if parent else own
         if parent is not None:
@@ -212,7 +212,7 @@ class RegionDriver(Driver):
         super()._run()
 
     def _announce(self, epochs: Epochs, attempt: int, barriers: BarrierLog) -> None:
-        self._returning.again(self.generation, _Silent())  # the last thing behind the fencing
+        self._returning.check_again(self.generation, _Silent())  # the last thing behind the fencing
         super()._announce(epochs, attempt, barriers)
 
     def _query(self, epochs: Epochs) -> None:
@@ -232,15 +232,15 @@ class RegionDriver(Driver):
         cluster: Any = self._cluster
         now_ms: Any = self._now_ms
         # Asked last: hours may have passed. Nobody has snapshots here.
-        if why := unheld(cluster, JOB.name, parent, self.generation.region, now_ms):
+        if why := changelog_problem(cluster, JOB.name, parent, self.generation.region, now_ms):
             raise UsageError(why)
         windows = {window_of(key): total for key, total in found.items()}
         rows = {one: total for one, total in windows.items() if one[1] + HOUR_MS > parent.horizon_ms}
         claim = candidates(cluster, JOB.name).require(self.generation).claim
         return Seed(rows, floor_of(cluster, claim, parent))
 
-    def _next_plan(self, epoch: int) -> Plan | None:
-        before = self._checkpoint.plan(epoch - 1) if epoch else Plan(self.origin.source_cut, 0)
+    def _next_plan(self, epoch: int) -> EpochPlan | None:
+        before = self._checkpoint.plan(epoch - 1) if epoch else EpochPlan(self.origin.source_cut, 0)
         ends = {place: self._end(place, before.source_cut.offset(place)) for place in self._places}
         begun = self.origin.source_cut
         read = [(place, self._records(place, begun.offset(place), before.source_cut)) for place in self._places]
@@ -250,7 +250,7 @@ class RegionDriver(Driver):
         begins = not epoch and self._parent is not None
         if not begins and cut == before.source_cut and (watermark == before.watermark_ms or not epoch):
             return None
-        return Plan(cut, watermark) if begins or any(ends.values()) else None
+        return EpochPlan(cut, watermark) if begins or any(ends.values()) else None
 
     def _end(self, place: TopicPartition, known: int) -> int:
         partition = partition_of(self._log, place)
@@ -291,7 +291,7 @@ class RegionDriver(Driver):
         read = [self._event(one) for found in self._of(range_).values() for one in found]
         return [one for one in read if window_end_ms(one) > range_.closed_ms]
 
-    def _seen(self, epoch: int) -> Seen:
+    def _seen(self, epoch: int) -> InputStats:
         read = self._of(self._range(epoch))
         copied = {
             place: int(dict(found[-1].headers or ())[SOURCE_OFFSET]) + 1
@@ -299,7 +299,7 @@ class RegionDriver(Driver):
             if found and place.topic != JOB.topic
         }
         times = [self._event(one).at_ms for found in read.values() for one in found]
-        return Seen(events=len(times), copied=copied, oldest_ms=min(times, default=None))
+        return InputStats(events=len(times), copied=copied, oldest_ms=min(times, default=None))
 
     def _state(self, epoch: int) -> dict[Window, int]:
         """Spark's own, behind an epoch."""
@@ -338,7 +338,7 @@ class Region:
 
     def make(self, generation: Generation) -> None:
         """The topics of a region that begins a job by itself."""
-        own = topics.owned(JOB.name, generation, PARTITIONS, JOB.output)
+        own = topics.generation_topics(JOB.name, generation, PARTITIONS, JOB.output)
         for one in [*own, topics.events(JOB.topic, PARTITIONS)]:
             self.log.create(one.name, one.partitions, dict(one.config))
 

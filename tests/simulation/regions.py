@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.topics.candidates import told_parent
+from cutwater.adapters.topics.candidates import origin_parent
 from cutwater.adapters.topics.mirror_topics import Positions
 from cutwater.client.from_changelog import from_changelog
 from cutwater.commit_signal.service import CommitSignal
@@ -38,8 +38,8 @@ from cutwater.core.protocol.records import Claim
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.mirror.resync.resync import resync, withdraw
 from cutwater.mirror.service import Mirror
-from cutwater.operations.generations.prune import Retiring
-from cutwater.operations.regions.failover import FailingOver, Found, release
+from cutwater.operations.generations.prune import GenerationPruning
+from cutwater.operations.regions.failover import Failover, OriginCopies, release
 from simulation.asking import Asking
 from simulation.checker import FALSE_ALARM, STUCK, UNNOTICED, Anomaly
 from simulation.clients import SimCluster
@@ -315,12 +315,14 @@ class Regions(Several):
         process = self.live[slot] = Process(slot, self.luck)
         cluster: Any = SimCluster(region.log, process)
         settings: Any = SimpleNamespace(keep_generations_hours=0, region=name, data_dir=Path("nowhere"))
-        process.spawn(lambda: self._prune(region, Retiring(cluster, JOB, settings, "", lambda: self.now_ms)))
+        process.spawn(
+            lambda: self._prune(region, GenerationPruning(cluster, JOB, settings, "", lambda: self.now_ms))
+        )
         self.faults["prune"] += 1
 
-    def _prune(self, region: Region, retiring: Retiring) -> None:
-        retiring.alone()
-        for one in retiring.look(with_forks=True):
+    def _prune(self, region: Region, retiring: GenerationPruning) -> None:
+        retiring.fence_others()
+        for one in retiring.list_earlier(with_forks=True):
             if one.why_kept is None:
                 self.faults["pruned"] += 1
                 self.pruned |= {
@@ -562,18 +564,18 @@ class Regions(Several):
         region, there = self.by_name[name], self.other(name)
         cluster: Any = SimCluster(region.log, process)
         elsewhere: Any = SimCluster(there.log, process)
-        one = FailingOver(cluster, JOB, name, there.name, lambda: self.now_ms)
+        one = Failover(cluster, JOB, name, there.name, lambda: self.now_ms)
         run = self._failover if how == "failover" else self._switchover
         process.spawn(lambda: run(process, one, elsewhere, name))
         self.live[slot] = process
         self._disturb(process, name)
         self.faults[how] += 1
 
-    def _failover(self, _process: Process, one: FailingOver, _elsewhere: Any, _name: str) -> None:
+    def _failover(self, _process: Process, one: Failover, _elsewhere: Any, _name: str) -> None:
         """As `cutwater failover --force`."""
-        found = one.look()
+        found = one.read_copies()
         try:
-            again = one.claimed(found)
+            again = one.earlier_claim(found)
         except UsageError:
             self._give_up(one)
             return
@@ -581,10 +583,10 @@ class Regions(Several):
             return
         if again is None:
             one.fence()
-            found = one.look()
+            found = one.read_copies()
         self._go_on(one, found)
 
-    def _give_up(self, one: FailingOver) -> None:
+    def _give_up(self, one: Failover) -> None:
         """What an earlier try has claimed from another milestone, as the error says to do."""
         for candidate in one.claims.known().by_id.values():
             if candidate.open:
@@ -598,26 +600,26 @@ class Regions(Several):
         for slot in [one for one, why in self.left.items() if f"taken over job {JOB.name}: {given_up}" in why]:
             del self.left[slot]
 
-    def _switchover(self, process: Process, one: FailingOver, elsewhere: Any, name: str) -> None:
+    def _switchover(self, process: Process, one: Failover, elsewhere: Any, name: str) -> None:
         """As `cutwater switchover`, without what it refuses."""
-        one.look()
+        one.read_copies()
         made = release(elsewhere, JOB, self.other(name).name, name, lambda: self.now_ms)
         while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:
             process.pause()
-        found = one.look()
-        again = one.claimed(found)
+        found = one.read_copies()
+        again = one.earlier_claim(found)
         if again is None or not again.done:
             self._go_on(one, found)
 
-    def _go_on(self, one: FailingOver, found: Found) -> None:
+    def _go_on(self, one: Failover, found: OriginCopies) -> None:
         one.prepare(UNREPLICATED)
         claim = one.claim(found, UNREPLICATED)
         self._print(claim, found)
         one.claims.promote(claim.generation)
 
-    def _print(self, claim: Claim, found: Found) -> None:
+    def _print(self, claim: Claim, found: OriginCopies) -> None:
         """What the command tells of the loss."""
-        parent = told_parent(claim)
+        parent = origin_parent(claim)
         copied = {TopicPartition(JOB.topic, place.partition): offset for place, offset in claim.origin_cut}
         newest = max(parent, found.newest, key=lambda one: one.sequence)
         self.printed[claim.generation] = known_loss(parent, newest, copied, found.heard_ms)
@@ -685,7 +687,7 @@ class Regions(Several):
         """A copy that is begun anew cannot be finished beside a claim that reads it, nor a claim be made of it."""
         region, there = self.by_name[name], self.other(name)
         process = self.live[f"ask {name} abort"] = Process(f"ask {name} abort", self.luck)
-        one = FailingOver(SimCluster(region.log, process), JOB, name, there.name, lambda: self.now_ms)
+        one = Failover(SimCluster(region.log, process), JOB, name, there.name, lambda: self.now_ms)
         process.spawn(lambda: self._give_up(one))
         for _ in range(ROUNDS_MAX):
             self.go(self.live, f"ask {name} abort", 40)

@@ -22,18 +22,18 @@ from cutwater.core.failover.failover import Loss
 from cutwater.core.failover.forks import Fork
 from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.generations.source_topics import copied_region
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.mirror.gaps import ANEW, GONE, LOST
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
-from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, Arrival, Mirrored, place_of
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, Arrival, Mirrored, parse_position_key
 from cutwater.core.protocol.records import Barrier, Claim, Milestone
 from cutwater.core.protocol.stream_audit import check
 from cutwater.core.state.backlog import MARGIN_MS
-from cutwater.operations.regions.forks import Forking
+from cutwater.operations.regions.forks import ForkReader
 from simulation.checker import (
     ABORTED_READ,
     DIVERGENCE,
@@ -236,7 +236,7 @@ class Lines:
         found = check([*pairs, (one, record)])
         if found:
             raise Anomaly(GAP if "gap" in found[0].reason else DIVERGENCE, f"{name}: {found[0]}")
-        if before is None and claimed(one.generation):
+        if before is None and is_claimed(one.generation):
             parent = self.told[link(self._claim(name, one.generation).parent)]
             if one.parent_hash != link(parent.record) or one.sequence != parent.milestone.sequence + 1:
                 raise Anomaly(GAP, f"{name} begins with {one.token} behind {parent.milestone.token}")
@@ -258,7 +258,7 @@ class Lines:
         since, names = Cut(), Names()
         if before is not None and before.milestone.generation == one.generation:
             since, names = before.milestone.source_cut, before.names
-        elif claimed(one.generation):
+        elif is_claimed(one.generation):
             claim = self._claim(name, one.generation)
             parent = self.told.get(link(claim.parent))
             if parent is None:
@@ -291,7 +291,7 @@ class Lines:
         closed stays so."""
         follows = before is not None and before.milestone.generation == one.generation
         parent = before if follows else None
-        if parent is None and claimed(one.generation):
+        if parent is None and is_claimed(one.generation):
             parent = self.told[link(self._claim(name, one.generation).parent)]
         since = parent.milestone.epoch if parent and follows else -1
         listed = {
@@ -435,7 +435,7 @@ class Lines:
         newest: dict[TopicPartition, Mirrored] = {}
         for one in self._by_name[name].log.committed((mirror_records.positions(JOB.name), 0)):
             if not one.value:
-                newest.pop(place_of(one.key or b"")[1], None)
+                newest.pop(parse_position_key(one.key or b"")[1], None)
                 continue
             decoded = protocol_records.decode(one.value)
             if isinstance(decoded, Mirrored) and decoded.origin == self.other(name).name:
@@ -504,7 +504,7 @@ class Lines:
         faults["late"] += len(newest.late)
         faults["late elsewhere"] += len(newest.late) - len(due)
 
-    def _at(self, name: str, place: rejected_events.Place) -> bytes:
+    def _at(self, name: str, place: rejected_events.EventPosition) -> bytes:
         here = self._by_name[name].log.committed((place.topic, place.partition), place.offset, place.offset + 1)
         return next((one.value or b"" for one in here), b"nothing")
 
@@ -524,7 +524,7 @@ class Lines:
         if not claims:
             return
         claim, origin = claims[-1], self.other(name).name
-        fork, exact = Forking(own, JOB, origin, there).loss()
+        fork, exact = ForkReader(own, JOB, origin, there).loss()
         if fork.claim != claim:
             raise Anomaly(WRONG_LOSS, f"{fork.claim.generation} is told, and {claim.generation} is the newest")
         faults["loss"] += 1

@@ -10,13 +10,13 @@ from cutwater.adapters.hashing import rows_hash
 from cutwater.adapters.kafka.client import bounds, make_consumer
 from cutwater.adapters.topics.commit_stream import newest_milestone
 from cutwater.core.driver.attempt_start import TakeOver
-from cutwater.core.driver.commit_hints import Announcing
+from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import Plan
+from cutwater.core.driver.ports import EpochPlan
 from cutwater.core.driver.row_proof import WRITER_HEADER, Writer, Written
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError
-from cutwater.core.events.rejection import Seen
+from cutwater.core.events.rejection import InputStats
 from cutwater.core.generations.start_state import FIRST
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
@@ -128,7 +128,7 @@ class Driver:
 
     def _announce(self, epochs: Epochs, attempt: int, barriers: BarrierLog) -> None:
         source = make_consumer(self._cluster)
-        announcing = Announcing(
+        announcing = CommitHints(
             epochs,
             self._lock,
             attempt,
@@ -162,9 +162,9 @@ class Driver:
         epoch = self._checkpoint.newest_committed() + 1
         while True:
             if self._checkpoint.newest_planned() < epoch:
-                plan: list[Plan | None] = [None]
+                plan: list[EpochPlan | None] = [None]
 
-                def ready(epoch: int = epoch, plan: list[Plan | None] = plan) -> bool:
+                def ready(epoch: int = epoch, plan: list[EpochPlan | None] = plan) -> bool:
                     plan[0] = self._next_plan(epoch)
                     return plan[0] is not None
 
@@ -180,9 +180,9 @@ class Driver:
             self._checkpoint.put_commit(epoch)
             epoch += 1
 
-    def _next_plan(self, epoch: int) -> Plan | None:
+    def _next_plan(self, epoch: int) -> EpochPlan | None:
         """None while there is nothing new and the watermark stands."""
-        before = self._checkpoint.plan(epoch - 1) if epoch else Plan(Cut(), 0)
+        before = self._checkpoint.plan(epoch - 1) if epoch else EpochPlan(Cut(), 0)
         known = {place.partition: offset for place, offset in before.source_cut}
         ends = [
             min(len(events), known.get(number, 0) + JOB.max_events_per_epoch)
@@ -193,7 +193,7 @@ class Driver:
         cut = Cut.of_topic(JOB.topic, ends)
         if cut == before.source_cut and (watermark == before.watermark_ms or not epoch):
             return None
-        return Plan(cut, watermark) if any(ends) else None
+        return EpochPlan(cut, watermark) if any(ends) else None
 
     def _bounds(self, epoch: int) -> list[tuple[int, int]]:
         before = self._checkpoint.plan(epoch - 1).source_cut if epoch else Cut()
@@ -206,8 +206,8 @@ class Driver:
         bounds = zip(self._bounds(epoch), self._events, strict=True)
         return [event for (first, end), events in bounds for event in events[first:end]]
 
-    def _seen(self, epoch: int) -> Seen:
-        return Seen(events=sum(end - first for first, end in self._bounds(epoch)))
+    def _seen(self, epoch: int) -> InputStats:
+        return InputStats(events=sum(end - first for first, end in self._bounds(epoch)))
 
     def _aggregate(self, epoch: int, writer: int) -> list[list[tuple[bytes, bytes]]]:
         """Update mode: the rows that the epoch's own events changed, with all events so far in them."""

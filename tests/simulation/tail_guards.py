@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.protocol.cuts import Cut
 from cutwater.mirror.arrivals import announcer
 from cutwater.mirror.topics import preflight
@@ -46,7 +46,7 @@ TAIL_GUARDS = (
         "copy and milestone are of one log",
         "the arrival of a copy that holds what the origin has lost, and not what it has counted",
         "I5",
-        off(Ledger, "_require_led"),
+        off(ArrivalTracker, "_require_led"),
         Season({"claims": 0}, {**_LOSES, "lose-tail:source": 2.0}, first=2),
         _WRONG,
     ),

@@ -31,7 +31,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS
 from cutwater.core.state.partition_share import Partitions
-from cutwater.publisher.handover.state_stores import States
+from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.service import Publisher
 from cutwater.publisher.sources.changed_rows import Changed
@@ -221,7 +221,7 @@ class World:
             JOB,
             GENERATION,
             source,
-            States(Path("no-hand-over"), JOB),
+            StateStores(Path("no-hand-over"), JOB),
             _Silent(),
             _Silent(),
             self.profile.part_rows,

@@ -15,7 +15,7 @@ from cutwater.adapters.topics.alerts import read_alerts
 from cutwater.client.committed import committed
 from cutwater.core.monitoring.alerts import DIVERGENCE, on
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.local.machine.ports import free_ports
 from support import shop as example
 from support.harness import GENERATION, kill_session, wait_until
@@ -52,7 +52,7 @@ def test_an_attached_query_is_exact_after_kill_9(shop: Shop) -> None:
     expected = example.expected(made)
     assert shop.state(milestone) == expected
     stream = shop.milestones()
-    assert list(breaks(stream)) == []
+    assert list(find_chain_faults(stream)) == []
     assert {one.attempt for one, _ in stream} == {1, 2}
     assert sum(one.events for one, _ in stream) == len(made)
 

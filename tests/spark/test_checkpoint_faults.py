@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cutwater.core.errors import DivergenceError, MachineError
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from support.events import counting
 from support.harness import Flow, flow, kill_session
 from support.shop import PROGRAM, Shop, orders
@@ -107,7 +107,7 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     job.driver()
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected([*made, *more])
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
 
 
 def test_a_damaged_checkpoint_of_an_attached_query(

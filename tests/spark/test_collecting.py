@@ -12,7 +12,7 @@ import pytest
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.client import committed
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA
@@ -100,7 +100,7 @@ def test_windows_below_the_horizon_are_cleared_and_the_rest_is_exact_after_kills
 
     wait_until(idle, "three heartbeats of an idle job's last epoch")
     tail.close()
-    ends = Ends(job.cluster).of(topics.changelog(job.job.name, GENERATION), 2)
+    ends = Offsets(job.cluster).topic_ends(topics.changelog(job.job.name, GENERATION), 2)
     newest = job.milestones()[-1][0]
     assert newest.epoch == max(beats)
     assert {place.partition: end for place, end in newest.changelog_cut} == ends, "an idle job clears nothing"

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import TransactionalWriter
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.operations.generations.parent_changelog import first_above_ms
@@ -44,7 +44,7 @@ def test_the_marker_behind_a_copy_is_no_record_that_was_taken(broker: Any, uniqu
     writer.initialise()
     writer.write(topic, [b"1", b"2"])
     # The coordinator writes the marker when it has answered.
-    wait_until(lambda: Ends(broker.cluster).of(topic, 1)[0] == 3, "the marker")
+    wait_until(lambda: Offsets(broker.cluster).topic_ends(topic, 1)[0] == 3, "the marker")
     cut = Cut.of_topic(topic, [2])
     assert first_above_ms(broker.cluster, cut) == {0: 0}, "by itself it looks like a record that is gone"
     assert first_above_ms(broker.cluster, cut, {TopicPartition(topic, 0): 2}) == {0: None}

@@ -13,13 +13,13 @@ from confluent_kafka import Producer
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import key_hash
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.adapters.topics.recovery_log import history
 from cutwater.core.driver.row_proof import WRITER_HEADER
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Start
 from cutwater.local.machine.ports import free_ports
 from support.events import counting
@@ -89,7 +89,7 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow) -> None:
     job.driver()
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected(made)
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
     assert milestone.attempt == 2
     assert len(scratches(job)) == 1
     assert not scratch.exists(), "the next one does"
@@ -137,7 +137,7 @@ def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     producer.produce(topic, key=b"zombie", value=b"old", partition=1, headers=headers)
     producer.flush(10)
     assert driver.wait(60) == 8
-    ends = Ends(job.cluster).of(topic, 2)
+    ends = Offsets(job.cluster).topic_ends(topic, 2)
     assert f"{topic}/1@{ends[1] - 1}" in job.log(DRIVER).read_text()
     assert job.milestones()[-1][0].changelog_cut == milestone.changelog_cut
 
@@ -253,7 +253,7 @@ def test_milestones_come_without_hints(job: Flow) -> None:
     assert job.state(milestone) == counting.expected(made)
     assert milestone.epoch >= 3
     assert not any(isinstance(one, Committed) for one in barriers(job))
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
 
 
 @pytest.mark.slow

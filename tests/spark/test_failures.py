@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from cutwater.core.errors import UsageError
-from cutwater_spark.tools.failures import explained, explaining, root_cause
+from cutwater_spark.tools.failures import explain_failures, explanation, root_cause
 
 CHECKPOINT = "s3a://kept/flights"
 CALLING = "An error occurred while calling o74.start.\n: "
@@ -27,7 +27,7 @@ ON_A_DISK = (
 @pytest.mark.parametrize("text", [NOT_ALLOWED, NO_KEYS])
 def test_an_object_store_that_does_not_let_in_is_named_with_what_to_check(text: str) -> None:
     """No restart mends it: wrong keys, none at all, or a user who may not."""
-    with pytest.raises(UsageError) as told, explaining("flights.events", CHECKPOINT):
+    with pytest.raises(UsageError) as told, explain_failures("flights.events", CHECKPOINT):
         raise Py4JError(text)
     assert f"denies access to the checkpoint {CHECKPOINT}" in str(told.value)
     assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the driver and of every executor" in str(told.value)
@@ -36,8 +36,8 @@ def test_an_object_store_that_does_not_let_in_is_named_with_what_to_check(text: 
 
 def test_a_folder_that_may_not_be_read_is_not_an_object_store() -> None:
     """The same exception of Java's, for a file of this machine: keys would be the wrong thing to look at."""
-    assert explained(Py4JError(ON_A_DISK), "flights.events", CHECKPOINT) is None
-    with pytest.raises(Py4JError), explaining("flights.events", CHECKPOINT):
+    assert explanation(Py4JError(ON_A_DISK), "flights.events", CHECKPOINT) is None
+    with pytest.raises(Py4JError), explain_failures("flights.events", CHECKPOINT):
         raise Py4JError(ON_A_DISK)
 
 

@@ -25,7 +25,7 @@ from cutwater.core.protocol.records import Withdrawal
 from cutwater.core.util.duty_cycle import REST_MAX_S
 from cutwater.local.machine.ports import free_ports
 from cutwater.verify.state import fill_from_state
-from cutwater_spark.epoch.candidate_throttle import LOOK_S, CatchingUp
+from cutwater_spark.epoch.candidate_throttle import LOOK_S, CandidateThrottle
 from support.crashes import Crashes
 from support.harness import GENERATION, Flow, flow, scraped, wait_until
 from support.lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
@@ -89,7 +89,7 @@ def test_a_candidate_rests_between_epochs(job: Flow) -> None:
 def test_who_is_wanted_rests_no_more() -> None:
     """It asks when it would rest, also in the middle of one, and never again once it is wanted."""
     answers, rests = [False, True], list[float]()
-    pace = CatchingUp(0.05, lambda: answers.pop(0), threading.Event(), rests.append)
+    pace = CandidateThrottle(0.05, lambda: answers.pop(0), threading.Event(), rests.append)
     for _ in range(5):
         with pace.epoch():
             time.sleep(0.2)
@@ -100,7 +100,7 @@ def test_who_is_wanted_rests_no_more() -> None:
 def test_a_stop_ends_a_rest() -> None:
     """No look and no wait comes behind it."""
     stop, rests = threading.Event(), list[float]()
-    pace = CatchingUp(0.05, lambda: stop.set() or False, stop, rests.append)  # type: ignore[func-returns-value]
+    pace = CandidateThrottle(0.05, lambda: stop.set() or False, stop, rests.append)  # type: ignore[func-returns-value]
     for _ in range(3):
         with pace.epoch():
             time.sleep(0.2)

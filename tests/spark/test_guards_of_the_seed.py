@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cutwater.adapters.kafka.offsets import Ends
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import CutwaterError
 from cutwater.core.generations import seed_check as deciding
 from cutwater.core.job.measures import SEED as PARTIALS
@@ -20,7 +20,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.operations.generations import parent_changelog
 from cutwater_spark.seed import from_changelog, prepare
-from cutwater_spark.seed.prepare import Seeds
+from cutwater_spark.seed.prepare import SeedPreparation
 from support.views import reader_guards
 from support.views.changelogs import Rows, Writing, make_job
 from support.views.reader_guards import SEED, Guard, hole_of, tried
@@ -34,7 +34,7 @@ _records, _require_state = from_changelog._records, prepare.require_state
 
 def _up_to_the_end(spark: SparkSession, cluster: Any, parent: Any) -> Any:
     topic = parent.changelog_cut.entries[0][0].topic
-    ends = Ends(cluster).of(topic, len(parent.changelog_cut.entries))
+    ends = Offsets(cluster).topic_ends(topic, len(parent.changelog_cut.entries))
     return _records(
         spark, cluster, replace(parent, changelog_cut=Cut.of_topic(topic, [ends[at] for at in sorted(ends)]))
     )
@@ -56,7 +56,7 @@ HOLES = {
     "foreign": _without("foreign"),
     "later": _without("later"),
     "count and digest": off(deciding, "mismatch", lambda *_: ""),
-    "leaders": off(Witness, "lost", lambda *_: []),
+    "leaders": off(LogCheck, "lost", lambda *_: []),
     "containment": off(parent_changelog, "overtaken", lambda *_: ""),
     "deleted": _without("deleted"),
     "below the horizon": off(from_changelog, "_is_seed", lambda _parent: "newest.value is not null"),
@@ -81,7 +81,7 @@ def outcome(spark: SparkSession, scene: Played, folder: Path, hole: Callable[[],
     """What the seed of the second milestone is; `elsewhere` where the changelog is not taken for it."""
     job, cluster = scene.writing.job, scene.writing.cluster
     settings: Any = SimpleNamespace(cluster=cluster, generation=Generation(2, "local"))
-    reads = Seeds(spark, job, settings, 1, scene.now_ms, _Silent(), lambda: False)
+    reads = SeedPreparation(spark, job, settings, 1, scene.now_ms, _Silent(), lambda: False)
     try:
         with hole():
             if reads._from_changelog(scene.last, str(folder)):

@@ -22,7 +22,7 @@ from cutwater.core.driver.time_jumps import held_from
 from cutwater.core.events import rejection
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.protocol.cuts import Cut
-from cutwater_spark.epoch.rejected_events import Lists
+from cutwater_spark.epoch.rejected_events import RejectedEventLists
 from cutwater_spark.query.decoding import decode
 from support.events import counting
 from support.harness import Flow, flow
@@ -63,7 +63,7 @@ def test_held_events_have_a_reason_of_their_own_and_the_look_sees_them_all(
     assert reasons(None) == [None] * 5
     assert reasons(bound) == [*[None] * 3, *[rejection.JUMPS_AHEAD] * 2]
     assert reasons(bound + 1) == [*[None] * 4, rejection.JUMPS_AHEAD]
-    lists = Lists(spark, job, Cluster(""), known, sources)
+    lists = RejectedEventLists(spark, job, Cluster(""), known, sources)
     monkeypatch.setattr(lists, "_events", lambda _range: decode(raw, job, known, sources))
     segments = lists.event_times(Range(Cut(), Cut(), 0), 7 * DAY_MS)
     assert sum(one.events for one in segments) == 5

@@ -24,7 +24,7 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import KINDS, SEED
 from cutwater.core.job.row_room import text_bytes_max
 from cutwater.core.protocol.generation import Generation
-from cutwater.operations.event_sample import judged
+from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import Sample
 from cutwater_spark.query.decoding import decode
 from cutwater_spark.query.query import aggregate, changelog_rows
@@ -268,7 +268,7 @@ def test_a_time_in_another_unit_is_told_with_it(spark: SparkSession, tmp_path: P
     told = decode(raw(spark, values), job, known_schemas(job, None), only("t", "local"), explained=True)
     found = told.orderBy("offset").selectExpr("__flaw.rule as rule").collect()
     samples = [Sample(0, at, AT, None, one, 0) for at, one in enumerate(values)]
-    mine = [one for _, one in judged(job, samples, known_schemas(job, None))]
+    mine = [one for _, one in judge_records(job, samples, known_schemas(job, None))]
     for row, unit, without in zip(found, units.values(), mine, strict=True):
         if unit == own[field]:
             assert row["rule"] is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cutwater.core.errors import UsageError
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from support.events import counting
 from support.harness import Flow, flow, kill_session, wait_until
 from support.objectstore import BUCKET, KEYS, ObjectStore, object_store
@@ -56,7 +56,7 @@ def test_a_driver_killed_goes_on_from_an_object_store(job: Flow, store: ObjectSt
     job.driver()
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected([*made, *more])
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
     assert f"{job.job.name}/commits/{milestone.epoch}" in store.names(f"{job.job.name}/commits/")
     assert any(name.endswith((".changelog", ".zip")) for name in store.names(f"{job.job.name}/state/"))
     assert not (job.folder / "checkpoints").exists()

@@ -8,7 +8,7 @@ import pytest
 
 from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.generations.source_topics import Sources, only
-from cutwater.core.generations.start_state import FIRST, Origin
+from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater_spark.checkpoint import parse_plan
 from cutwater_spark.query.query import seen_of, starting_offsets
@@ -38,7 +38,7 @@ def test_a_query_begins_where_the_cut_says_and_at_the_first_offset_elsewhere() -
     """Partitions that came after the parent's cut are new, whichever topic's they are."""
     cut = Cut.of({TopicPartition("e", 0): 0, TopicPartition("e.from-us", 1): 7})
     wanted = {"e": {"0": 0, "1": -2}, "e.from-us": {"0": -2, "1": 7}}
-    assert json.loads(starting_offsets(BOTH, Origin(cut, 5))) == wanted
+    assert json.loads(starting_offsets(BOTH, StartState(cut, 5))) == wanted
     assert starting_offsets(only("e", "us", 3), FIRST) == "earliest"
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from cutwater_spark.seed.from_changelog import write_seed
 from cutwater_spark.seed.prepare import records_below
-from cutwater_spark.seed.progress import telling, told
+from cutwater_spark.seed.progress import log_progress, log_rows
 from support.views.changelogs import Sold, Writing, make_job, until
 
 pytestmark = pytest.mark.spark
@@ -36,7 +36,7 @@ def test_rows_rate_and_what_is_left_are_told_while_spark_reads(
     parent = writing.epoch(Sold(f"shop {number}", 1, 5) for number in range(ROWS))
     total = records_below(broker.cluster, parent)
     assert total == ROWS
-    with telling(log, "it is read", total, spark, every_s=0.02):
+    with log_progress(log, "it is read", total, spark, every_s=0.02):
         read = write_seed(spark, broker.cluster, job, parent, str(tmp_path / "seed"))
         until(lambda: log.lines and log.lines[-1][1]["rows"] == ROWS, "a line of all rows")
     assert read.records == ROWS
@@ -62,7 +62,7 @@ def test_lines_that_cannot_be_had_do_no_harm() -> None:
             raise Py4JNetworkError("the answer from the Java side is empty")
 
     log, away = Log(), Away()
-    with telling(log, "it is read", None, away, every_s=0.01):  # type: ignore[arg-type]
+    with log_progress(log, "it is read", None, away, every_s=0.01):  # type: ignore[arg-type]
         until(lambda: log.lines, "a line")
     [(what, about)] = log.lines
     assert what == "the progress is not known"
@@ -72,7 +72,7 @@ def test_lines_that_cannot_be_had_do_no_harm() -> None:
 def test_rows_of_a_snapshot_are_counted_as_they_pass() -> None:
     """A line every few seconds, by the clock, and all rows come through."""
     log, seconds = Log(), iter(range(0, 1_000, 2))
-    rows = list(told(range(10_000), log, "it is read", every_s=5.0, clock_s=lambda: float(next(seconds))))
+    rows = list(log_rows(range(10_000), log, "it is read", every_s=5.0, clock_s=lambda: float(next(seconds))))
     assert rows == list(range(10_000))
     assert [about for _, about in log.lines] == [
         {"rows": 2_000, "rows_per_s": 333},

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.events.event_encoder import defaulted
 from cutwater.core.events.formats import WriterSchema, confluent_header
-from cutwater.core.events.rejection import Seen
+from cutwater.core.events.rejection import InputStats
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import Job
 from cutwater_spark.query.query import INPUT_METRICS, decode, seen_of
@@ -28,7 +28,7 @@ WRITTEN = datetime.fromtimestamp(told.AT_MS / 1000, UTC)
 
 def seen(
     spark: SparkSession, folder: Path, job: Job, known: Sequence[WriterSchema], values: Sequence[bytes]
-) -> tuple[list[Any], Seen]:
+) -> tuple[list[Any], InputStats]:
     """The events that one epoch of a stream uses, and what it has observed."""
     rows = [("a", 0, at, WRITTEN, bytearray(one)) for at, one in enumerate(values)]
     spark.createDataFrame(rows, COLUMNS).coalesce(1).write.parquet(str(folder / "in"))

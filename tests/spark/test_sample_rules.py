@@ -20,7 +20,7 @@ from cutwater.core.events.formats import confluent_header
 from cutwater.core.events.rejection import MAX_BEHIND_MS, YEARS, Flaw
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import Job
-from cutwater.operations.event_sample import judged
+from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import Sample
 from cutwater_spark.query.decoding import decode
 
@@ -60,7 +60,7 @@ def job(folder: Path, format_: str) -> Job:
 def told(job_: Job, values: Sequence[bytes | None]) -> list[tuple[str | None, str | None]]:
     """(reason, field) of each, without Spark."""
     samples = [Sample(0, at, AT, None, one, 0) for at, one in enumerate(values)]
-    flaws = (found for _, found in judged(job_, samples, known_schemas(job_, None)))
+    flaws = (found for _, found in judge_records(job_, samples, known_schemas(job_, None)))
     return [(one.reason, one.field) if isinstance(one, Flaw) else (None, None) for one in flaws]
 
 

@@ -18,7 +18,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import WriterSchema, confluent_header
 from cutwater.core.events.rejection import UNDECODABLE
-from cutwater.core.events.schema_bounds import bounded
+from cutwater.core.events.schema_bounds import unroll_recursion
 from support.events import odd_schemas, wide
 from support.events import readings_of_schemas as told
 
@@ -43,7 +43,7 @@ def test_an_event_of_few_bytes_does_not_end_the_query(spark: SparkSession, tmp_p
     writers = [deep, long, within]
     known = [WriterSchema(confluent_header(at), one, f"number {at}") for at, one in enumerate(writers)]
     start = [confluent_header(at) + body(JOB, EVENT) for at in range(3)]
-    levels = bounded(deep).levels or 0
+    levels = unroll_recursion(deep).levels or 0
     assert levels >= 1_000
     values = [
         *(start[0] + b"\x02" * depth + b"\x00" for depth in (0, 1, levels)),

@@ -99,7 +99,7 @@ def regions(
         us = stack.enter_context(flow(away, text, tmp_path / US, schema))
         eu = stack.enter_context(flow(broker.cluster, text, tmp_path / EU, schema))
         us.settings["CUTWATER_REGION"], eu.settings["CUTWATER_REGION"] = US, EU
-        owned = topics.owned(us.job.name, FIRST, PARTITIONS)
+        owned = topics.generation_topics(us.job.name, FIRST, PARTITIONS)
         ensure_topics(away, [one for one in owned if one.name == topics.changelog(us.job.name, FIRST)])
         yield Regions(us, eu)
 
@@ -137,7 +137,7 @@ def copy_changelog(regions: Regions, parent: Milestone) -> Cut:
     """
     us, eu = regions
     topic = topics.changelog(us.job.name, FIRST)
-    owned = topics.owned(eu.job.name, FIRST, PARTITIONS)
+    owned = topics.generation_topics(eu.job.name, FIRST, PARTITIONS)
     ensure_topics(eu.cluster, [one for one in owned if one.name == topic])
     rows = read(us.cluster, topic)
     ends = parent.changelog_cut.as_dict()

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from support import shop as example
 from support.harness import kill_session, wait_until
 from support.shop import PROGRAM, Shop
@@ -54,7 +54,7 @@ def test_maintenance_deletes_no_state_file_that_a_restart_needs(shop: Shop) -> N
     milestone = shop.wait_committed()
     assert shop.state(milestone) == example.expected(made)
     assert {one.attempt for one, _ in shop.milestones()} == {1, 2}
-    assert list(breaks(shop.milestones())) == []
+    assert list(find_chain_faults(shop.milestones())) == []
 
 
 def test_an_idle_branch_of_a_union_holds_back_the_watermark_and_no_milestone(shop: Shop) -> None:

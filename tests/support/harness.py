@@ -56,7 +56,7 @@ class Flow:
         self.job: Job = load_job(job_file)
         self.source = source or self.job.topic
         partitions = self.job.shards.partitions
-        owned = topics.owned(self.job.name, GENERATION, partitions)
+        owned = topics.generation_topics(self.job.name, GENERATION, partitions)
         ensure_topics(cluster, [*owned, topics.events(self.source, partitions)])
         self.settings: dict[str, str] = {}
         """Of every process with Spark, beside those that follow from all this."""

@@ -129,7 +129,7 @@ class Second:
         self.generation = Generation(2, region, protocol_records.hash_of(parent).hex()[:8])
         self.partitions = partitions
         self.env = {"CUTWATER_GENERATION": str(self.generation)}
-        owned = topics.owned(job.job.name, self.generation, partitions)
+        owned = topics.generation_topics(job.job.name, self.generation, partitions)
         ensure_topics(job.cluster, [one for one in owned if one.name == self.changelog])
         self.writer = TransactionalWriter(job.cluster, topics.claims_id(job.job.name))
         self.writer.initialise()

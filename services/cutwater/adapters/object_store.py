@@ -52,7 +52,7 @@ class Objects:
         self._folder = None if "://" in place else Path(place).absolute()
         self._opened: Any = None
         if self._folder is None:
-            with self._told("opening it"):
+            with self._translate_errors("opening it"):
                 self._opened = _remote(place, endpoint, anonymous, retries)
 
     @property
@@ -68,16 +68,16 @@ class Objects:
 
     def put_file(self, name: str, file: Path) -> None:
         """Write a whole object from a file, or none."""
-        with self._told(f"writing {name}"):
+        with self._translate_errors(f"writing {name}"):
             obstore.put(self._store, name, file, chunk_size=CHUNK_BYTES, max_concurrency=PARTS_AT_ONCE)
 
     def put(self, name: str, data: bytes) -> None:
-        with self._told(f"writing {name}"):
+        with self._translate_errors(f"writing {name}"):
             obstore.put(self._store, name, data, use_multipart=False)
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write an object unless it exists; return False if it does. The store decides atomically."""
-        with self._told(f"writing {name}"):
+        with self._translate_errors(f"writing {name}"):
             try:
                 obstore.put(self._store, name, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
@@ -86,7 +86,7 @@ class Objects:
 
     def read(self, name: str, bytes_max: int) -> bytes | None:
         """Read a small object; None if there is none. Raises Unusable for one that is too large."""
-        with self._told(f"reading {name}"):
+        with self._translate_errors(f"reading {name}"):
             try:
                 found = obstore.get(self._store, name)
             except FileNotFoundError as error:
@@ -99,7 +99,7 @@ class Objects:
 
     def size(self, name: str) -> int | None:
         """Return the size of an object; None if there is none."""
-        with self._told(f"looking at {name}"):
+        with self._translate_errors(f"looking at {name}"):
             try:
                 return int(obstore.head(self._store, name)["size"])
             except FileNotFoundError:
@@ -108,13 +108,13 @@ class Objects:
     def chunks(self, name: str, size: int) -> Iterator[bytes]:
         """Read an object of known `size`, a request per chunk. Raises FileNotFoundError if it is gone."""
         for first in range(0, size, CHUNK_BYTES):
-            with self._told(f"reading {name}"):
+            with self._translate_errors(f"reading {name}"):
                 end = min(first + CHUNK_BYTES, size)
                 piece = bytes(obstore.get_range(self._store, name, start=first, end=end))
             yield piece
 
-    def listed(self, prefix: str) -> list[Stored]:
-        with self._told(f"listing {prefix}"):
+    def list_objects(self, prefix: str) -> list[Stored]:
+        with self._translate_errors(f"listing {prefix}"):
             return [
                 Stored(str(one["path"]), int(one["size"]), int(one["last_modified"].timestamp() * 1000))
                 for chunk in obstore.list(self._store, prefix)
@@ -122,7 +122,7 @@ class Objects:
             ]
 
     def delete(self, name: str) -> None:
-        with self._told(f"deleting {name}"), suppress(FileNotFoundError):
+        with self._translate_errors(f"deleting {name}"), suppress(FileNotFoundError):
             obstore.delete(self._store, name)
 
     def delete_unfinished(self, prefix: str, before_ms: int) -> int:
@@ -130,7 +130,7 @@ class Objects:
         if self._folder is None:
             return 0
         gone = 0
-        with self._told(f"looking through {prefix}"):
+        with self._translate_errors(f"looking through {prefix}"):
             for path in (self._folder / prefix).glob("*#*"):
                 if _UNFINISHED.fullmatch(path.name) and path.stat().st_mtime * 1000 < before_ms:
                     path.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ class Objects:
         return gone
 
     @contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
+    def _translate_errors(self, doing: str) -> Iterator[None]:
         try:
             yield
         except CutwaterError:
@@ -151,7 +151,7 @@ class Objects:
             raise self._error(doing, error) from None
 
     def _error(self, doing: str, error: BaseException) -> CutwaterError:
-        said, what = scrubbed(str(error)), f"{self.place}: {doing}: "
+        said, what = scrub(str(error)), f"{self.place}: {doing}: "
         if self._folder is not None:
             return MachineError(f"{what}{said}. Check that the folder is writable and its disk has free space")
         if self._opened is None:
@@ -206,7 +206,7 @@ def objects_at(place: str, settings: Settings) -> Objects:
     return Objects(place, settings.s3_endpoint, settings.s3_anonymous)
 
 
-def scrubbed(text: str, environment: Callable[[], Any] = lambda: os.environ) -> str:
+def scrub(text: str, environment: Callable[[], Any] = lambda: os.environ) -> str:
     """Return the first line of a library's message, without URL signatures and secrets from the environment."""
     line = re.sub(r"(https?://[^\s?]*)\?\S*", r"\1?…", text.strip().partition("\n")[0])
     for name, value in environment().items():

@@ -43,7 +43,7 @@ JobOption = Annotated[
 ]
 
 
-class Place(NamedTuple):
+class JobContext(NamedTuple):
     """A job and the cluster, settings and stack that it runs with."""
 
     job: Job
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     """None if the command line names brokers."""
 
 
-def place_of(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> Place:
+def find_job(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> JobContext:
     """Return the named brokers with their job file, else the running stack.
 
     Raises UsageError if there is neither, UnavailableError while the stack is starting.
@@ -68,12 +68,12 @@ def place_of(job_file: Path | None, bootstrap: str | None, data_dir: Path | None
     if bootstrap is not None:
         if job_file is None:
             raise UsageError("--bootstrap-servers needs the job file: name it before the options")
-        return Place(load_job(job_file), job_file, settings.cluster, settings, None)
+        return JobContext(load_job(job_file), job_file, settings.cluster, settings, None)
     stack = running_file.require(settings.data_dir)
     cluster, path = stack.cluster, job_file or Path(stack.job_file)
     found = {"data_dir": Path(stack.data_dir), "bootstrap_servers": cluster.bootstrap}
     settings = settings.model_copy(update={**found, "kafka_security_protocol": cluster.security.protocol})
-    return Place(load_job(path), path, cluster, settings, stack)
+    return JobContext(load_job(path), path, cluster, settings, stack)
 
 
 def settings_for(data_dir: Path | None, bootstrap: str | None = None) -> Settings:

@@ -15,14 +15,24 @@ from cutwater.core.errors import CutwaterError
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.text_tables import Styled, table
 
-__all__ = ["err", "handled", "iso", "milestone_json", "out", "print_json", "print_json_line", "say", "table"]
+__all__ = [
+    "err",
+    "iso",
+    "milestone_json",
+    "out",
+    "print_json",
+    "print_json_line",
+    "print_note",
+    "report_errors",
+    "table",
+]
 P = ParamSpec("P")
 
 out = Terminal("stdout")
 err = Terminal("stderr")
 
 
-def handled(command: Callable[P, int | None]) -> Callable[P, None]:
+def report_errors(command: Callable[P, int | None]) -> Callable[P, None]:
     """Turn Cutwater's errors into one message and their exit code. Other exceptions are bugs and propagate."""
 
     @wraps(command)
@@ -38,7 +48,7 @@ def handled(command: Callable[P, int | None]) -> Callable[P, None]:
     return run
 
 
-def say(line: str) -> None:
+def print_note(line: str) -> None:
     err.print(line, whole=True)
 
 

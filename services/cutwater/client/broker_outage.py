@@ -6,7 +6,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaError
 
-from cutwater.adapters.kafka.client import unanswered
+from cutwater.adapters.kafka.client import topic_error
 from cutwater.core.errors import UnavailableError
 
 OUTAGE_S = 20.0
@@ -21,7 +21,7 @@ class Outage:
         self._trouble = ""
         self._since = 0.0
 
-    def heard(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
         # One broker of many may be away: `check` finds out if that matters.
         if not self._trouble:
             self._trouble, self._since = error.str(), time.monotonic()
@@ -30,7 +30,7 @@ class Outage:
         """Raise UnavailableError if no broker has answered for `OUTAGE_S` since the first error."""
         if not self._trouble:
             return
-        if unanswered(consumer, self._topic, _PROBE_S) is None:
+        if topic_error(consumer, self._topic, _PROBE_S) is None:
             self._trouble = ""
         elif time.monotonic() - self._since > OUTAGE_S:
             raise UnavailableError(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from confluent_kafka import Message
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import look_back, make_consumer, partition_count
+from cutwater.adapters.kafka.client import make_consumer, partition_count, search_backwards
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client.broker_outage import OUTAGE_S
 from cutwater.client.values import Change, CommittedMilestone
@@ -102,11 +102,11 @@ class _Reading:
             try:
                 changes = self._changes(plan)
             except Overtaken as overtaken:
-                self._backlog.overtaken(plan.to, overtaken.looked)
+                self._backlog.mark_overtaken(plan.to, overtaken.looked)
                 continue
             first = self._done.milestone.sequence + 1 if self._done else 1
             milestone, self._done = plan.to.milestone, plan.to
-            self._backlog.done(plan.to)
+            self._backlog.mark_applied(plan.to)
             return CommittedMilestone(
                 milestone.token, first, milestone.watermark_ms, milestone.committed_ms, tuple(changes.values())
             )
@@ -145,7 +145,7 @@ def _entry(cluster: Cluster, stream: str, token: Token) -> Entry:
 
     consumer = make_consumer(cluster)
     try:
-        found = look_back(consumer, stream, 0, find)
+        found = search_backwards(consumer, stream, 0, find)
     finally:
         consumer.close()
     if found is None:

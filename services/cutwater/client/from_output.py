@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from confluent_kafka import Consumer, Message
 
-from cutwater.adapters.kafka.client import bounds, look_back, partition_count
+from cutwater.adapters.kafka.client import bounds, partition_count, search_backwards
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.client.broker_outage import Outage
 from cutwater.client.decoding import Decoder, OutputDecoder
@@ -35,7 +35,9 @@ def from_output(
     partitions = partition_count(cluster, topic)
     decoder: Decoder = OutputDecoder(job)
     outage = Outage(topic)
-    read = LongRead(cluster, topic, error_cb=outage.heard, **QUIET)  # the caller may take long over a milestone
+    read = LongLivedConsumer(
+        cluster, topic, error_cb=outage.on_error, **QUIET
+    )  # the caller may take long over a milestone
     try:
         starts = [_start(read.consumer, topic, number, decoder, after) for number in range(partitions)]
         cut_off = [number for number, offset in enumerate(starts) if after is None and offset > 0]
@@ -59,7 +61,7 @@ def from_output(
 
 
 class _Reading:
-    def __init__(self, read: LongRead, partitions: int, decoder: Decoder) -> None:
+    def __init__(self, read: LongLivedConsumer, partitions: int, decoder: Decoder) -> None:
         self._read = read
         self._decoder = decoder
         self._partitions = range(partitions)
@@ -108,7 +110,7 @@ def _start(consumer: Consumer, topic: str, partition: int, decoder: Decoder, aft
                 return int(message.offset()) + 1
         return None
 
-    found = look_back(consumer, topic, partition, find, step=BATCH)
+    found = search_backwards(consumer, topic, partition, find, step=BATCH)
     if found is None:
         raise UsageError(
             f"{topic}/{partition} does not hold {after}: it is older than the retention, was published together "

@@ -12,11 +12,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError
 
-from cutwater.adapters.kafka.client import unanswered
+from cutwater.adapters.kafka.client import topic_error
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.hanging_transaction import HangingTransaction
 from cutwater.commit_signal.metrics import Metrics
-from cutwater.core.util.liveness import Contact
+from cutwater.core.util.liveness import BrokerLiveness
 
 ASK_S = 1.0
 
@@ -39,40 +39,40 @@ class Brokers:
         self._metrics = metrics
         self._now_ms = now_ms
         self._clock_s = clock_s
-        self._contact = Contact(clock_s())
+        self._contact = BrokerLiveness(clock_s())
         self._trouble = ""
         self._hanging = HangingTransaction(cluster, topic, "a driver", clock_s=clock_s)
         self._hidden = ""
 
-    def troubled(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
         """Keep the reason of a client's `error_cb`, for the case that the brokers are unreachable."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # follows the error that has the reason
             self._trouble = error.str()
 
     def heard(self) -> None:
-        self._hanging.came()
+        self._hanging.reset()
         self._answered()
         self._show_hidden()
 
     def _answered(self) -> None:
         self._trouble = ""
-        gone_s = self._contact.heard(self._clock_s())
+        gone_s = self._contact.record_answer(self._clock_s())
         if gone_s is not None:
             self._metrics.waiting(False)
             self._log.info("following", reason="the brokers are back", waited_s=round(gone_s, 1))
 
-    def look(self, consumer: Consumer) -> bool:
+    def check(self, consumer: Consumer) -> bool:
         """No record has arrived: query the topic if that is due. Return True if the brokers have just answered.
         Takes a few seconds at most."""
         if not self._contact.due(self._clock_s()):
             return False
-        error = unanswered(consumer, self._topic, ASK_S)
+        error = topic_error(consumer, self._topic, ASK_S)
         if error is None:
             self._answered()
-            self._hanging.look()
+            self._hanging.check()
             self._show_hidden()
-        elif self._contact.unanswered(self._clock_s()):
-            self._tell(self._trouble or error.str())
+        elif self._contact.record_timeout(self._clock_s()):
+            self._report_unreachable(self._trouble or error.str())
         return error is None
 
     def _show_hidden(self) -> None:
@@ -86,7 +86,7 @@ class Brokers:
         else:
             self._log.info("following", reason="the transaction that hid the barriers has ended")
 
-    def _tell(self, reason: str) -> None:
+    def _report_unreachable(self, reason: str) -> None:
         quiet_ms = 1000 * (self._clock_s() - self._contact.heard_s)
         since = datetime.fromtimestamp((self._now_ms() - quiet_ms) / 1000, UTC)
         self._metrics.waiting(True)

@@ -15,10 +15,16 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.adapters.topics.candidates import candidacy, parent_of, promoted, told_parent
+from cutwater.adapters.topics.candidates import candidacy, origin_parent, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.errors import FencedError, UnavailableError
-from cutwater.core.generations.candidates import Candidate, Candidates, delayed, forbidden, goes_back_to
+from cutwater.core.generations.candidates import (
+    Candidate,
+    Candidates,
+    goes_back_to,
+    promotion_delay,
+    promotion_obstacle,
+)
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.commit import SignalState, promote
 from cutwater.core.protocol.generation import Generation
@@ -32,7 +38,7 @@ class Promoted(NamedTuple):
     writer: TransactionalWriter
 
 
-class Promoting:
+class CandidatePromotion:
     """Follows the requests for one candidate, and promotes it."""
 
     def __init__(
@@ -66,7 +72,7 @@ class Promoting:
         if not at_once and now - self._looked_s < LOOK_S:
             return None
         self._looked_s = now
-        candidate = self._asked()
+        candidate = self._read_candidate()
         if not candidate.promoting:
             return None
         try:
@@ -79,7 +85,7 @@ class Promoting:
             self._writer = None
             return None
 
-    def _asked(self) -> Candidate:
+    def _read_candidate(self) -> Candidate:
         for record in self._tail.to_end():
             self._known = self._known.after(candidacy(record))
         candidate = self._known.require(self._generation)
@@ -96,7 +102,7 @@ class Promoting:
             self._writer.initialise()
             reach("stream-taken")
             # What the fenced signaller wrote is final now, and so is a withdrawal of this candidate.
-            candidate, last = self._asked(), self._last(state, candidate)
+            candidate, last = self._read_candidate(), self._last(state, candidate)
             if last is None:
                 return None
         state, first = promote(
@@ -114,12 +120,12 @@ class Promoting:
             raise UnavailableError(
                 f"{self._generation} was promoted by an earlier run of this process: it continues after a restart"
             )
-        why = forbidden(candidate, parent_of(candidate.claim), last)
+        why = promotion_obstacle(candidate, parent_of(candidate.claim), last)
         if why is not None:
             self._writer = None
             raise FencedError(why)
-        waits = delayed(state.last, candidate.claim, last) or ""
+        waits = promotion_delay(state.last, candidate.claim, last) or ""
         if waits and not self._waits:
             self._log.info("waiting to be promoted", reason=waits)
         self._waits = waits
-        return None if waits else (last or told_parent(candidate.claim))
+        return None if waits else (last or origin_parent(candidate.claim))

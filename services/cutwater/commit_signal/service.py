@@ -22,19 +22,19 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.metrics_server import serve
 from cutwater.adapters.kafka.client import TransactionalWriter, bounds, partition_count, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
-from cutwater.adapters.topics.commit_stream import last_word
+from cutwater.adapters.topics.commit_stream import last_record
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.commit_signal.broker_liveness import Brokers
 from cutwater.commit_signal.metrics import Metrics
-from cutwater.commit_signal.promotion import LOOK_S, Promoting
+from cutwater.commit_signal.promotion import LOOK_S, CandidatePromotion
 from cutwater.core.errors import FencedError, LostRecordsError, ProtocolError, UnavailableError
-from cutwater.core.generations.candidates import forbidden
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.candidates import promotion_obstacle
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.commit import SignalState, resume, step
@@ -50,9 +50,9 @@ from cutwater.core.protocol.records import (
     Start,
     StreamRecord,
 )
-from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.operations.generations.first_generation import require_may_begin
-from cutwater.operations.regions.rejoin import Returning, returning
+from cutwater.operations.regions.rejoin import RejoinCheck, rejoin_check
 from cutwater.operations.service_main import now_ms, run_service
 
 POLL_S = 0.1
@@ -75,7 +75,7 @@ class Duty:
     topic: str
     own_log: OwnLog | None = None
     """The check for lost records on the commit stream; None for a candidate, as others write there, too."""
-    promoting: Promoting | None = None
+    promoting: CandidatePromotion | None = None
     """The promotion of a candidate; None once its generation is the promoted one."""
 
 
@@ -89,13 +89,13 @@ class CommitSignal:
         generation: Generation,
         now_ms: Callable[[], int],
         log: Any,
-        account: Account | None = None,
+        account: StartRecord | None = None,
         metrics: Metrics | None = None,
         clock_s: Callable[[], float] = time.monotonic,
         event: Callable[[], threading.Event] = threading.Event,
         sleep: Callable[[float], None] = time.sleep,
         beside: Collection[str] = (),
-        returning: Returning | None = None,
+        returning: RejoinCheck | None = None,
     ) -> None:
         """`beside`: the regions whose copies here do not prevent a first generation. `returning`: the check with
         the other region, if one is configured."""
@@ -120,7 +120,7 @@ class CommitSignal:
         """Run until stopped. Raise CutwaterError if the protocol or a newer signaller forbids it to continue."""
         topic = topics.barriers(self._job)
         brokers = Brokers(self._cluster, topic, self._log, self._metrics, self._now_ms, self._clock_s)
-        read = LongRead(self._cluster, topic, clock_s=self._clock_s, error_cb=brokers.troubled)
+        read = LongLivedConsumer(self._cluster, topic, clock_s=self._clock_s, error_cb=brokers.on_error)
         try:
             while not self._stop.is_set():
                 with self._account as start:
@@ -132,7 +132,7 @@ class CommitSignal:
                 try:
                     self._follow(read, duty, brokers)
                 except FencedError:
-                    if duty.promoting is not None or not self._giving_way():
+                    if duty.promoting is not None or not self._await_promotion():
                         raise
                 finally:
                     if duty.promoting is not None:
@@ -140,40 +140,42 @@ class CommitSignal:
         finally:
             read.close()
 
-    def _take_over(self, consumer: Consumer, start: Account) -> Duty | None:
+    def _take_over(self, consumer: Consumer, start: StartRecord) -> Duty | None:
         """Return None if stopped before."""
-        parent, before = self._stands(consumer, start)
+        parent, before = self._read_start_state(consumer, start)
         if self._returning is not None:
-            if not self._settled(start, self._returning):
+            if not self._await_region(start, self._returning):
                 return None
-            parent, before = self._stands(consumer, start)  # the wait may have taken days
+            parent, before = self._read_start_state(consumer, start)  # the wait may have taken days
         with start.step("fencing older signallers"):
             writer = TransactionalWriter(self._cluster, self._id(parent is not None))
             writer.initialise()
         if self._returning is not None:
             with start.step("asking the other region again, after fencing"):
-                self._returning.again(self._generation, self._log)
+                self._returning.check_again(self._generation, self._log)
         with start.step("reading the commit stream after fencing"):
-            own_log = self._begun() if parent is None else None
+            own_log = self._start_own_log() if parent is None else None
             state = self._read_state(consumer, parent)  # what the fenced signaller wrote is final now
         newest = state.last.token if state.last else "none"
-        start.found(milestone=newest, attempt=state.attempt, barriers_position=state.position)
-        start.decided(f"continue after milestone {newest}, with the barriers from offset {state.position}")
+        start.record_facts(milestone=newest, attempt=state.attempt, barriers_position=state.position)
+        start.record_decision(f"continue after milestone {newest}, with the barriers from offset {state.position}")
         self._metrics.took(state, state.position - 1)
         self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
         if parent is None:
             self._end_others()
             return Duty(state, writer, topics.milestones(self._job), own_log)
-        promoting = Promoting(self._cluster, self._job, self._generation, self._now_ms, self._log, self._clock_s)
+        promoting = CandidatePromotion(
+            self._cluster, self._job, self._generation, self._now_ms, self._log, self._clock_s
+        )
         return Duty(state, writer, topics.candidates(self._job), promoting=promoting)
 
-    def _begun(self) -> OwnLog:
+    def _start_own_log(self) -> OwnLog:
         stream = [TopicPartition(topics.milestones(self._job), 0)]
         own_log = OwnLog(self._cluster, stream, "commit-signal", self._sleep)
         own_log.begin()
         return own_log
 
-    def _stands(self, consumer: Consumer, start: Account) -> tuple[Milestone | None, SignalState]:
+    def _read_start_state(self, consumer: Consumer, start: StartRecord) -> tuple[Milestone | None, SignalState]:
         """Return a candidate's parent and the state. Raise, before fencing, if another generation is promoted."""
         with start.step("reading the commit stream"):
             parent = self._candidate()
@@ -182,13 +184,13 @@ class CommitSignal:
                 require_may_begin(self._cluster, self._job, self._generation, self._beside)
         return parent, state
 
-    def _settled(self, start: Account, returning: Returning) -> bool:
+    def _await_region(self, start: StartRecord, returning: RejoinCheck) -> bool:
         """Ask the other region, if one is configured: it may have taken over the job of an epoch prepared here.
 
         Return False if stopped during the wait. Raise FencedError if the other region has continued the job.
         """
         with start.step("asking the other region"):
-            settled = returning.settled(self._generation, self._stop, self._log, self._metrics.asking)
+            settled = returning.await_answer(self._generation, self._stop, self._log, self._metrics.asking)
         if not settled:
             start.stopped(UnavailableError("stopped while waiting for another region"))
         return settled
@@ -198,14 +200,14 @@ class CommitSignal:
 
     def _candidate(self) -> Milestone | None:
         """Return a candidate's parent. Raise FencedError if the candidate can never be promoted."""
-        if not claimed(self._generation):
+        if not is_claimed(self._generation):
             return None
         last = promoted(self._cluster, self._job)
         if last and last.generation == self._generation:
             return None
         candidate = candidates(self._cluster, self._job).require(self._generation)
         parent = parent_of(candidate.claim)
-        if why := forbidden(candidate, parent, last):
+        if why := promotion_obstacle(candidate, parent, last):
             raise FencedError(why)
         return parent
 
@@ -224,7 +226,7 @@ class CommitSignal:
 
     def _end_others(self) -> None:
         # The signaller that promoted this generation may have stopped before it fenced the earlier drivers.
-        if not claimed(self._generation):
+        if not is_claimed(self._generation):
             return
         known = candidates(self._cluster, self._job)
         parent = parent_of(known.require(self._generation).claim).generation
@@ -234,7 +236,7 @@ class CommitSignal:
             TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
             self._log.info("ended", generation=str(one))
 
-    def _giving_way(self) -> bool:
+    def _await_promotion(self) -> bool:
         """Wait for a promotion that fenced this signaller. Return True to take the stream back."""
         self._gave_way += 1
         if self._gave_way > GIVE_WAYS_MAX:
@@ -254,7 +256,7 @@ class CommitSignal:
                 return False
         return True
 
-    def _follow(self, read: LongRead, duty: Duty, brokers: Brokers) -> None:
+    def _follow(self, read: LongLivedConsumer, duty: Duty, brokers: Brokers) -> None:
         while not self._stop.is_set():
             silent = True
             for message in read.read(POLL_S):
@@ -267,7 +269,7 @@ class CommitSignal:
                     return
             if silent:
                 duty.writer.listen()
-                if brokers.look(read.consumer):
+                if brokers.check(read.consumer):
                     self._require_place(duty)
                 self._look(duty)
 
@@ -299,7 +301,7 @@ class CommitSignal:
         self._looked_s = now
         try:
             self._require_kept(duty)
-            last = last_word(self._cluster, topics.milestones(self._job))
+            last = last_record(self._cluster, topics.milestones(self._job))
         except UnavailableError:
             return
         if isinstance(last, Release) and duty.promoting is None:
@@ -317,7 +319,7 @@ class CommitSignal:
         if done is None:
             return
         duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
-        duty.own_log = self._begun()
+        duty.own_log = self._start_own_log()
         promoting.close()
         self._end_others()
 
@@ -366,7 +368,7 @@ def _build(job: Job, settings: Settings, log: Any) -> CommitSignal:
     metrics = Metrics()
     serve(metrics.registry, settings, "CUTWATER_SIGNAL_PORT", log)
     work = (settings.cluster, job.name, settings.generation)
-    asking = returning(job, settings)
+    asking = rejoin_check(job, settings)
     return CommitSignal(*work, now_ms, log, start, metrics, beside=settings.beside, returning=asking)
 
 

@@ -52,7 +52,7 @@ class Checked(NamedTuple):
     faults: list[str]
 
 
-def listed(cluster: Cluster, job: Job, events: pd.DataFrame) -> Checked:
+def read_late_list(cluster: Cluster, job: Job, events: pd.DataFrame) -> Checked:
     found = late_pairs(cluster, job.name)
     where = places(events, stored(cluster, job)) if found.entries else {}
     checked = check(found.entries, events, where, job.window)

@@ -13,7 +13,7 @@ import httpx
 import pandas as pd
 
 from cutwater.adapters.events.event_producer import EventWriter
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.errors import UnavailableError
@@ -60,7 +60,7 @@ class Replay:
         self._stop = stop
         self._progress = Progress()
         self._views = [
-            httpx.Client(base_url=url, headers=target.headers, timeout=10.0, **straight(url))
+            httpx.Client(base_url=url, headers=target.headers, timeout=10.0, **direct_options(url))
             for url in target.views
         ]
 

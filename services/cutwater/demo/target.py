@@ -58,7 +58,7 @@ def own(
 
 
 @contextmanager
-def elsewhere(job_file: Path, settings: Settings, views: Sequence[str]) -> Iterator[Target]:
+def attach(job_file: Path, settings: Settings, views: Sequence[str]) -> Iterator[Target]:
     """Yield a running stack. Raise UsageError if it already has events, UnavailableError if it does not answer."""
     job, cluster = load_job(job_file), settings.cluster
     wait_for_broker(cluster, settings.wait_ms / 1000)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pandas as pd
 
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.core.errors import UnavailableError
 from cutwater.core.util.text_tables import Table, table
@@ -21,7 +21,7 @@ from cutwater.demo.target import Target
 def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Terminal) -> int:
     """Compare and show; return 0 if everything is equal, else 1."""
     cluster, job = target.cluster, target.job
-    listed = late_list.listed(cluster, job, events)
+    listed = late_list.read_late_list(cluster, job, events)
     expected = oracle.expected(events, job.window.size_ms, job.window.slide_ms, listed.pairs)
     wanted = oracle.rows(expected)
     console.table(_busiest_table(oracle.busiest(expected)))
@@ -75,7 +75,7 @@ def _busiest_table(rows: pd.DataFrame) -> Table:
 def served_rows(api_url: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Yield every row of the view, page by page, for the comparison."""
     after: str | None = None
-    with httpx.Client(base_url=api_url, headers=headers, timeout=60.0, **straight(api_url)) as api:
+    with httpx.Client(base_url=api_url, headers=headers, timeout=60.0, **direct_options(api_url)) as api:
         while True:
             query: dict[str, Any] = {"limit": 10_000} | ({"after": after} if after else {})
             answer = api.get("/v1/state", params=query)

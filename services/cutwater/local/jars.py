@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
-from cutwater.core.util.progress_rate import Rated
+from cutwater.core.util.progress_rate import ProgressRate
 from cutwater.local.jar_lock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_path, read_lock
 from cutwater.local.machine.download_cache import CACHE_VARIABLE, cache_dir
 
@@ -123,12 +123,12 @@ class _Progress:
     def __init__(self, name: str, locked: list[LockedJar], report: Report) -> None:
         self._name, self._report = name, report
         self._done, self._total = 0, sum(jar.size for jar in locked)
-        self._rated = Rated(self._total, time.monotonic(), SAY_SECONDS)
+        self._rated = ProgressRate(self._total, time.monotonic(), SAY_SECONDS)
         report(f"fetching {len(locked)} jars for {name}, once: {self._total / MB:.1f} MB to download …")
 
     def add(self, jar: LockedJar) -> None:
         self._done += jar.size
-        if rate := self._rated.look(self._done, time.monotonic()):
+        if rate := self._rated.next_line(self._done, time.monotonic()):
             left = "" if rate.left_s is None else f", about {rate.left_s:.0f} s left"
             done, per_s = rate.done / MB, rate.per_s / MB
             self._report(f"{self._name}: {done:.1f} of {self._total / MB:.1f} MB, {per_s:.1f} MB/s{left}")

@@ -20,7 +20,8 @@ from cutwater.local import added_topics
 def create_embedded(cluster: Cluster, job: Job, generation: Generation) -> None:
     """Create all topics, including a declared source. Raise UsageError if an existing one has wrong settings."""
     admin.ensure_topics(
-        cluster, topics.owned(job.name, generation, job.shards.partitions, job.output, job.lists_retention_ms)
+        cluster,
+        topics.generation_topics(job.name, generation, job.shards.partitions, job.output, job.lists_retention_ms),
     )
     if not job.attached:  # the sources of the user's own query are not known here
         _create_source(cluster, job)
@@ -41,7 +42,9 @@ def prepare(
     for doubt in replication.doubts(copies, brokers):
         report(f"warning: {doubt}")
     given = _source(cluster, job, copies, source)
-    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
+    specs = topics.generation_topics(
+        job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms
+    )
     missing = admin.missing_topics(cluster, specs)
     added_topics.intend(cluster, settings.data_dir.resolve(), job.name, job.topic, [one.name for one in specs])
     made = admin.create_topics(cluster, missing, copies)
@@ -51,7 +54,7 @@ def prepare(
 
 
 def _source(cluster: Cluster, job: Job, copies: Replication, create: bool) -> list[str]:
-    if job.attached or admin.described(cluster, [job.topic]):
+    if job.attached or admin.descriptions(cluster, [job.topic]):
         return []
     if create:
         return _create_source(cluster, job, copies)

@@ -19,7 +19,7 @@ _HEAP = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"k": 1024, "m": MB, "g": 1024 * MB, "t": 1024 * 1024 * MB, "": 1}
 
 
-def look(data_dir: Path, embedded_broker: bool, checkpoint: str | None = None) -> Machine:
+def inspect_machine(data_dir: Path, embedded_broker: bool, checkpoint: str | None = None) -> Machine:
     """Inspect Java, memory, disk and jars. `checkpoint`: the driver's checkpoint location (for the jars)."""
     java, advice = _java()
     problem, free = _disk(data_dir)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cutwater.adapters.config.settings import Settings, environment
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.core.errors import FencedError, UnavailableError
@@ -29,7 +29,7 @@ from cutwater.local.machine.ports import free_ports
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import Supervised, Supervisor
-from cutwater.local.processes.verb_process import Verb, running
+from cutwater.local.processes.verb_process import Verb, start_command
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.local.stack import api_answers
 
@@ -77,7 +77,7 @@ class Region:
         return self.broker.cluster
 
     @property
-    def first(self) -> Generation:
+    def first_generation(self) -> Generation:
         # The id that the job's first generation would have here.
         return Generation(1, self.name)
 
@@ -87,7 +87,7 @@ class Region:
 
     def create_topics(self, job: Job) -> None:
         """Create a job's topics, including its source, for a first generation in this region."""
-        job_topics.create_embedded(self.cluster, job, self.first)
+        job_topics.create_embedded(self.cluster, job, self.first_generation)
 
     def start(self, members: Sequence[Supervised], stop: threading.Event) -> bool:
         """Start processes, each once the previous one is ready. Return False if `stop` was set meanwhile."""
@@ -100,7 +100,7 @@ class Region:
         `beside`: the other region, which they ask whether it has continued the job."""
         of = "" if generation is None else f"-{generation}"
         env = {} if generation is None else {"CUTWATER_GENERATION": str(generation)}
-        env |= beside.named_as_origin() if beside else {}
+        env |= beside.origin_settings() if beside else {}
         return [
             self._service(f"commit-signal{of}", "cutwater.commit_signal", env),
             self._service(f"driver{of}", "cutwater_spark.driver", env, leader_only=True),
@@ -116,14 +116,14 @@ class Region:
     def verb(self, name: str, *words: str, beside: Region | None = None) -> AbstractContextManager[Verb]:
         """Run a command about the job, as an operator would in this region. `beside`: the region for its
         `CUTWATER_ORIGIN_*` settings."""
-        env = {**self._env, **(beside.named_as_origin() if beside else {})}
-        return running([name, str(self._job_file), *words], env, self.folder / "logs")
+        env = {**self._env, **(beside.origin_settings() if beside else {})}
+        return start_command([name, str(self._job_file), *words], env, self.folder / "logs")
 
-    def claimed(self, job: str, verb: Verb) -> Claim | None:
+    def find_claim(self, job: str, verb: Verb) -> Claim | None:
         """Return this region's first claim, made by a running command; None if there is none yet. Raise
         UnavailableError if the command has ended without a claim, and as `Verb.told` does."""
-        working = verb.working()
-        if not described(self.cluster, [topics.candidates(job)]):
+        working = verb.is_running()
+        if not descriptions(self.cluster, [topics.candidates(job)]):
             return None
         known = candidates(self.cluster, job).by_id.values()
         made = next((one.claim for one in known if one.claim.generation.region == self.name), None)
@@ -133,11 +133,11 @@ class Region:
 
     def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
         """Return the mirror that copies `origin` here, or only some of its slots, until it is fenced."""
-        env = {**origin.named_as_origin(), "CUTWATER_MIRROR_SLOTS": ",".join(map(str, slots))}
+        env = {**origin.origin_settings(), "CUTWATER_MIRROR_SLOTS": ",".join(map(str, slots))}
         name = "-".join(["mirror-of", origin.name, *map(str, slots)])
         return self._service(name, "cutwater.mirror", env)
 
-    def named_as_origin(self) -> dict[str, str]:
+    def origin_settings(self) -> dict[str, str]:
         """Return the settings by which the other region's processes reach this one."""
         here = environment(self.cluster)
         env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in here.items()}
@@ -148,7 +148,7 @@ class Region:
         for group in self._groups:
             group.check()
 
-    def end(self, *names: str) -> None:
+    def kill_processes(self, *names: str) -> None:
         """Send SIGKILL to some processes, and do not restart them. Raise MachineError if one does not die."""
         for member in (one for group in self._groups for one in group.members):
             if member.child.name in names:
@@ -183,7 +183,7 @@ class Region:
             _PATIENT,
             terminate_leader_only=leader_only,
         )
-        return Supervised(child, without=_fenced)
+        return Supervised(child, reason_to_continue=_fenced)
 
 
 def _fenced(exit_code: int) -> str | None:

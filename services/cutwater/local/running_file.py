@@ -62,7 +62,7 @@ class RunningStack:
     ended: str = ""
     """The time and the error of its end; empty while it runs."""
 
-    def of(self, generation: str) -> RunningStack:
+    def for_generation(self, generation: str) -> RunningStack:
         """Return this stack with the promoted generation's log, metrics and Spark UI under the services' names.
         Those of candidates stay as they are."""
         own = {
@@ -80,7 +80,7 @@ class RunningStack:
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
         temporary.replace(path)
 
-    def leave(self, why: CutwaterError | None, now_ms: int) -> None:
+    def mark_ended(self, why: CutwaterError | None, now_ms: int) -> None:
         """Note the end: delete the file, or, after an error, write the error to it (without log lines)."""
         with suppress(OSError):  # a full disk may be the reason of the end
             if why is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from cutwater.adapters.config.settings import Settings, environment
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
@@ -34,18 +34,18 @@ from cutwater.local.java import find_java
 from cutwater.local.machine.disk_space import require_room
 from cutwater.local.machine.extras import require
 from cutwater.local.machine.ports import free_ports, require_free
-from cutwater.local.processes.auto_recovery import Renewals
-from cutwater.local.processes.candidate_processes import Successors
+from cutwater.local.processes.auto_recovery import AutoRecovery
+from cutwater.local.processes.candidate_processes import CandidateProcesses
 from cutwater.local.processes.child import Child
-from cutwater.local.processes.exit_policy import Ended
-from cutwater.local.processes.region_wait import Elsewhere
+from cutwater.local.processes.exit_policy import ProcessEnd
+from cutwater.local.processes.region_wait import RegionWait
 from cutwater.local.processes.restart_policy import Failure, RestartPolicy, failed
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.operations.generations.claims import Claims, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
-from cutwater.operations.regions.rejoin import returning
+from cutwater.operations.regions.rejoin import rejoin_check
 from cutwater.operations.service_main import now_ms
 
 Report = Callable[[str], None]
@@ -129,11 +129,11 @@ class Stack:
         self._metrics = {name: self._metrics_url(port) for name, port in ports.items() if port}
         self._spark_uis: dict[str, str] = {}
         self._failures: dict[str, Failure] = {}
-        self._elsewhere = Elsewhere()
-        self._successors = Successors(self.cluster, self.job.name, self._candidate, report)
+        self._elsewhere = RegionWait()
+        self._successors = CandidateProcesses(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
-        self._renewals = Renewals(
-            self.cluster, self.job.name, claims, self._copies, lambda: self._successors.made, report
+        self._renewals = AutoRecovery(
+            self.cluster, self.job.name, claims, self._copies, lambda: self._successors.started_generations, report
         )
         self.supervisor = Supervisor(
             self._members(), report=report, failed=self._note_failure, more=self._successors
@@ -201,12 +201,14 @@ class Stack:
 
     def _members(self) -> list[Supervised]:
         services = [
-            self._at_work("commit-signal", "cutwater.commit_signal"),
+            self._generation_process("commit-signal", "cutwater.commit_signal"),
             self._service("rehydrator", "cutwater.rehydrator", lambda: api_answers(self.api_url)),
             *self._publisher(),
         ]
         if not self.job.attached:
-            services.append(self._at_work("driver", "cutwater_spark.driver", ready=self._driver_started))
+            services.append(
+                self._generation_process("driver", "cutwater_spark.driver", ready=self._driver_started)
+            )
         watch = self._service("watch", "cutwater.watch")
         # Last to start and first to end; its permanent end does not end the others.
         services.append(replace(watch, essential=False))
@@ -220,17 +222,17 @@ class Stack:
     def _candidate(self, generation: Generation) -> list[Supervised]:
         """Return a candidate's processes, and add their addresses to the stack's file."""
         made = [
-            self._at_work("commit-signal", "cutwater.commit_signal", generation),
-            self._at_work("driver", "cutwater_spark.driver", generation),
+            self._generation_process("commit-signal", "cutwater.commit_signal", generation),
+            self._generation_process("driver", "cutwater_spark.driver", generation),
         ]
-        self._tell()
+        self._update_file()
         return made
 
     def _note_failure(self, name: str, exit_code: int, said: str) -> None:
         self._failures[name] = failed(self._failures.get(name), exit_code, said, now_ms())
-        self._tell()
+        self._update_file()
 
-    def _tell(self) -> None:
+    def _update_file(self) -> None:
         # Update the stack's file once everything has answered.
         if running_file.find(self._data_dir):
             replace(self.describe(), ready=True).write()
@@ -250,7 +252,7 @@ class Stack:
     def _metrics_url(self, port: int) -> str:
         return f"http://{self._settings.host}:{port}/metrics"
 
-    def _at_work(
+    def _generation_process(
         self,
         role: str,
         module: str,
@@ -267,10 +269,10 @@ class Stack:
             env = {**self._ports_of(role, generation), "CUTWATER_GENERATION": str(generation)}
             made = self._service(f"{role}-{generation}", module, leader_only=driver, env=env)
 
-        def without(exit_code: int) -> str | None:
-            return self._renewals.why_without(Ended(generation or self._generation, driver, exit_code))
+        def reason_to_continue(exit_code: int) -> str | None:
+            return self._renewals.reason_to_continue(ProcessEnd(generation or self._generation, driver, exit_code))
 
-        return replace(made, without=without)
+        return replace(made, reason_to_continue=reason_to_continue)
 
     def _copies(self) -> Replication:
         return copies_of(self.cluster, self._settings.replication_factor, self._settings.min_insync_replicas)
@@ -297,15 +299,15 @@ class Stack:
     def _ask_elsewhere(self, job: Job, settings: Settings) -> None:
         """Raise FencedError, before anything is created, if another region has continued the job. If that is
         possible and it does not answer, driver and commit-signal wait for it; the others continue."""
-        asking = returning(job, settings, self.cluster)
-        if asking is not None and (found := asking.look(settings.generation)).waits:
+        asking = rejoin_check(job, settings, self.cluster)
+        if asking is not None and (found := asking.check(settings.generation)).waits:
             self._report(f"driver and commit-signal wait: {found.why}")
-            self._elsewhere = Elsewhere(lambda: asking.look(settings.generation))
+            self._elsewhere = RegionWait(lambda: asking.check(settings.generation))
 
     def _driver_started(self) -> bool:
         """Return whether the driver has taken over since this stack started, or waits for another region."""
         at_ms = commit_stream.newest_start_ms(self.cluster, self.job.name)
-        return (at_ms is not None and at_ms >= self._begun_ms) or self._elsewhere.still()
+        return (at_ms is not None and at_ms >= self._begun_ms) or self._elsewhere.is_waiting()
 
     def _service(
         self,
@@ -330,7 +332,7 @@ class Stack:
 
 def api_answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthz", timeout=2.0, **straight(url)).status_code < 500
+        return httpx.get(f"{url}/healthz", timeout=2.0, **direct_options(url)).status_code < 500
     except httpx.HTTPError:
         return False
 
@@ -358,7 +360,7 @@ def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None
         raise
     finally:
         stack.close()
-        stack.describe().leave(why, now_ms())
+        stack.describe().mark_ended(why, now_ms())
 
 
 def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStack], None]) -> None:

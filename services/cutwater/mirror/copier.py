@@ -10,8 +10,8 @@ from typing import Any
 from cutwater.adapters.fetch.record_batches import Chunk
 from cutwater.adapters.kafka.client import TIMEOUT_S
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import NotTakenError
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.copy_writer import RejectedError
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics import mirror_topics
 from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import (
@@ -22,20 +22,20 @@ from cutwater.core.errors import (
     UnavailableError,
     UsageError,
 )
-from cutwater.core.generations.retention import left_behind
+from cutwater.core.generations.retention import is_superseded
 from cutwater.core.mirror.gaps import GONE, REFUSED, Gap
 from cutwater.core.mirror.resync_guard import require_settled
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import SLOTS, Mirrored, slot_of
-from cutwater.core.util.log_throttle import Rarely
+from cutwater.core.util.log_throttle import LogThrottle
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.slot import Slot
-from cutwater.mirror.topics.config_sync import TakingOver
+from cutwater.mirror.topics.config_sync import TopicConfigSync
 from cutwater.mirror.topics.origin import Origin
-from cutwater.mirror.topics.preflight import AbsentError, Looking, Stop
-from cutwater.mirror.topics.topic_copy import Followed, Taken, forget, gathered, outgrown
+from cutwater.mirror.topics.preflight import AbsentError, Preflight, Stop
+from cutwater.mirror.topics.topic_copy import CopiedTopic, FetchedRecords, add_chunks, forget, outgrown
 from cutwater.mirror.topics.topic_watch import Watch
 
 RECORDS = 8_000
@@ -65,7 +65,7 @@ class Copier:
         replication: Replication = UNREPLICATED,
         clock_s: Callable[[], float] = time.monotonic,
         kept: Collection[str] = (),
-        unreadable: Callable[[Sequence[Taken]], Mapping[str, Gap]] = lambda _: {},
+        unreadable: Callable[[Sequence[FetchedRecords]], Mapping[str, Gap]] = lambda _: {},
     ) -> None:
         """`region`: the origin's name. `clock_s`: a monotonic clock. `kept`: topic settings that this region
         decides. `unreadable`: returns the topics whose pieces would be read wrong here; called before each write.
@@ -74,14 +74,14 @@ class Copier:
         self._job, self._region = job, region
         self._log, self._metrics = log, metrics
         # One `Ends` per slot: each answers one query at a time, and transactions wait for the answer.
-        self._slots = {one: Slot(own, job, region, one, Ends(own), now_ms) for one in slots}
-        self._settings = TakingOver(own, origin, job, region, log, metrics, kept, clock_s)
+        self._slots = {one: Slot(own, job, region, one, Offsets(own), now_ms) for one in slots}
+        self._settings = TopicConfigSync(own, origin, job, region, log, metrics, kept, clock_s)
         looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
-        self._looking = Looking(*looks, replication, clock_s)
+        self._looking = Preflight(*looks, replication, clock_s)
         self._watch = Watch(origin, region, self._left, log, clock_s)
         self._unreadable = unreadable
-        self._rarely, self._judged, self._clock_s = Rarely(), Rarely(JUDGE_S), clock_s
-        self._followed: dict[str, Followed] = {}
+        self._rarely, self._judged, self._clock_s = LogThrottle(), LogThrottle(JUDGE_S), clock_s
+        self._followed: dict[str, CopiedTopic] = {}
         self._grown: dict[str, int] = {}
         """The largest record for which a topic was checked again, in bytes."""
         self._pool = ThreadPoolExecutor(len(self._slots), "slot")
@@ -138,7 +138,7 @@ class Copier:
         self._followed[topic] = one
         self._log.info("copying", topic=topic, to=one.target, partitions=sorted(one.positions))
 
-    def looked(self, timeout_s: float) -> None:
+    def wait_for_checks(self, timeout_s: float) -> None:
         """Wait until the running checks have ended, or for `timeout_s`."""
         self._looking.wait(timeout_s)
 
@@ -147,9 +147,9 @@ class Copier:
         """Whether there is anything to copy. If not, a round returns at once."""
         return any(one.positions for one in self._followed.values())
 
-    def look(self) -> None:
+    def check_settings(self) -> None:
         """Check the settings of the followed topics if due, also while paused. Does not block."""
-        self._settings.look(self._followed)
+        self._settings.sync(self._followed)
 
     def round(self, wait_s: float, bytes_max: int = BYTES, meanwhile: Callable[[], None] = lambda: None) -> int:
         """Copy fetched records, waiting up to `wait_s` for some; return the number of bytes.
@@ -167,14 +167,14 @@ class Copier:
             self._metrics.copied(piece)
         return _size(written)
 
-    def _write(self, pieces: list[Taken], meanwhile: Callable[[], None]) -> list[Taken]:
+    def _write(self, pieces: list[FetchedRecords], meanwhile: Callable[[], None]) -> list[FetchedRecords]:
         by_slot = {slot: [one for one in pieces if self._slot(one) == slot] for slot in self._slots}
         running = [(self._pool.submit(self._slots[at].write, some), some) for at, some in by_slot.items() if some]
         self._await([one for one, _ in running], meanwhile)
         failures = [(failure, some) for one, some in running if (failure := one.exception(WAIT_S)) is not None]
         # A fenced slot means that all are fenced, so FencedError takes precedence.
         for failure, some in sorted(failures, key=lambda one: not isinstance(one[0], FencedError)):
-            if not isinstance(failure, NotTakenError):
+            if not isinstance(failure, RejectedError):
                 raise failure
             self._not_taken(failure, some)
         failed = [id(one) for _, some in failures for one in some]
@@ -185,7 +185,7 @@ class Copier:
         deadline = time.monotonic() + WRITE_S
         try:
             while wait(writes, WAIT_S).not_done and time.monotonic() < deadline:
-                self.look()  # with slow writes no answer would be read in time
+                self.check_settings()  # with slow writes no answer would be read in time
                 meanwhile()
         except CutwaterError:
             # Slots that are still writing cannot answer `require_own`.
@@ -195,19 +195,19 @@ class Copier:
                     raise fenced from None
             raise
 
-    def _not_taken(self, failure: NotTakenError, pieces: list[Taken]) -> None:
+    def _not_taken(self, failure: RejectedError, pieces: list[FetchedRecords]) -> None:
         """Stop the topic that cannot be written here; check and read again all topics of the transaction."""
         for one in {one.followed.name: one.followed for one in pieces}.values():
             self._look_again(one)
             if one.target == failure.topic and one.name not in self.stopped:
                 self.stop(one.name, Gap(REFUSED, str(failure)))
 
-    def _look_again(self, one: Followed) -> None:
+    def _look_again(self, one: CopiedTopic) -> None:
         places = {TopicPartition(one.name, number): at for number, at in one.positions.items()}
         self._looking.known = self._looking.known | places
         self._leave(one.name)
 
-    def _not_held(self, pieces: list[Taken]) -> list[Taken]:
+    def _not_held(self, pieces: list[FetchedRecords]) -> list[FetchedRecords]:
         """Return the pieces that are not held back by now, as this process may have been suspended. The others are
         read again.
         """
@@ -217,7 +217,7 @@ class Copier:
             one.begin()
         return [one for one in pieces if one.followed.name not in held]
 
-    def _fitting(self, pieces: list[Taken]) -> list[Taken]:
+    def _fitting(self, pieces: list[FetchedRecords]) -> list[FetchedRecords]:
         """Return the pieces whose records fit into the topics here, as far as known.
 
         The topics of the others are checked again, once: if the origin takes larger records now, that check adapts
@@ -228,19 +228,19 @@ class Copier:
             self._look_again(one)
         return [one for one in pieces if one.followed.name not in grown]
 
-    def _readable(self, pieces: list[Taken]) -> list[Taken]:
+    def _readable(self, pieces: list[FetchedRecords]) -> list[FetchedRecords]:
         for topic, gap in self._unreadable(pieces).items():
             self.stop(topic, gap)
         return [one for one in pieces if one.followed.name not in self.stopped]
 
-    def _slot(self, one: Taken) -> int:
+    def _slot(self, one: FetchedRecords) -> int:
         return slot_of(one.followed.name, one.partition)
 
-    def _gather(self, wait_s: float, bytes_max: int) -> dict[TopicPartition, Taken]:
-        taken: dict[TopicPartition, Taken] = {}
+    def _gather(self, wait_s: float, bytes_max: int) -> dict[TopicPartition, FetchedRecords]:
+        taken: dict[TopicPartition, FetchedRecords] = {}
         followed = self._due()
         with self._looking.changed:
-            self._looking.changed.wait_for(lambda: any(one.fetcher.told for one in followed), wait_s)
+            self._looking.changed.wait_for(lambda: any(one.fetcher.has_result for one in followed), wait_s)
         while True:
             before = _count(taken)
             for one in followed:
@@ -250,14 +250,14 @@ class Copier:
             if not before < _count(taken) < RECORDS or _size(taken.values()) >= bytes_max:
                 return taken
 
-    def _due(self) -> list[Followed]:
+    def _due(self) -> list[CopiedTopic]:
         """Return the topics to copy now, starting with another one each round: one may fill the round. Topics that
         are held back are only checked for errors.
         """
         followed = [one for one in self._followed.values() if one.positions]
         with self._looking.changed:
-            failed = {one.name for one in followed if one.fetcher.failed}
-            told = {one.name for one in followed if one.fetcher.told} - failed
+            failed = {one.name for one in followed if one.fetcher.has_failed}
+            told = {one.name for one in followed if one.fetcher.has_result} - failed
         due = []
         for one in followed:
             if not self._settings.holds(one, one.fetcher.came_s if one.name in told else None):
@@ -268,15 +268,15 @@ class Copier:
         at = self._turn % len(due) if due else 0
         return due[at:] + due[:at]
 
-    def _take(self, one: Followed, taken: dict[TopicPartition, Taken], bytes_max: int) -> None:
+    def _take(self, one: CopiedTopic, taken: dict[TopicPartition, FetchedRecords], bytes_max: int) -> None:
         chunks: Mapping[int, Chunk] = {}
         try:
             chunks = one.fetcher.take(0.0, bytes_max)
-            gathered(one, chunks, taken)
+            add_chunks(one, chunks, taken)
         except DivergenceError:
             raise  # not the origin's error; a restart reads the positions
         except (ProtocolError, UsageError, UnavailableError) as error:
-            if not chunks and self._judged.take(one.name, self._clock_s()) is None:
+            if not chunks and self._judged.admit(one.name, self._clock_s()) is None:
                 return  # the cause was checked a moment ago; the fetcher retries by itself
             if (gap := self._watch.gap(one, error)) is not None:
                 self.stop(one.name, gap)
@@ -292,12 +292,12 @@ class Copier:
         """Log brokers that do not answer, which causes no error; one line for all topics with the same reason."""
         for one in self._followed.values():
             reason = one.fetcher.trouble
-            if reason and self._rarely.take(f"waiting: {reason}", self._clock_s()) is not None:
+            if reason and self._rarely.admit(f"waiting: {reason}", self._clock_s()) is not None:
                 self._log.warning("waiting", topic=one.name, reason=reason)
 
     def _say_again(self, topic: str, error: CutwaterError) -> None:
         """Log the retry; limited, because a damaged batch fails ten times a second."""
-        if (left_out := self._rarely.take(topic, self._clock_s())) is not None:
+        if (left_out := self._rarely.admit(topic, self._clock_s())) is not None:
             self._log.warning("reading again", topic=topic, reason=str(error), left_out=left_out)
 
     def stop(self, topic: str, gap: Gap) -> None:
@@ -311,7 +311,7 @@ class Copier:
         self._log.error("stopped", topic=topic, cause=gap.cause, reason=gap.text)
 
     def _left(self, topic: str) -> bool:
-        return left_behind(topics.generation_of(self._job, topic), self.promoted)
+        return is_superseded(topics.generation_of(self._job, topic), self.promoted)
 
     def _drop(self, topic: str) -> None:
         self.dropped.add(topic)
@@ -335,9 +335,9 @@ class Copier:
         return {place: one for place, one in copies.items() if slot_of(*place) in self._slots}
 
 
-def _count(taken: Mapping[TopicPartition, Taken]) -> int:
+def _count(taken: Mapping[TopicPartition, FetchedRecords]) -> int:
     return sum(len(one.read) for one in taken.values())
 
 
-def _size(taken: Iterable[Taken]) -> int:
+def _size(taken: Iterable[FetchedRecords]) -> int:
     return sum(one.size for one in taken)

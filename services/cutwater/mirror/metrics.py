@@ -6,11 +6,11 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.mirror.gaps import CAUSES
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.protocol.mirror_records import Arrival
-from cutwater.mirror.topics.topic_copy import Taken
+from cutwater.mirror.topics.topic_copy import FetchedRecords
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
 
@@ -66,7 +66,7 @@ class Metrics:
         for cause in CAUSES:
             self._gaps.labels(cause)
 
-    def copied(self, one: Taken) -> None:
+    def copied(self, one: FetchedRecords) -> None:
         self._records.labels(one.followed.name).inc(len(one.records))
         self._bytes.labels(one.followed.name).inc(sum(read.size for read in one.read))
 
@@ -110,10 +110,10 @@ class Metrics:
         """`milestones`: None if unknown, which shows as NaN."""
         self._fork.set(float("nan") if milestones is None else milestones)
 
-    def looked(self) -> None:
+    def count_round(self) -> None:
         self._rounds.inc()
 
-    def stands(self, ledger: Ledger) -> None:
+    def set_pending(self, ledger: ArrivalTracker) -> None:
         self._pending.set(ledger.pending)
 
     def arrived(self, one: Arrival) -> None:

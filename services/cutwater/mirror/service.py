@@ -27,16 +27,16 @@ from cutwater.core.job.job import Job
 from cutwater.core.mirror.gaps import BROKEN, Gap
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.mirror_records import SLOTS
-from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.util.rate_limit import Throttle
-from cutwater.mirror.arrivals.announcer import Arriving
-from cutwater.mirror.arrivals.fork_watch import Contradicting
-from cutwater.mirror.arrivals.lag import Standing
+from cutwater.mirror.arrivals.announcer import ArrivalAnnouncer
+from cutwater.mirror.arrivals.fork_watch import ForkWatch
+from cutwater.mirror.arrivals.lag import LagProbe
 from cutwater.mirror.copier import BYTES, WAIT_S, Copier
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.schema_sync import Schemas, schemas_of
-from cutwater.mirror.topics.topic_copy import Taken
+from cutwater.mirror.topics.topic_copy import FetchedRecords
 from cutwater.operations.service_main import now_ms, run_service
 
 LOOKED_S = 5.0
@@ -55,13 +55,13 @@ class Mirror:
         log: Any,
         metrics: Metrics | None = None,
         clock: Callable[[], int] = now_ms,
-        account: Account | None = None,
+        account: StartRecord | None = None,
         slots: Sequence[int] = range(SLOTS),
         replication: Replication = UNREPLICATED,
         bytes_per_s: int = 0,
         clock_s: Callable[[], float] = time.monotonic,
         kept: Collection[str] = (),
-        forks: Contradicting | None = None,
+        forks: ForkWatch | None = None,
         schemas: Schemas | None = None,
     ) -> None:
         """`region`: the origin's name. `slots`: those of this process. `bytes_per_s`: 0 for no limit.
@@ -78,12 +78,14 @@ class Mirror:
         self._replication = replication
         self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
         there = Origin(origin)
-        self._standing = Standing(there, region, clock, clock_s)
+        self._standing = LagProbe(there, region, clock, clock_s)
         self._forks, self._schemas = forks, schemas
         options = (slots, replication, clock_s, kept, self._unreadable)
         self.copier = Copier(own, there, job.name, region, clock, log, metrics, *options)
         names = (job.name, job.topic, region)
-        self.arriving = Arriving(own, *names, clock, log, metrics, writes=0 in slots, sleep=self._stop.wait)
+        self.arriving = ArrivalAnnouncer(
+            own, *names, clock, log, metrics, writes=0 in slots, sleep=self._stop.wait
+        )
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -107,36 +109,36 @@ class Mirror:
             self.arriving.close()
             self.copier.close()
 
-    def _take_over(self, start: Account) -> None:
+    def _take_over(self, start: StartRecord) -> None:
         with start.step("comparing the two clusters"):
             _require_two(self._own, self._origin)
         with start.step("creating topics"):
-            ensure_topics(self._own, mirror_records.owned(self._job.name, self._region), self._replication)
+            ensure_topics(self._own, mirror_records.mirror_topics(self._job.name, self._region), self._replication)
         with start.step("fencing older mirrors, reading positions"):
             self._topics |= self.copier.open()
         with start.step("reading the last arrival"):
             self.arriving.open()
         with start.step("checking the topics"):
             self._follow()
-            self.copier.looked(LOOKED_S)
+            self.copier.wait_for_checks(LOOKED_S)
         self._follow()
         last = self.arriving.began_behind
-        start.found(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
-        start.decided(f"copy {self._region} after arrival {last.token if last else 'none'}")
+        start.record_facts(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
+        start.record_decision(f"copy {self._region} after arrival {last.token if last else 'none'}")
 
     def _round(self) -> None:
-        self.metrics.looked()
-        self.copier.look()
+        self.metrics.count_round()
+        self.copier.check_settings()
         self._announce()
         if self.arriving.paused or not self.copier.busy or not self._throttle.free(self._clock_s()):
             self._stop.wait(WAIT_S)
         else:
             size = self.copier.round(WAIT_S, self._throttle.piece(BYTES), self._announce)
-            self._throttle.took(size, self._clock_s())
-        if (safe := self._standing.look(self.arriving.ledger)) is not None:
+            self._throttle.record_bytes(size, self._clock_s())
+        if (safe := self._standing.measure(self.arriving.ledger)) is not None:
             self.metrics.safe(safe)
         if self._forks is not None:
-            self._forks.look()
+            self._forks.check()
         self._follow()
 
     def _follow(self) -> None:
@@ -146,7 +148,7 @@ class Mirror:
         for topic in sorted(self._topics):
             self.copier.follow(topic)
 
-    def _unreadable(self, pieces: Sequence[Taken]) -> Mapping[str, Gap]:
+    def _unreadable(self, pieces: Sequence[FetchedRecords]) -> Mapping[str, Gap]:
         """Check before events are written that their schema ids mean the same here."""
         topic = self._job.topic
         if self._schemas is None or topic in self.copier.stopped:
@@ -198,7 +200,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
         replication=copies,
         bytes_per_s=settings.mirror_bytes_per_s,
         kept=settings.kept_topic_settings,
-        forks=Contradicting(own, job, region, log, metrics) if 0 in settings.slots else None,
+        forks=ForkWatch(own, job, region, log, metrics) if 0 in settings.slots else None,
         schemas=schemas_of(job, settings, log, metrics, time.monotonic),
     )
 

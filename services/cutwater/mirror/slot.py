@@ -9,18 +9,20 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import Batch
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.core.mirror.copy_progress import moved, require_alone, tells_more
+from cutwater.core.mirror.copy_progress import advance_position, is_worth_writing, require_alone
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Mirrored
-from cutwater.mirror.topics.topic_copy import Taken
+from cutwater.mirror.topics.topic_copy import FetchedRecords
 
 
 class Slot:
     """Owns the slot's transactional id once it is open."""
 
-    def __init__(self, cluster: Cluster, job: str, origin: str, slot: int, ends: Ends, now_ms: Callable[[], int]):
+    def __init__(
+        self, cluster: Cluster, job: str, origin: str, slot: int, ends: Offsets, now_ms: Callable[[], int]
+    ):
         self._writer = CopyingWriter(cluster, mirror_records.slot_id(job, origin, slot))
         self._place = mirror_records.positions(job)
         self._ends = ends
@@ -34,7 +36,7 @@ class Slot:
         """Raise FencedError if the slot has a newer owner; other errors are ignored."""
         self._writer.require_own(self._place)
 
-    def write(self, taken: Sequence[Taken]) -> None:
+    def write(self, taken: Sequence[FetchedRecords]) -> None:
         """Write records and positions in one transaction.
 
         Raises FencedError; DivergenceError if another program writes there, or the records do not continue from
@@ -42,7 +44,7 @@ class Slot:
         """
         now = self._now_ms()
         moves = [(one, self._moved(one, now)) for one in taken]
-        moves = [(one, new) for one, new in moves if one.records or tells_more(new, self._known(one))]
+        moves = [(one, new) for one, new in moves if one.records or is_worth_writing(new, self._known(one))]
         if not moves:
             return
         reach("copy-read")
@@ -52,17 +54,17 @@ class Slot:
         for one, new in moves:
             one.followed.committed(one.partition, new, len(one.records))
 
-    def _known(self, one: Taken) -> Mirrored:
+    def _known(self, one: FetchedRecords) -> Mirrored:
         return one.followed.positions[one.partition]
 
-    def _moved(self, one: Taken, now_ms: int) -> Mirrored:
+    def _moved(self, one: FetchedRecords, now_ms: int) -> Mirrored:
         followed = one.followed
         base, leader = followed.bases[one.partition], followed.leader(one.partition)
-        return moved(self._known(one), one.piece, base, now_ms, followed.spared.lag_ms, leader)
+        return advance_position(self._known(one), one.piece, base, now_ms, followed.spared.lag_ms, leader)
 
-    def _proved(self, taken: Sequence[Taken], positions: Sequence[Mirrored]) -> Sequence[Batch]:
+    def _proved(self, taken: Sequence[FetchedRecords], positions: Sequence[Mirrored]) -> Sequence[Batch]:
         wrote = [one for one in taken if one.records]
-        now = self._ends.standing([one.place for one in wrote])
+        now = self._ends.ends_with_epochs([one.place for one in wrote])
         for one in wrote:
             expected = one.followed.bases[one.partition] + len(one.records)
             require_alone(*one.place, expected, now[one.place].end)

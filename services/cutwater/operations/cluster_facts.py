@@ -33,7 +33,7 @@ from cutwater.core.protocol.topics import TopicSpec
 ANSWER_S = 10.0
 
 
-def ask(cluster: Cluster) -> ClusterFacts:
+def read_brokers(cluster: Cluster) -> ClusterFacts:
     """Return brokers and version, or the error."""
     try:
         wait_for_broker(cluster, ANSWER_S)
@@ -48,7 +48,7 @@ def _version(cluster: Cluster) -> BrokerVersion | None:
     return None
 
 
-def look(
+def read_topics(
     cluster: Cluster, facts: ClusterFacts, source: str, specs: Sequence[TopicSpec], copies: Replication
 ) -> ClusterFacts:
     """Return `facts` with the topics: those that exist, and whether the others could be created."""

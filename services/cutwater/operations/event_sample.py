@@ -16,7 +16,7 @@ from cutwater.core.events.formats import JSON, WriterSchema
 from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.job.job import Job
-from cutwater.core.job.usable_events import too_large, unusable
+from cutwater.core.job.usable_events import find_flaw, too_large
 from cutwater.operations.topic_sample import BYTES_MAX, Sample, sample
 
 EVENTS_MAX = 50_000
@@ -34,19 +34,19 @@ def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list
         return []
     mean = max(sum(one.size for one in first) / len(first), 1.0)
     most = min(EVENTS_MAX, ROWS_MAX // job.window.per_event_max, int(BYTES_MAX / 2 / mean))
-    return decoded(job, sample(cluster, job.topic, max(most, FIRST)), registry)
+    return decode_events(job, sample(cluster, job.topic, max(most, FIRST)), registry)
 
 
-def decoded(job: Job, samples: Sequence[Sample], registry: Registry | None) -> list[SampledEvent]:
+def decode_events(job: Job, samples: Sequence[Sample], registry: Registry | None) -> list[SampledEvent]:
     """Return the records that the driver would accept as events of the job."""
     return [
         SampledEvent(one.partition, event[job.time_field] // 1_000, str(event[job.key_field]), one.size, event)
-        for one, event in judged(job, samples, known_schemas(job, registry))
+        for one, event in judge_records(job, samples, known_schemas(job, registry))
         if not isinstance(event, Flaw)
     ]
 
 
-def judged(
+def judge_records(
     job: Job, samples: Sequence[Sample], known: Sequence[WriterSchema]
 ) -> Iterator[tuple[Sample, dict[str, Any] | Flaw]]:
     """Yield each record with its event, times in microseconds, or with the reason why the driver would reject
@@ -59,5 +59,5 @@ def judged(
         if found is None:
             found = avro.read(one.value) if avro else json_records.read(one.value, fields)
         if not isinstance(found, Flaw):
-            found = unusable(job, types, found, one.timestamp_ms) or found
+            found = find_flaw(job, types, found, one.timestamp_ms) or found
         yield one, found

@@ -35,7 +35,7 @@ _SCHEMA_FILES_MAX = 1_000
 
 
 @dataclass(frozen=True)
-class Recognised:
+class DetectedFormat:
     """The format, the decoded events, and the number of unreadable ones. Times in Avro are in microseconds."""
 
     format: str
@@ -54,7 +54,9 @@ def written_with(job: Job, samples: Sequence[Sample]) -> tuple[WriterSchema, ...
     return tuple(WriterSchema(one, job.event_schema, one.hex()) for one in _headers(samples))
 
 
-def recognise(samples: Sequence[Sample], topic: str, schema: Path | None, folders: Iterable[Path]) -> Recognised:
+def detect_format(
+    samples: Sequence[Sample], topic: str, schema: Path | None, folders: Iterable[Path]
+) -> DetectedFormat:
     """Detect the format of most samples, and decode them. `schema`: the user's file. Without it single-object
     Avro is looked up by fingerprint in `folders` and among Cutwater's schemas. Raises UsageError, with the
     bytes and the next step, if nothing matches."""
@@ -112,7 +114,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.avsc"))[:_SCHEMA_FILES_MAX] if folder.is_dir() else []
 
 
-def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> Recognised:
+def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> DetectedFormat:
     if schema is None:
         raise UsageError(
             f"topic {topic} has a schema registry's framing (schemas {_numbers(samples)}): give the "
@@ -140,7 +142,7 @@ def _decoded(
     decode: Callable[[bytes | None], _Found],
     schema: dict[str, Any] | None,
     file: Path | None,
-) -> Recognised:
+) -> DetectedFormat:
     rows = []
     broken: Counter[str] = Counter()
     for one in samples:
@@ -153,7 +155,7 @@ def _decoded(
         [(rule, count)] = broken.most_common(1)
         read_as = f"{format_} of {file or 'any kind'}"
         raise UsageError(f"none of {len(samples)} records can be read as {read_as}: {rule} ({count} times)")
-    return Recognised(format_, rows, len(samples) - len(rows), schema, file)
+    return DetectedFormat(format_, rows, len(samples) - len(rows), schema, file)
 
 
 def _key_text(key: bytes | None) -> str | None:

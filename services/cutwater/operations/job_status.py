@@ -9,14 +9,14 @@ from confluent_kafka import Consumer, Message
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.kafka.client import bounds, look_back, make_consumer, partition_count, read_range
+from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range, search_backwards
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.core.monitoring.alert_rules import Limits
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import Watched
+from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.job_status_fold import (
     take_alert,
     take_published,
@@ -72,7 +72,7 @@ def limits_of(job: Job, settings: Settings) -> Limits:
     )
 
 
-def take(state: Watched, read: Read) -> Watched:
+def apply_record(state: JobStatus, read: Read) -> JobStatus:
     """Return the state after one record. Unreadable records are counted."""
     topic, offset = read.topic, read.offset
     try:
@@ -99,28 +99,28 @@ def alert_of(read: Read) -> Alert | None:
     return record if isinstance(record, Alert) else None
 
 
-def take_all(state: Watched, reads: Iterable[Read]) -> Watched:
+def apply_records(state: JobStatus, reads: Iterable[Read]) -> JobStatus:
     """Apply `take` to each record."""
     for one in reads:
-        state = take(state, one)
+        state = apply_record(state, one)
     return state
 
 
-def recover(cluster: Cluster, job: Job, generation: Generation, bucket_ms: int) -> Watched:
+def recover(cluster: Cluster, job: Job, generation: Generation, bucket_ms: int) -> JobStatus:
     """Return the status of a job from the ends of its topics, and from all alerts. Raises UsageError for a
     missing topic, UnavailableError if no broker answers."""
-    state = Watched(job.name, generation, bucket_ms)
+    state = JobStatus(job.name, generation, bucket_ms)
     consumer = make_consumer(cluster)
     try:
         for topic in followed(job):
             partition_count(cluster, topic)
-            state = take_all(state, _tail(consumer, topic, generation))
+            state = apply_records(state, _tail(consumer, topic, generation))
     finally:
         consumer.close()
     return state
 
 
-def news(cluster: Cluster, job: Job, state: Watched) -> list[Read]:
+def read_new(cluster: Cluster, job: Job, state: JobStatus) -> list[Read]:
     """Return the records above those that the state has read. Raises as any read does."""
     found: list[Read] = []
     consumer = make_consumer(cluster)
@@ -151,13 +151,13 @@ class SourceEnds:
     def __init__(self, cluster: Cluster, topic: str, patience_s: float = ASK_S) -> None:
         """`topic`: may be empty; then only the partitions of a barrier's cut are queried."""
         self._cluster, self._topic = cluster, topic
-        self._ends = Ends(cluster, patience_s)
+        self._ends = Offsets(cluster, patience_s)
 
-    def ask(self, state: Watched) -> Cut:
+    def ask(self, state: JobStatus) -> Cut:
         """Return the present ends for `read_committed`. Raises UnavailableError or UsageError."""
         return Cut.of(self._ends.committed(list(self._places(state))))
 
-    def open_transactions(self, state: Watched) -> list[OpenTransaction]:
+    def open_transactions(self, state: JobStatus) -> list[OpenTransaction]:
         """Return the open transactions that hide later records. Raises as `ask` does."""
         places = list(self._places(state))
         written, seen = self._ends.written(places), self._ends.committed(places)
@@ -167,7 +167,7 @@ class SourceEnds:
             if written[place] > seen[place]
         ]
 
-    def _places(self, state: Watched) -> Iterator[TopicPartition]:
+    def _places(self, state: JobStatus) -> Iterator[TopicPartition]:
         if state.processed and state.processed.source_cut:
             yield from (place for place, _ in state.processed.source_cut)
         elif self._topic:
@@ -187,7 +187,7 @@ def _tail(consumer: Consumer, topic: str, generation: Generation) -> list[Read]:
         return any(_tells(one, generation) for one in found) or None
 
     step = high - low if topic.endswith(".alerts") else TAIL
-    look_back(consumer, topic, 0, enough, step)
+    search_backwards(consumer, topic, 0, enough, step)
     return found
 
 

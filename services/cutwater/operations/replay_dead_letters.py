@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.client import TIMEOUT_S, TRANSACTION_TIMEOUT_MS, explain, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.driver.rejected_events import Letter, Place
+from cutwater.core.driver.rejected_events import EventPosition, Letter
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.source_topics import copied_region
 from cutwater.core.protocol import topics
@@ -48,11 +48,11 @@ class Replayer:
 
     def replay(
         self, letters: Sequence[Letter], report: Callable[[int], None] = lambda _: None
-    ) -> dict[Place, Place]:
+    ) -> dict[EventPosition, EventPosition]:
         """Replay the events; return their new places by old place. `report`: receives the running count. Read
         the letters after creating this object. Raises FencedError if another process has taken over,
         UnavailableError if the broker does not answer; replayed letters are marked in any case."""
-        gone: dict[Place, Place] = {}
+        gone: dict[EventPosition, EventPosition] = {}
         for batch in batches(letters):
             gone |= self._call("replaying dead letters", partial(self._transaction, batch))
             report(len(gone))
@@ -67,7 +67,7 @@ class Replayer:
         except KafkaException as error:
             raise explain(error, doing) from None
 
-    def _transaction(self, batch: Sequence[Letter]) -> dict[Place, Place]:
+    def _transaction(self, batch: Sequence[Letter]) -> dict[EventPosition, EventPosition]:
         # In the order of the events, not of the list.
         records = sorted(self._records(batch), key=lambda one: one[0].event)
         self._producer.begin_transaction()
@@ -85,15 +85,15 @@ class Replayer:
         self._producer.commit_transaction(TIMEOUT_S)
         return gone
 
-    def _produce(self, records: Sequence[tuple[Letter, Message]]) -> dict[Place, Place]:
-        gone: dict[Place, Place] = {}
+    def _produce(self, records: Sequence[tuple[Letter, Message]]) -> dict[EventPosition, EventPosition]:
+        gone: dict[EventPosition, EventPosition] = {}
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, message: Message, letter: Letter) -> None:
             if error is not None:
                 failures.append(error)
             else:
-                gone[letter.event] = Place(message.topic(), message.partition(), message.offset())
+                gone[letter.event] = EventPosition(message.topic(), message.partition(), message.offset())
 
         for letter, record in records:
             value = self._codec.decode(record.value())

@@ -15,7 +15,7 @@ from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.log_setup import configure
-from cutwater.adapters.topics.alerts import telling
+from cutwater.adapters.topics.alerts import alert_on_error
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.core.errors import CutwaterError, UnexpectedError, UsageError
 from cutwater.core.job.job import Job
@@ -80,7 +80,7 @@ def run_service(
         log = configure(name, settings.log_json)
         told = log if settings.log_json else None
         job = load_job(Path(sys.argv[1]))
-        with telling(settings.cluster, job.name, settings.generation, name, now_ms, log):
+        with alert_on_error(settings.cluster, job.name, settings.generation, name, now_ms, log):
             service = build(*found(job, settings, log), log)
             listen(service)
             service.run()

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.record_deletion import delete_below
 from cutwater.adapters.object_store import objects_at
 from cutwater.adapters.topics import mirror_topics
-from cutwater.adapters.topics.candidates import candidates, told_parent
+from cutwater.adapters.topics.candidates import candidates, origin_parent
 from cutwater.adapters.topics.commit_stream import published_milestone
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.stream_retention import Begun, Need, Stream, barriers_floor, floor
@@ -23,7 +23,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone, Release
-from cutwater.operations.generations.prune import HOUR_MS, Alone, manifests
+from cutwater.operations.generations.prune import HOUR_MS, ExclusiveWriter, manifests
 
 
 class Cut(NamedTuple):
@@ -75,7 +75,7 @@ class Pruning:
         why = f"milestone {least.sequence} stays: {least.who}"
         return self._cuts(below, barriers_floor(removed, stream, least, begun), why)
 
-    def remove(self, cuts: list[Cut], alone: Alone) -> None:
+    def remove(self, cuts: list[Cut], alone: ExclusiveWriter) -> None:
         """Delete from the stream, then from the barriers, since barriers without a milestone are skipped. May
         be killed and repeated. Raises FencedError as `Alone.require`."""
         for one in cuts:
@@ -84,9 +84,9 @@ class Pruning:
                 delete_below(self._cluster, one.topic, {0: one.below})
 
     def _cuts(self, stream: int, barriers: int, why: str) -> list[Cut]:
-        name, ends = self._job.name, Ends(self._cluster)
+        name, ends = self._job.name, Offsets(self._cluster)
         below = {topics.milestones(name): stream, topics.barriers(name): barriers}
-        return [Cut(topic, ends.kept(topic, [0])[0][0], offset, why) for topic, offset in below.items()]
+        return [Cut(topic, ends.topic_bounds(topic, [0])[0][0], offset, why) for topic, offset in below.items()]
 
     def _records(self) -> Iterator[tuple[int, Milestone | Release]]:
         consumer, topic = make_consumer(self._cluster), topics.milestones(self._job.name)
@@ -106,7 +106,7 @@ class Pruning:
         return [
             Begun(
                 one.generation,
-                one.rewinds_to if one.origin else told_parent(one).sequence,
+                one.rewinds_to if one.origin else origin_parent(one).sequence,
                 bool(one.origin),
                 one.generation in coming,
             )
@@ -115,7 +115,7 @@ class Pruning:
 
     def _listed(self, stream: Stream) -> list[Generation]:
         names = {topics.changelog(self._job.name, one): one for one in stream.lasts}
-        return [names[one] for one in described(self._cluster, list(names))]
+        return [names[one] for one in descriptions(self._cluster, list(names))]
 
     def _readers(self, stream: Stream) -> Iterator[Need]:
         if self._job.output.mode != "none":

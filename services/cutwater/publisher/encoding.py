@@ -79,7 +79,7 @@ class AvroEncoder:
         """Return the value of an end marker: the protocol record, framed as the rows are."""
         return self._headers.end + encoded[HEADER_BYTES:]
 
-    def ended(self, value: bytes) -> End:
+    def decode_end(self, value: bytes) -> End:
         """Decode an end marker. Raise UsageError for one that this encoder has not made."""
         if not value.startswith(self._headers.end):
             raise UsageError(f"{value[:HEADER_BYTES].hex()} starts no end marker of this output")
@@ -114,7 +114,7 @@ class JsonEncoder:
     def end(self, _encoded: bytes, end: End) -> bytes:
         return _json(end_fields(end))
 
-    def ended(self, value: bytes) -> End:
+    def decode_end(self, value: bytes) -> End:
         try:
             return end_of(self._job, json.loads(value))
         except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -22,7 +22,7 @@ class Routing:
     def __init__(self, output: ShardMap, changelog: int) -> None:
         self._output = output
         from_ = ShardMap(output.shards, changelog)
-        self._whole = {at: self._one(from_.owned(at)) for at in range(changelog)}
+        self._whole = {at: self._one(from_.shards_of_partition(at)) for at in range(changelog)}
         """Changelog partition → the only output partition of its rows; None for several."""
 
     def split(self, piece: Piece) -> Iterator[tuple[int, Piece]]:

@@ -29,14 +29,14 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.state.backlog import Jump, Step
 from cutwater.operations.service_main import now_ms, run_service
 from cutwater.publisher.commit_feed import Following, milestone_of
 from cutwater.publisher.encoding import encoder_for
-from cutwater.publisher.handover.handover import POLL_S, HandingOver
-from cutwater.publisher.handover.preload import Ahead
-from cutwater.publisher.handover.state_stores import States
+from cutwater.publisher.handover.handover import POLL_S, HandoverRunner
+from cutwater.publisher.handover.preload import BackgroundPreload
+from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.sources.changed_rows import Changed, Finals, Source
@@ -62,16 +62,16 @@ class Publisher:
         job: Job,
         generation: Generation,
         make_source: MakeSource,
-        states: States,
+        states: StateStores,
         metrics: Metrics,
         log: Any,
         part_rows: int = PART_ROWS,
         clock: Callable[[], int] = now_ms,
         part_bytes: int = PART_BYTES,
         headers: OutputHeaders | None = None,
-        account: Account | None = None,
+        account: StartRecord | None = None,
         pipeline: Pipeline | None = None,
-        ahead: Ahead | None = None,
+        ahead: BackgroundPreload | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`generation`: the promoted one; a stored position overrides it.
@@ -96,7 +96,7 @@ class Publisher:
         self._looked_ms = 0
         self._unwritten = False
         """True if a transaction is in progress or has failed: the position is then ahead of the topic."""
-        self._handing_over = HandingOver(cluster, job, states, log, clock, self._stop.is_set)
+        self._handing_over = HandoverRunner(cluster, job, states, log, clock, self._stop.is_set)
         self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock, sleep)
 
     def stop(self, *_signal: object) -> None:
@@ -107,7 +107,7 @@ class Publisher:
         with self._account as start:
             with start.step("fencing older publishers and reading their position"):
                 self._position = self._writer.open()
-            self._tell(start, milestone_of(self._position))
+            self._report_start(start, milestone_of(self._position))
         try:
             with rare_collections():
                 while not self._stop.is_set():
@@ -122,11 +122,11 @@ class Publisher:
             if self._ahead is not None:
                 self._ahead.close()
 
-    def _tell(self, start: Account, whole: Milestone | None) -> None:
+    def _report_start(self, start: StartRecord, whole: Milestone | None) -> None:
         position, newest = self._position, whole.token if whole else "none"
-        start.found(milestone=newest, target=position.target, parts=position.parts, rows=sum(position.rows))
+        start.record_facts(milestone=newest, target=position.target, parts=position.parts, rows=sum(position.rows))
         parts = f", with part {position.parts} of sequence {position.target}" if position.parts else ""
-        start.decided(f"continue after milestone {newest}{parts}")
+        start.record_decision(f"continue after milestone {newest}{parts}")
         self._log.info("ready", sequence=whole.sequence if whole else 0, parts=position.parts)
 
     def _follow(self) -> None:
@@ -143,18 +143,18 @@ class Publisher:
             quiet = False
             while not self._stop.is_set() and not following.ended:
                 self._pipeline.check()
-                quiet = quiet or self._quiet(stack)
+                quiet = quiet or self._start_preload(stack)
                 self._advance(following, source)
                 self._look_now_and_then()
         self._pipeline.settle()
 
-    def _quiet(self, stack: ExitStack) -> bool:
+    def _start_preload(self, stack: ExitStack) -> bool:
         """Return False while parts are published that may belong to a hand-over. Else start the preload."""
         if self._position.parts:
             return False
         self._states.tidy(self._position.generation)
         if self._ahead is not None:
-            stack.enter_context(self._ahead.beside(lambda: milestone_of(self._position)))
+            stack.enter_context(self._ahead.run_beside(lambda: milestone_of(self._position)))
         return True
 
     def _look_now_and_then(self) -> None:
@@ -172,7 +172,7 @@ class Publisher:
         try:
             return self._make_source(ranges, generation)
         except UsageError as error:  # its store has measures that the job file no longer has
-            if self._handing_over.left_behind(generation, error):
+            if self._handing_over.is_left_behind(generation, error):
                 return None
             raise
 
@@ -190,13 +190,13 @@ class Publisher:
         if plan is not None:
             try:
                 self._publish(source, plan)
-                backlog.done(plan.to)
+                backlog.mark_applied(plan.to)
             except Overtaken as overtaken:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
-                backlog.overtaken(plan.to, overtaken.looked)
+                backlog.mark_overtaken(plan.to, overtaken.looked)
             except (DivergenceError, UnavailableError, UsageError) as error:
                 self._pipeline.settle()
-                if self._unwritten or not self._handing_over.left_behind(self._position.generation, error):
+                if self._unwritten or not self._handing_over.is_left_behind(self._position.generation, error):
                     raise
                 following.ended = True
         elif following.succeeded:
@@ -206,7 +206,7 @@ class Publisher:
         self._metrics.backlog(len(backlog))
 
     def _publish(self, source: Source, plan: Step | Jump) -> None:
-        if not source.ahead:
+        if not source.reads_ahead:
             self._pipeline.settle()
         whole = milestone_of(self._position)
         if not self._position.parts:
@@ -253,7 +253,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
     # One segment per window end: the windows that a milestone closes are adjacent.
     segment, native = job.window.slide_ms if final else None, settings.native and usable()
     workers = settings.restore_workers or workers_by_default()
-    states = States(root, job, segment, lasting=final, workers=workers, native=native)
+    states = StateStores(root, job, segment, lasting=final, workers=workers, native=native)
 
     def source(ranges: Ranges, generation: Generation) -> Source:
         return (
@@ -262,7 +262,7 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
             else Changed(Updates(job, ranges, now_ms))
         )
 
-    ahead = Ahead(cluster, job, states, log, now_ms) if settings.preload else None
+    ahead = BackgroundPreload(cluster, job, states, log, now_ms) if settings.preload else None
     return Publisher(
         cluster, job, generation, source, states, metrics, log, headers=headers, account=start, ahead=ahead
     )

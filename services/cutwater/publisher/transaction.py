@@ -14,11 +14,11 @@ from cutwater.adapters.kafka.client import (
     Batch,
     TransactionalWriter,
     bounds,
-    look_back,
     make_consumer,
     partition_count,
     read_range,
     read_tail,
+    search_backwards,
 )
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.crash_points import reach
@@ -27,7 +27,7 @@ from cutwater.core.errors import DivergenceError, FencedError, LostRecordsError,
 from cutwater.core.job.job import CORRECTION, TOMBSTONE, Job
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.output.position import (
-    Part,
+    MilestonePart,
     Published,
     Tail,
     after,
@@ -45,7 +45,7 @@ from cutwater.core.state.backlog import Jump, Step
 from cutwater.publisher.commit_feed import milestone_of
 from cutwater.publisher.encoding import Encoder, records
 from cutwater.publisher.routing import Routing
-from cutwater.publisher.transaction_parts import reached
+from cutwater.publisher.transaction_parts import advance_cut
 from cutwater.views.changelog.row_batch import Piece
 
 ENDS_STEP = 8
@@ -57,7 +57,7 @@ class Transaction:
     position: Published
     whole: Milestone | None
     plan: Step | Jump
-    part: Part
+    part: MilestonePart
     batches: Sequence[Batch]
     """The rows, by partition."""
     corrections: int
@@ -170,7 +170,7 @@ class OutputWriter:
             # The previous transaction's end marker is just below `before`, apart from Kafka's control records.
             since = end - before.offset(TopicPartition(self._topic, partition), end)
             tails = _Tails(self._encoder, first)
-            look_back(consumer, self._topic, partition, tails.find, max(0, since) + ENDS_STEP)
+            search_backwards(consumer, self._topic, partition, tails.find, max(0, since) + ENDS_STEP)
             found[partition] = tails.last
         return found
 
@@ -201,9 +201,9 @@ class OutputWriter:
             for number, rows in routing.split(piece):
                 batches[number].records.extend(records(self._encoder, milestone.sequence, kind, rows))
         counts = [len(batch.records) for batch in batches]
-        progress = reached(position.progress, topics.changelog(self._job, milestone.generation), part)
+        progress = advance_cut(position.progress, topics.changelog(self._job, milestone.generation), part)
         corrections = sum(len(piece) for piece in part if piece.kind in (CORRECTION, TOMBSTONE))
-        return Transaction(position, whole, plan, Part(counts, progress, last), batches, corrections)
+        return Transaction(position, whole, plan, MilestonePart(counts, progress, last), batches, corrections)
 
     def _routing(self, partitions: int) -> Routing:
         # Only the newest number of changelog partitions is cached.
@@ -242,7 +242,7 @@ class _Tails:
             if one.key() is not None:
                 rows += 1
                 continue
-            before, last = last, self._encoder.ended(bytes(one.value()))
+            before, last = last, self._encoder.decode_end(bytes(one.value()))
             counted, rows = rows, 0
         if last is None:
             return None

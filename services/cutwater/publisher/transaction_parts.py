@@ -27,7 +27,7 @@ def parts(pieces: Iterable[Piece], rows_max: int, bytes_max: int) -> Iterator[tu
     yield part, True
 
 
-def reached(since: Cut, topic: str, part: Sequence[Piece]) -> Cut:
+def advance_cut(since: Cut, topic: str, part: Sequence[Piece]) -> Cut:
     """Return `since`, advanced by the part's changelog offsets."""
     newest = {piece.partition: piece.offsets[-1] + 1 for piece in part}  # 0 if the rows are not from the changelog
     return Cut.of(since.as_dict() | {TopicPartition(topic, at): offset for at, offset in newest.items() if offset})

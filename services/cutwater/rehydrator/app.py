@@ -17,9 +17,9 @@ from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
 from cutwater.rehydrator.http_api.body_limit import BodyGuard
-from cutwater.rehydrator.http_api.context import Answering
-from cutwater.rehydrator.http_api.errors import TextGuard, failed, mistaken
-from cutwater.rehydrator.http_api.generation_app import Door
+from cutwater.rehydrator.http_api.context import RouteContext
+from cutwater.rehydrator.http_api.errors import TextGuard, handle_failure, handle_invalid_request
+from cutwater.rehydrator.http_api.generation_app import GenerationApp
 from cutwater.rehydrator.http_api.milestone_waiters import Waiters
 from cutwater.rehydrator.http_api.models import (
     NOT_READY,
@@ -40,8 +40,8 @@ from cutwater.rehydrator.http_api.models import (
     StoredScanAnswer,
     Taken,
     TopAnswer,
-    streamed,
-    told,
+    json_responses,
+    stream_responses,
 )
 from cutwater.rehydrator.http_api.openapi import Described
 from cutwater.rehydrator.http_api.sse import EVENTS
@@ -49,14 +49,14 @@ from cutwater.rehydrator.http_api.streaming import LINES, Exports
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.routes import key_paths
 from cutwater.rehydrator.routes.arrow_export import Arrow
-from cutwater.rehydrator.routes.changes import Following
+from cutwater.rehydrator.routes.changes import ChangeRoutes
 from cutwater.rehydrator.routes.export import Sizes, Snapshot, Whole
-from cutwater.rehydrator.routes.global_keys_and_top import Everywhere
-from cutwater.rehydrator.routes.global_query import Consulting
+from cutwater.rehydrator.routes.global_keys_and_top import GlobalKeysAndTopRoutes
+from cutwater.rehydrator.routes.global_query import GlobalQueries
 from cutwater.rehydrator.routes.global_rows import Global
-from cutwater.rehydrator.routes.keys_and_top import Spanning
-from cutwater.rehydrator.routes.rows import Reading
-from cutwater.rehydrator.routes.status import Standing
+from cutwater.rehydrator.routes.keys_and_top import KeysAndTopRoutes
+from cutwater.rehydrator.routes.rows import RowRoutes
+from cutwater.rehydrator.routes.status import StatusRoutes
 from cutwater.rehydrator.routes.stored_keys import StoredKeys
 from cutwater.rehydrator.routes.stored_rows import StoredRows
 from cutwater.views.query.change_feed import Changes
@@ -74,7 +74,7 @@ def create_app(
     sizes: Sizes | None = None,
     replica: Replica | None = None,
     changes: Changes | None = None,
-    shown: Callable[[], Door] | None = None,
+    shown: Callable[[], GenerationApp] | None = None,
     regions: Regions | None = None,
     metrics_token: str = "",
     waiters: Waiters | None = None,
@@ -90,49 +90,55 @@ def create_app(
     """
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
 
-    def successor() -> Door | None:
+    def successor() -> GenerationApp | None:
         door = shown() if shown else None
         return door if door and door.app is not app else None
 
     peers = peers or Peers.none(metrics)
-    answering = Answering(view, generation, metrics, now_ms, peers, replica, successor, waiters)
-    reading, spanning = Reading(answering), Spanning(answering)
+    answering = RouteContext(view, generation, metrics, now_ms, peers, replica, successor, waiters)
+    reading, spanning = RowRoutes(answering), KeysAndTopRoutes(answering)
     stored, several = StoredRows(answering), StoredKeys(answering)
-    consulting = Consulting(answering, regions, app)
-    merged, everywhere = Global(answering, consulting), Everywhere(answering, consulting)
-    exports, standing = Exports(), Standing(answering)
+    consulting = GlobalQueries(answering, regions, app)
+    merged, everywhere = Global(answering, consulting), GlobalKeysAndTopRoutes(answering, consulting)
+    exports, standing = Exports(), StatusRoutes(answering)
     whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
-    following = Following(
+    following = ChangeRoutes(
         answering,
         changes or Changes(lambda: view.milestone),
         lambda: (shown().app if shown else app).state.following,
     )
     app.state.following = following
-    app.get(key_paths.STATE, responses=told(KeyAnswer, *READING))(reading.key)
-    app.get(KEY_ROUTE, responses=told(ScanAnswer | KeyAnswer, *READING))(reading.scan)
-    app.post("/v1/keys", responses=told(KeysAnswer, *READING, 413))(spanning.keys)
-    app.get("/v1/top", responses=told(TopAnswer, *READING))(spanning.top)
-    app.get(key_paths.GLOBAL, responses=told(GlobalKeyAnswer, *WAITING, 409))(merged.key)
-    rows_or_key = told(GlobalScanAnswer | GlobalKeyAnswer, *WAITING, 409)
+    app.get(key_paths.STATE, responses=json_responses(KeyAnswer, *READING))(reading.key)
+    app.get(KEY_ROUTE, responses=json_responses(ScanAnswer | KeyAnswer, *READING))(reading.scan)
+    app.post("/v1/keys", responses=json_responses(KeysAnswer, *READING, 413))(spanning.keys)
+    app.get("/v1/top", responses=json_responses(TopAnswer, *READING))(spanning.top)
+    app.get(key_paths.GLOBAL, responses=json_responses(GlobalKeyAnswer, *WAITING, 409))(merged.key)
+    rows_or_key = json_responses(GlobalScanAnswer | GlobalKeyAnswer, *WAITING, 409)
     app.get("/v1/global/state", responses=rows_or_key)(merged.scan)
-    app.post("/v1/global/keys", responses=told(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
-    app.get("/v1/global/top", responses=told(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
-    app.get(key_paths.STORED, responses=told(StoredKeyAnswer, *READING))(stored.key)
-    app.get("/v1/stored", responses=told(StoredScanAnswer, *READING))(stored.scan)
-    app.post("/v1/stored-keys", responses=told(StoredKeysAnswer, *READING, 413))(several.keys)
-    app.get("/v1/export", response_class=Response, responses=streamed(LINES, 500, 503))(whole.export)
-    app.get("/v1/arrow", response_class=Response, responses=streamed(MEDIA_TYPE, *WAITING, 501))(arrow.rows)
-    app.get("/v1/changes", response_class=Response, responses=streamed(EVENTS, 400, 421, 422, 500, 503))(
+    app.post("/v1/global/keys", responses=json_responses(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
+    app.get("/v1/global/top", responses=json_responses(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
+    app.get(key_paths.STORED, responses=json_responses(StoredKeyAnswer, *READING))(stored.key)
+    app.get("/v1/stored", responses=json_responses(StoredScanAnswer, *READING))(stored.scan)
+    app.post("/v1/stored-keys", responses=json_responses(StoredKeysAnswer, *READING, 413))(several.keys)
+    app.get("/v1/export", response_class=Response, responses=stream_responses(LINES, 500, 503))(whole.export)
+    app.get("/v1/arrow", response_class=Response, responses=stream_responses(MEDIA_TYPE, *WAITING, 501))(
+        arrow.rows
+    )
+    app.get("/v1/changes", response_class=Response, responses=stream_responses(EVENTS, 400, 421, 422, 500, 503))(
         following.changes
     )
-    app.get("/v1/milestone", responses=told(Milestone, *WAITING))(standing.milestone)
-    app.get("/v1/sizes", responses=told(SizesAnswer, 500, 503))(whole.sizes)
-    app.post("/v1/snapshots", status_code=202, responses=told(Taken, 409, 500, 503, success=202))(whole.snapshot)
-    app.get("/healthz", responses=told(Health))(standing.health)
-    app.get("/readyz", responses=told(Health) | {503: {"model": Health, "description": NOT_READY}})(standing.ready)
+    app.get("/v1/milestone", responses=json_responses(Milestone, *WAITING))(standing.milestone)
+    app.get("/v1/sizes", responses=json_responses(SizesAnswer, 500, 503))(whole.sizes)
+    app.post("/v1/snapshots", status_code=202, responses=json_responses(Taken, 409, 500, 503, success=202))(
+        whole.snapshot
+    )
+    app.get("/healthz", responses=json_responses(Health))(standing.health)
+    app.get("/readyz", responses=json_responses(Health) | {503: {"model": Health, "description": NOT_READY}})(
+        standing.ready
+    )
     app.get("/metrics", response_class=PlainTextResponse)(standing.metrics)
-    app.add_exception_handler(CutwaterError, failed)
-    app.add_exception_handler(RequestValidationError, mistaken)
+    app.add_exception_handler(CutwaterError, handle_failure)
+    app.add_exception_handler(RequestValidationError, handle_invalid_request)
     app.add_middleware(BodyGuard)
     app.add_middleware(TextGuard)
     if token:

@@ -17,19 +17,19 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.access import BrowserGuard, open_to_others
 from cutwater.adapters.http.server import API_BOUNDS, HttpMetrics, HttpServer, listen
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.adapters.topics.alerts import tell_end
+from cutwater.adapters.topics.alerts import write_end_alert
 from cutwater.adapters.topics.candidates import with_partitions
 from cutwater.core.errors import MachineError, ProtocolError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.operations.service_main import now_ms, run_service
-from cutwater.rehydrator.generation.earlier_view import shown_before
-from cutwater.rehydrator.generation.first_generation import found
-from cutwater.rehydrator.generation.preload import Ahead
-from cutwater.rehydrator.generation.promotion_poll import Lookout
-from cutwater.rehydrator.generation.served import Served
-from cutwater.rehydrator.generation.switch import Front
+from cutwater.rehydrator.generation.earlier_view import open_earlier_view
+from cutwater.rehydrator.generation.first_generation import choose_generation
+from cutwater.rehydrator.generation.preload import CandidatePreloader
+from cutwater.rehydrator.generation.promotion_poll import PromotionPoll
+from cutwater.rehydrator.generation.served import ServedGeneration
+from cutwater.rehydrator.generation.switch import GenerationRouter
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.metrics.rocksdb import StoreMetrics
 from cutwater.rehydrator.metrics.state_size import SizeMetrics
@@ -57,18 +57,20 @@ class Rehydrator:
         self._listener = _listener(settings.host, settings.port)
         self._metrics = metrics = Metrics()
         latest = self._served(job, settings, first=True)
-        before = None if latest.view.milestone else shown_before(latest.folder, job, settings, self._served, log)
+        before = (
+            None if latest.view.milestone else open_earlier_view(latest.folder, job, settings, self._served, log)
+        )
         self._shown = before or latest
         self._coming = latest if before else None
         """The view of a promoted generation that has no milestone to show yet."""
-        self._past: list[tuple[Served, float]] = []
+        self._past: list[tuple[ServedGeneration, float]] = []
         """Earlier generations, with the time they were replaced: for requests in progress, and for peers."""
         self._tidy = False
         self._refused: Generation | None = None
         """Promoted, but these settings cannot serve it."""
-        self._lookout = Lookout(settings.cluster, job.name, self._stopped)
-        self._ahead = Ahead(job, settings, self._settled, self._full, log)
-        self._front = Front(self._shown.door)
+        self._lookout = PromotionPoll(settings.cluster, job.name, self._stopped)
+        self._ahead = CandidatePreloader(job, settings, self._settled, self._full, log)
+        self._front = GenerationRouter(self._shown.door)
         metrics.watch(lambda: self._shown.view, now_ms)
         metrics.watch_changes(lambda: self._shown.changes)
         metrics.registry.register(StoreMetrics(self._figures))
@@ -88,8 +90,8 @@ class Rehydrator:
         app = self._front if token else BrowserGuard(self._front, settings.api_names, address)
         return HttpServer(app, self._listener, API_BOUNDS, HttpMetrics(self._metrics.registry))
 
-    def _served(self, job: Job, settings: Settings, first: bool = False) -> Served:
-        return Served(job, settings, self._metrics, self._log, lambda: self._front.shown, first)
+    def _served(self, job: Job, settings: Settings, first: bool = False) -> ServedGeneration:
+        return ServedGeneration(job, settings, self._metrics, self._log, lambda: self._front.shown, first)
 
     def _figures(self) -> Figures | None:
         return self._shown.store.figures()
@@ -99,7 +101,7 @@ class Rehydrator:
         return int(self._listener.getsockname()[1])
 
     @property
-    def _at_work(self) -> Served:
+    def _at_work(self) -> ServedGeneration:
         return self._coming or self._shown
 
     def stop(self, *_signal: object) -> None:
@@ -110,7 +112,7 @@ class Rehydrator:
         """Serve until stopped. Raises the error that ended a follower or the API."""
         api = threading.Thread(target=self._guarded, args=(self._serve, True), name="api", daemon=True)
         api.start()
-        self._at_work.begin(self._guarded)
+        self._at_work.start_threads(self._guarded)
         threading.Thread(target=self._guarded, args=(self._lookout.run,), name="lookout", daemon=True).start()
         # A replica's candidates are on no topic here, and max_bytes is enforced milestone by milestone.
         if self._settings.preload and not self._settings.replica_of and not self._job.max_bytes:
@@ -150,9 +152,9 @@ class Rehydrator:
 
     def _look(self) -> None:
         successor = self._successor()
-        if successor is not None and self._ahead.let_go():
+        if successor is not None and self._ahead.pause():
             self._begin(successor)
-            self._ahead.go_on()
+            self._ahead.resume()
         coming = self._coming
         if coming is not None and coming.view.milestone is not None:
             self._switch(coming)
@@ -206,9 +208,9 @@ class Rehydrator:
             self._coming, self._refused = None, generation
             self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {error}")
             return
-        self._coming.begin(self._guarded)
+        self._coming.start_threads(self._guarded)
 
-    def _switch(self, coming: Served) -> None:
+    def _switch(self, coming: ServedGeneration) -> None:
         reach("generation-built")
         before, self._shown, self._coming = self._shown, coming, None
         self._front.show(coming.door)
@@ -221,7 +223,7 @@ class Rehydrator:
     def _clear_away(self) -> None:
         kept_s = KEPT_FOR_PEERS_S if self._settings.shares else KEPT_S
         for one, since_s in list(self._past):
-            if time.monotonic() - since_s < kept_s or one.door.asked or not one.ended(0):
+            if time.monotonic() - since_s < kept_s or one.door.open_requests or not one.ended(0):
                 continue
             self._front.drop(one.door)
             one.view.close()
@@ -247,7 +249,7 @@ class Rehydrator:
             now_ms(),
             self._log,
         )
-        threading.Thread(target=tell_end, args=tell, name="tell", daemon=True).start()
+        threading.Thread(target=write_end_alert, args=tell, name="tell", daemon=True).start()
 
     def _serve(self) -> None:
         self._server.run()
@@ -276,4 +278,4 @@ def _listener(host: str, port: int) -> socket.socket:
 
 def main() -> int:
     """Run the service; return the exit code."""
-    return run_service("rehydrator", Rehydrator, found)
+    return run_service("rehydrator", Rehydrator, choose_generation)

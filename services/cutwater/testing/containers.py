@@ -19,7 +19,7 @@ from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.stack import api_answers
 from cutwater.testing.deployment import Deployment
 from cutwater.testing.kafka_node import HOST_PORT, settings_of_one
-from cutwater.testing.process_settings import told
+from cutwater.testing.process_settings import settings_and_environment
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
@@ -50,7 +50,7 @@ def containers(
     from docker.errors import DockerException
     from testcontainers.core.network import Network
 
-    own, env = told(settings)
+    own, env = settings_and_environment(settings)
     job, job_file = load_job(Path(job_file)), Path(job_file)
     with ExitStack() as on:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics import commit_stream
 from cutwater.client import CommittedMilestone, EventProducer, committed
@@ -169,4 +169,6 @@ class Deployment:
 
     def _ask(self, path: str, parameters: Mapping[str, Any]) -> httpx.Response:
         url = f"{self.view_url}{path}"
-        return httpx.get(url, params=dict(parameters), headers=self.headers, timeout=_ANSWER_S, **straight(url))
+        return httpx.get(
+            url, params=dict(parameters), headers=self.headers, timeout=_ANSWER_S, **direct_options(url)
+        )

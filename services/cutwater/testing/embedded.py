@@ -11,7 +11,7 @@ from pathlib import Path
 from cutwater.local.background_stack import Background
 from cutwater.local.stack import Stack, started
 from cutwater.testing.deployment import Deployment
-from cutwater.testing.process_settings import told
+from cutwater.testing.process_settings import settings_and_environment
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def embedded(
     Raises UsageError for a wrong job file or setting; MachineError if Java, jars or ports are not available; at
     the end of the block, the error that ended a process for good.
     """
-    own, env = told(settings)
+    own, env = settings_and_environment(settings)
     with tempfile.TemporaryDirectory(prefix="cutwater-") as temporary:
         place = Path(folder or temporary)
         # Never the checkpoint of the environment, which may belong to a production job.

@@ -19,7 +19,7 @@ _OURS = {
 }
 
 
-def told(settings: Mapping[str, str] | None) -> tuple[Settings, dict[str, str]]:
+def settings_and_environment(settings: Mapping[str, str] | None) -> tuple[Settings, dict[str, str]]:
     """Return the effective settings of the environment and `settings`, and the variables for the processes.
 
     Raises UsageError for an unknown name, a name that this package sets itself, or a wrong value.

@@ -11,7 +11,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client.decoding import Decoder, OutputDecoder
-from cutwater.client.export.stream import exported
+from cutwater.client.export.stream import open_export
 from cutwater.core.checks.state_comparison import RowName, shown_text
 from cutwater.core.errors import DivergenceError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
@@ -86,7 +86,7 @@ def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: Tab
     table.flush()
 
 
-class ShownBy(NamedTuple):
+class ViewInfo(NamedTuple):
     """Milestone and part of the state that a rehydrator reports for its rows."""
 
     token: Token
@@ -98,15 +98,15 @@ class ShownBy(NamedTuple):
     """The selected rows; None for all."""
 
 
-def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ShownBy:
+def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ViewInfo:
     """Fill `table` with all rows of the rehydrator. Return their milestone and the part of the state."""
     framed = single_object(job)
-    with exported(api_url, headers) as found:
+    with open_export(api_url, headers) as found:
         for window, value in found.rows:
             table.put(RowName(*window), framed(value))
         table.flush()
         lower = found.milestone.get("lower_bound")
-        return ShownBy(
+        return ViewInfo(
             Token.parse(str(found.milestone["token"])),
             found.partitions,
             None if lower is None else from_iso(lower),
@@ -124,7 +124,7 @@ class Output:
         self._decoder: Decoder = OutputDecoder(job)
         self.problems: list[str] = []
         """End markers that do not match the rows before them."""
-        self.forgetful = False
+        self.is_truncated = False
         """Whether the retention has deleted records of the topic."""
 
     def fill(self, milestone: Milestone, table: Table) -> None:
@@ -144,7 +144,7 @@ class Output:
     def _partition(self, consumer: Consumer, partition: int, milestone: Milestone, table: Table) -> None:
         low, high = bounds(consumer, self._topic, partition)
         known, rows = low == 0, 0
-        self.forgetful |= low > 0
+        self.is_truncated |= low > 0
         for message in read_range(consumer, self._topic, partition, low, high) if low < high else ():
             if message.key() is not None:
                 change = self._decoder.change(message.value())

@@ -13,7 +13,7 @@ from cutwater.views.changelog.range_reader import Range, Stopped
 _WAIT_S = 0.05
 
 
-class Pace:
+class ReadRateLimit:
     """Limits the rate of bytes of keys and values. The client's read-ahead has its own limit of 16 MB."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Pace:
             if self.stopping():
                 raise Stopped
             self._sleep(_WAIT_S)
-        self._throttle.took(size, self._clock_s())
+        self._throttle.record_bytes(size, self._clock_s())
         self.size += size
 
 

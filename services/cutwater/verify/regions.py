@@ -19,12 +19,12 @@ from cutwater.adapters.topics.arrivals import Arrived
 from cutwater.core.checks.state_comparison import (
     NOTHING,
     Difference,
-    Judge,
+    RowComparison,
+    RowTotals,
     Scope,
-    Sum,
-    differing,
+    differing_shards,
     side_by_side,
-    summed,
+    sum_by_shard,
     total,
 )
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
@@ -36,7 +36,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import fresh
 from cutwater.operations.service_main import now_ms
 from cutwater.verify.places import shown_by, take_rows
-from cutwater.verify.read_rate import Pace
+from cutwater.verify.read_rate import ReadRateLimit
 from cutwater.verify.scratch import Report, Scratch, Table, held_hash
 from cutwater.views.changelog.proof import Overtaken, require_whole
 from cutwater.views.changelog.range_reader import Ranges
@@ -64,13 +64,13 @@ class Shard(NamedTuple):
     """A shard that differs, with the sum of each side, the origin first."""
 
     number: int
-    held: tuple[Sum, Sum]
+    held: tuple[RowTotals, RowTotals]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonResult:
     milestone: Milestone
-    held: tuple[Sum, Sum]
+    held: tuple[RowTotals, RowTotals]
     """The total of the origin, then of this region."""
     shards: list[Shard]
     """The shards that differ, in order."""
@@ -117,7 +117,9 @@ def newest(request: Request) -> Arrived:
     return found
 
 
-def compare(request: Request, found: Arrived, pace: Pace, report: Report = lambda _place, _rows: None) -> Compared:
+def compare(
+    request: Request, found: Arrived, pace: ReadRateLimit, report: Report = lambda _place, _rows: None
+) -> ComparisonResult:
     """Compare both sides at `found`.
 
     Raises UnavailableError if brokers do not answer or compaction has overtaken the milestone on one side;
@@ -134,10 +136,10 @@ def compare(request: Request, found: Arrived, pace: Pace, report: Report = lambd
         for side, at in zip(sides, (milestone, found.here), strict=True):
             _fill(request.job, side, at, scratch[side.region], pace)
         tables = [scratch[side.region] for side in sides]
-        theirs, mine = (summed(table.rows(), held_hash) for table in tables)
-        shards = sorted(differing(theirs, mine))
+        theirs, mine = (sum_by_shard(table.rows(), held_hash) for table in tables)
+        shards = sorted(differing_shards(theirs, mine))
         differences, rows = _rows(request, milestone, tables, frozenset(shards))
-    return Compared(
+    return ComparisonResult(
         milestone=milestone,
         held=(total(theirs), total(mine)),
         shards=[Shard(one, (theirs.get(one, NOTHING), mine.get(one, NOTHING))) for one in shards],
@@ -147,7 +149,7 @@ def compare(request: Request, found: Arrived, pace: Pace, report: Report = lambd
     )
 
 
-def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: Pace) -> None:
+def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: ReadRateLimit) -> None:
     """Read one side into `table`. `milestone`: with the cuts of this side."""
     topic = topics.changelog(job.name, milestone.generation)
     ranges = Ranges(side.cluster, topic, pace.stopping)
@@ -168,7 +170,7 @@ def _rows(
     request: Request, milestone: Milestone, tables: Sequence[Table], shards: frozenset[int]
 ) -> tuple[list[Difference], int]:
     scope = Scope(milestone.horizon_ms)
-    judge = Judge({table.place: scope for table in tables}, shown_by(request.job), shown_places=())
+    judge = RowComparison({table.place: scope for table in tables}, shown_by(request.job), shown_places=())
     first: list[Difference] = []
     count = 0
     for found in side_by_side({table.place: table.rows(shards) for table in tables}):

@@ -18,15 +18,15 @@ from cutwater.core.checks.state_comparison import (
     VIEW,
     Answer,
     Difference,
-    Held,
-    Judge,
+    PlaceRow,
+    RowComparison,
+    RowTotals,
     Scope,
-    Sum,
     Verdict,
-    differing,
+    differing_shards,
     scope_of,
     side_by_side,
-    summed,
+    sum_by_shard,
     total,
 )
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
@@ -83,7 +83,7 @@ class Result:
     """Number of all differing rows; `differences` holds the first of them."""
 
 
-class Again(Exception):
+class NotComparableError(Exception):
     """This milestone cannot be compared, but a later one may be."""
 
 
@@ -101,7 +101,7 @@ def verify(request: Request, report: Report = lambda _place, _rows: None) -> Res
         ):
             try:
                 return _Verification(request, Path(folder), scratch).run()
-            except Again as again:
+            except NotComparableError as again:
                 problem = str(again)
     raise UnavailableError(
         f"no milestone can be compared: {problem}. Try again, or name other places with --place"
@@ -149,7 +149,7 @@ class _Verification:
             self._refuse(VIEW, Verdict.UNKNOWN, str(error))
             return None
         if shown.partitions is not None:
-            owned = map(self._job.shards.owned, shown.partitions)
+            owned = map(self._job.shards.shards_of_partition, shown.partitions)
             self._view_shards = frozenset(chain.from_iterable(owned))
         self._view_lower_ms = shown.lower_ms
         self._view_selection = shown.selection
@@ -176,7 +176,9 @@ class _Verification:
         try:
             wrong = fill_from_changelog(self._job, ranges, entry, before, self._scratch[CHANGELOG], now_ms)
         except Overtaken:
-            raise Again(f"compaction may have removed values of {entry.milestone.token} from {topic}") from None
+            raise NotComparableError(
+                f"compaction may have removed values of {entry.milestone.token} from {topic}"
+            ) from None
         finally:
             ranges.close()
         if wrong:
@@ -191,7 +193,7 @@ class _Verification:
             self._output.fill(milestone, self._scratch[OUTPUT])
         except NotHeld as error:
             if self._request.at is None:
-                raise Again(str(error)) from None
+                raise NotComparableError(str(error)) from None
             self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
         except NotYet as error:
             self._refuse(OUTPUT, Verdict.UNKNOWN, str(error))
@@ -227,12 +229,12 @@ class _Verification:
         scopes = {place: scope_of(place, milestone, mode) for place in places}
         if VIEW in scopes:
             scopes[VIEW] = scopes[VIEW].narrowed(self._view_shards, self._view_lower_ms, self._view_selection)
-        forgetful = [OUTPUT] if self._output.forgetful else []
-        judge = Judge(scopes, shown_by(self._job), forgetful=forgetful)
+        forgetful = [OUTPUT] if self._output.is_truncated else []
+        judge = RowComparison(scopes, shown_by(self._job), forgetful=forgetful)
         sums = {place: self._sums(place, scopes[place], judge) for place in places}
         shards: set[int] = set()
         for found, expected in sums.values():
-            shards |= differing(found, expected)
+            shards |= differing_shards(found, expected)
         differences, suspected, rows = self._rows(places, frozenset(shards), judge)
         answers = [
             self._refused.get(place) or self._answer(place, *sums[place], suspected.get(place, 0))
@@ -240,16 +242,18 @@ class _Verification:
         ]
         return Result(milestone, answers, differences, rows)
 
-    def _sums(self, place: str, scope: Scope, judge: Judge) -> tuple[dict[int, Sum], dict[int, Sum]]:
+    def _sums(
+        self, place: str, scope: Scope, judge: RowComparison
+    ) -> tuple[dict[int, RowTotals], dict[int, RowTotals]]:
         """Return the place's sums within its scope by shard, and those that the changelog requires."""
         mine = (row for row in self._scratch[place].rows() if scope.holds(row.shard, row.name))
         theirs = (row for row in self._scratch[CHANGELOG].rows() if scope.holds(row.shard, row.name))
         if place == OUTPUT:
-            theirs = (Held(row.shard, row.name, judge.seen(row.value)) for row in theirs)
-        return summed(mine, held_hash), summed(theirs, held_hash)
+            theirs = (PlaceRow(row.shard, row.name, judge.presented_value(row.value)) for row in theirs)
+        return sum_by_shard(mine, held_hash), sum_by_shard(theirs, held_hash)
 
     def _rows(
-        self, places: Sequence[str], shards: frozenset[int], judge: Judge
+        self, places: Sequence[str], shards: frozenset[int], judge: RowComparison
     ) -> tuple[list[Difference], dict[str, int], int]:
         """Return the first differing rows, the number suspected by place, and the number of all."""
         first: list[Difference] = []
@@ -266,7 +270,9 @@ class _Verification:
                 first.append(difference)
         return first, suspected, rows
 
-    def _answer(self, place: str, found: dict[int, Sum], expected: dict[int, Sum], suspected: int) -> Answer:
+    def _answer(
+        self, place: str, found: dict[int, RowTotals], expected: dict[int, RowTotals], suspected: int
+    ) -> Answer:
         problem = self._problems.get(place, "")
         verdict = Verdict.DIFFERENT if suspected or problem else Verdict.EQUAL
         return Answer(place, verdict, total(found), total(expected), suspected, problem)

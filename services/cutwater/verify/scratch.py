@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from cutwater.adapters.hashing import key_hash, row_hash
-from cutwater.core.checks.state_comparison import PLACES, Held, RowName
+from cutwater.core.checks.state_comparison import PLACES, PlaceRow, RowName
 from cutwater.core.errors import UsageError
 from cutwater.core.job.shards import ShardMap
 
@@ -70,7 +70,7 @@ class Table:
         found = self._database.execute("select count(*) from held where place = ?", (self.place,))
         return int(found.fetchone()[0])
 
-    def rows(self, shards: frozenset[int] | None = None) -> Iterator[Held]:
+    def rows(self, shards: frozenset[int] | None = None) -> Iterator[PlaceRow]:
         self.flush()
         if shards is None:
             yield from self._held(self._database.execute(_ALL, (self.place,)))
@@ -78,9 +78,9 @@ class Table:
             for shard in sorted(shards):
                 yield from self._held(self._database.execute(_SHARD, (self.place, shard)))
 
-    def _held(self, rows: Iterable[tuple[int, str, int, int, bytes]]) -> Iterator[Held]:
+    def _held(self, rows: Iterable[tuple[int, str, int, int, bytes]]) -> Iterator[PlaceRow]:
         for shard, key, start_ms, end_ms, value in rows:
-            yield Held(shard, RowName(key, start_ms, end_ms), value)
+            yield PlaceRow(shard, RowName(key, start_ms, end_ms), value)
 
 
 class Scratch:

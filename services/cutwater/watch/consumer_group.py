@@ -9,12 +9,12 @@ from confluent_kafka import KafkaException, TopicPartition
 from cutwater.adapters.kafka.client import TIMEOUT_S, make_consumer
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.job.job import Job
-from cutwater.core.monitoring.job_status import Watched
+from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.protocol import topics
 from cutwater.operations.job_status import followed
 
 
-def move_group(cluster: Cluster, job: Job, state: Watched, log: Any) -> None:
+def move_group(cluster: Cluster, job: Job, state: JobStatus, log: Any) -> None:
     """Move the group's positions up to what the state has read. This only saves time: a repeat is harmless.
 
     The position of the alerts topic stays: it records what the webhook has received. The brokers refuse while a

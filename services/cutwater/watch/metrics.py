@@ -7,7 +7,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import Watched, drift
+from cutwater.core.monitoring.job_status import JobStatus, drift
 from cutwater.core.protocol.records import Milestone
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -47,7 +47,7 @@ class Metrics:
     def raised(self, alert: Alert) -> None:
         self._raised.labels(alert.kind).inc()
 
-    def show(self, state: Watched) -> None:
+    def show(self, state: JobStatus) -> None:
         now = drift(state)
         self._epochs.set(now.epochs)
         self._seconds.set(now.ms / 1000)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.query.peer_placement import Shares
@@ -23,7 +23,7 @@ class View:
         """`shares`: the owners' URLs with those of their standbys."""
 
         def client(url: str) -> httpx.AsyncClient:
-            return httpx.AsyncClient(base_url=url, headers=dict(headers), timeout=ANSWER_S, **straight(url))
+            return httpx.AsyncClient(base_url=url, headers=dict(headers), timeout=ANSWER_S, **direct_options(url))
 
         self._parts = [list(map(client, (owner, *standbys))) for owner, standbys in shares.items()]
 

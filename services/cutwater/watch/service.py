@@ -25,7 +25,7 @@ from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.monitoring.alert_changes import decide
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import Watched
+from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.job_status_fold import observe_end, observe_nothing, observe_view, take_alert
 from cutwater.core.protocol import topics
 from cutwater.operations import job_status
@@ -62,7 +62,7 @@ class Watch:
         views = settings.watch_views
         self._view = View(views, settings.api_headers) if views else None
         self._alerts = topics.alerts(job.name)
-        self._state = Watched(job.name, settings.generation)
+        self._state = JobStatus(job.name, settings.generation)
         self._stopped = threading.Event()
         self._wake: Any = None
         self._gap = False
@@ -124,7 +124,7 @@ class Watch:
             self._metrics.show(self._state)
 
     def _fold(self, read: Read) -> None:
-        before, self._state = self._state, job_status.take(self._state, read)
+        before, self._state = self._state, job_status.apply_record(self._state, read)
         committed = self._state.committed
         if committed and committed is not before.committed:
             self._metrics.milestone(committed)
@@ -142,7 +142,7 @@ class Watch:
         if self._gap or any(one.on for one in records):
             self._gap = False
             try:
-                reads = await asyncio.to_thread(job_status.news, self._cluster, self._job, self._state)
+                reads = await asyncio.to_thread(job_status.read_new, self._cluster, self._job, self._state)
             except CutwaterError as error:
                 self._gap = True
                 self._metrics.blind.set(1)

@@ -21,10 +21,10 @@ from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.log_setup import configure
-from cutwater.adapters.topics.alerts import telling
+from cutwater.adapters.topics.alerts import alert_on_error
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.errors import UsageError
-from cutwater.core.events.rejection import Seen
+from cutwater.core.events.rejection import InputStats
 from cutwater.core.job.job import Job
 from cutwater.operations.service_main import now_ms
 from cutwater_spark.attach.job_description import describe
@@ -34,7 +34,7 @@ from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.query.columns import rows
 from cutwater_spark.query.sql import kafka_options
 from cutwater_spark.session import adapt, reach_checkpoint
-from cutwater_spark.tools.failures import explaining
+from cutwater_spark.tools.failures import explain_failures
 
 __all__ = ["AttachedQuery", "attach", "describe", "kafka"]
 
@@ -74,14 +74,14 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of, start_of)
 
     @contextmanager
-    def told() -> Iterator[None]:
+    def explain_and_alert() -> Iterator[None]:
         with (
-            telling(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
-            explaining(A_SOURCE, attempt.location),
+            alert_on_error(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
+            explain_failures(A_SOURCE, attempt.location),
         ):
             yield
 
-    with told():
+    with explain_and_alert():
         attempt.take_over()
 
     def start(epochs: EpochWriter, _decoding: object) -> StreamingQuery:
@@ -94,7 +94,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
             .start()
         )
 
-    return AttachedQuery(job, attempt, stop, start, told, log)
+    return AttachedQuery(job, attempt, stop, start, explain_and_alert, log)
 
 
 class AttachedQuery:
@@ -138,7 +138,7 @@ class AttachedQuery:
             self._log.error("the attached query has ended", job=self.job.name, error=str(error)[:2_000])
 
 
-def events_of(execution: Any) -> Seen:
+def events_of(execution: Any) -> InputStats:
     """Return the number of events that an epoch read, as Spark's progress counts them; 0 if it does not."""
     leaves = execution.executedPlan().collectLeaves()
     read = 0
@@ -146,4 +146,4 @@ def events_of(execution: Any) -> Seen:
         metric = leaf.metrics().get("numOutputRows")
         if leaf.nodeName().startswith("MicroBatchScan") and metric.isDefined():
             read += int(metric.get().value())
-    return Seen(events=read)
+    return InputStats(events=read)

@@ -17,10 +17,10 @@ from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Signal, Start
 
-Told = Callable[[Signal], None]
+OnSignal = Callable[[Signal], None]
 
 
-def _nobody(_signal: Signal) -> None:
+def _ignore_signal(_signal: Signal) -> None:
     """Ignore the signal."""
 
 
@@ -33,7 +33,7 @@ class BarrierLog:
         job: str,
         generation: Generation,
         lock: Lock | None = None,
-        told: Told = _nobody,
+        told: OnSignal = _ignore_signal,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         """`told`: called after each written signal."""

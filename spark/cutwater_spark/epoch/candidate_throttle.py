@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cutwater.core.util.duty_cycle import Pace
+from cutwater.core.util.duty_cycle import DutyCycle
 
 LOOK_S = 2.0
 """The interval of checks for a promotion request during a rest."""
 
 
-class CatchingUp:
+class CandidateThrottle:
     """Wraps each epoch in `epoch`. A stop ends a rest; a promotion request ends all rests.
 
     An epoch that is read before a rest is old when it is committed. A promotion waits for a milestone that is not
@@ -24,7 +24,7 @@ class CatchingUp:
         self, share: float, wanted: Callable[[], bool], stop: threading.Event, rests: Callable[[float], None]
     ) -> None:
         """`rests`: called with the seconds of each rest. `wanted`: not called with a share of 1."""
-        self._pace = Pace(share)
+        self._pace = DutyCycle(share)
         self._over = share >= 1
         self._wanted = wanted
         self._stop = stop
@@ -35,7 +35,7 @@ class CatchingUp:
         self._rest()
         since_s = time.monotonic()
         yield
-        self._pace.worked(since_s, time.monotonic())
+        self._pace.record_work(since_s, time.monotonic())
 
     def _rest(self) -> None:
         while not self._over and not self._stop.is_set() and self._pace.rest_s(time.monotonic()):

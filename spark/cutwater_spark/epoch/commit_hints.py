@@ -9,7 +9,7 @@ from cutwater.adapters.kafka.client import bounds, make_consumer
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.runtime.kafka_client_log import QUIET
-from cutwater.core.driver.commit_hints import Announcing
+from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
@@ -19,7 +19,7 @@ from cutwater_spark.epoch.writer import EpochWriter
 POLL_S = 0.025
 
 
-class Announcer:
+class HintWriter:
     """Runs the thread. `failure`: the error that ended it."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Announcer:
         now_ms: Callable[[], int],
     ) -> None:
         self._source = make_consumer(cluster, **QUIET)
-        self._announcing = Announcing(
+        self._announcing = CommitHints(
             epochs.steps,
             epochs.lock,
             attempt,

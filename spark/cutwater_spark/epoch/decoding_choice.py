@@ -28,7 +28,7 @@ class Decodings:
         `begun`: the epoch that earlier queries have written in part. With a `max_jump`, the bound of held events
         is the last one decided.
         """
-        kept = self._kept()
+        kept = self._read_newest()
         if kept is not None and self._holds:
             self._wanted = self._wanted.holding(kept.held_ms)
         if kept is not None and kept != self._wanted and begun is not None:
@@ -36,19 +36,19 @@ class Decodings:
                 f"epoch {begun} is finished first, with the decoding that it was started with",
                 changed=kept.changes(self._wanted),
             )
-            self._mine(kept)
+            self._store_own(kept)
             return kept, begun
         # Before the query starts: the changelog never holds rows whose decoding is not stored.
         if kept != self._wanted:
             self._keep(self._wanted)
-        self._mine(self._wanted)
+        self._store_own(self._wanted)
         return self._wanted, None
 
     def hold(self, held_ms: int | None) -> None:
         """Store the event time from which the next query holds events, or None; before any row is written so."""
         self._keep(self._wanted.holding(held_ms))
 
-    def _kept(self) -> Decoding | None:
+    def _read_newest(self) -> Decoding | None:
         text = self._checkpoint.newest_decoding()
         return Decoding.parse(text) if text else None
 
@@ -56,7 +56,7 @@ class Decodings:
         self._checkpoint.keep_decoding(self._attempt, decoding.text)
         self._own = True
 
-    def _mine(self, decoding: Decoding) -> None:
+    def _store_own(self, decoding: Decoding) -> None:
         """Store a decoding of this attempt's own, if bounds can change.
 
         Otherwise an older driver that has not noticed its fencing could store a newer one, and the next attempt

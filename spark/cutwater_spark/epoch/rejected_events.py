@@ -20,7 +20,7 @@ from cutwater.core.driver.row_proof import Writer
 from cutwater.core.driver.time_jumps import Segment
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import WriterSchema
-from cutwater.core.events.rejection import Seen, may_hold_late
+from cutwater.core.events.rejection import InputStats, may_hold_late
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
@@ -36,7 +36,7 @@ _EVENT = (
 )
 
 
-class Lists:
+class RejectedEventLists:
     def __init__(
         self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema], sources: Sources
     ) -> None:
@@ -46,7 +46,7 @@ class Lists:
         self._known = known
         self._sources = sources
 
-    def write(self, me: Writer, range_: Range, seen: Seen) -> int:
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
         """List the epoch's unusable events; return the number of late (event, window) pairs.
 
         Raise UnavailableError if the events differ from those that the epoch read: some have been deleted since.
@@ -82,12 +82,12 @@ class Lists:
         return [Segment(row["oldest"], row["newest"], row["events"]) for row in rows]
 
     def _dead(self, me: Writer, range_: Range, counted: Observation) -> DataFrame:
-        key = f"named_struct({_listed(me)})"
-        value = f"named_struct({self._who(me)}, 'reason', __reason, {_EVENT})"
+        key = f"named_struct({_list_key(me)})"
+        value = f"named_struct({self._writer_fields(me)}, 'reason', __reason, {_EVENT})"
         both = f"{_header(FIELD_HEADER, 'field')}, {_header(RULE_HEADER, 'rule')}"
         flaw = f"filter(array({both}), one -> one.value is not null)"
         return (
-            _counted(self._events(range_, explained=True), counted)
+            _observe_counts(self._events(range_, explained=True), counted)
             .where("__reason is not null")
             .selectExpr(*_entry(topics.dead_letters(self._job.name), "dead_letter", key, value, flaw))
         )
@@ -95,11 +95,12 @@ class Lists:
     def _late(self, me: Writer, range_: Range, counted: Observation, read: Observation) -> DataFrame:
         job = self._job
         window = "'key', __key, 'window_start', __window.start, 'window_end', __window.end"
-        key = f"named_struct({_listed(me)}, {window})"
+        key = f"named_struct({_list_key(me)}, {window})"
         closed = f"timestamp_millis({range_.closed_ms})"
-        value = f"named_struct({self._who(me)}, 'watermark_ms', {closed}, 'event_time_ms', __event_time, {_EVENT})"
+        facts = f"{self._writer_fields(me)}, 'watermark_ms', {closed}"
+        value = f"named_struct({facts}, 'event_time_ms', __event_time, {_EVENT})"
         return (
-            _counted(self._events(range_), read)
+            _observe_counts(self._events(range_), read)
             .where("__reason is null")
             .selectExpr(
                 *("topic", "partition", "offset", "key", "value", "timestamp", "headers"),
@@ -147,12 +148,12 @@ class Lists:
             .save()
         )
 
-    def _who(self, me: Writer) -> str:
+    def _writer_fields(self, me: Writer) -> str:
         named = f"'job', {text(self._job.name)}, 'generation', {text(str(me.generation))}"
         return f"{named}, 'attempt', {me.attempt}, 'epoch', {me.epoch}L"
 
 
-def _listed(me: Writer) -> str:
+def _list_key(me: Writer) -> str:
     # With the generation: another one lists the same event too, and neither entry may hide the other.
     return f"'generation', {text(str(me.generation))}, {_PLACE}"
 
@@ -170,12 +171,12 @@ def _entry(topic: str, record: str, key: str, value: str, headers: str = "array(
     ]
 
 
-def _counted(events: DataFrame, observation: Observation) -> DataFrame:
+def _observe_counts(events: DataFrame, observation: Observation) -> DataFrame:
     counts = ("count(1) as events", "count_if(__reason is not null) as rejected")
     return events.observe(observation, *(F.expr(one) for one in counts))
 
 
-def _require_equal(me: Writer, seen: Seen, found: dict[str, int]) -> None:
+def _require_equal(me: Writer, seen: InputStats, found: dict[str, int]) -> None:
     if (found["events"], found["rejected"]) != (seen.events, seen.rejected):
         raise UnavailableError(
             f"epoch {me.epoch} read {seen.events} events and rejected {seen.rejected}, but reading them again for "

@@ -11,7 +11,7 @@ from cutwater.adapters.hashing import rows_hash
 from cutwater.adapters.kafka.client import headers_of, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.kafka_client_log import QUIET
-from cutwater.adapters.topics.log_evidence import Look, Witness
+from cutwater.adapters.topics.log_evidence import LogCheck, LogState
 from cutwater.core.driver.ports import Proved
 from cutwater.core.driver.row_proof import (
     WRITER_HEADER,
@@ -30,7 +30,7 @@ from cutwater.core.errors import ForeignRowsError, LostRecordsError, Unavailable
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.log_evidence import Standing, evidence_of, lost
+from cutwater.core.protocol.log_evidence import LogEnd, evidence_of, lost_records
 from cutwater.core.protocol.records import Barrier
 from cutwater.core.protocol.row_digest import signed
 
@@ -40,20 +40,20 @@ class ProvedRows:
         self.topic = topic
         self.partitions = partitions
         self._consumer = make_consumer(cluster, **{"isolation.level": "read_uncommitted", **QUIET})
-        self._witness = Witness(cluster)
+        self._witness = LogCheck(cluster)
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
-        self._begun = Look({}, {})
+        self._begun = LogState({}, {})
         """The logs at the start of the epoch."""
 
     def ends(self) -> dict[int, int]:
-        return _ends(self._standings())
+        return _ends(self._log_ends())
 
-    def begin(self, before: Barrier | None, source_cut: Cut) -> None:
+    def begin_epoch(self, before: Barrier | None, source_cut: Cut) -> None:
         """Raise LostRecordsError if records below the previous barrier's cuts, or this epoch's, are lost."""
-        self._begun = self._witness.look([*self._places, *(place for place, _ in source_cut)])
+        self._begun = self._witness.read_state([*self._places, *(place for place, _ in source_cut)])
         if before:
             self._require_kept(before, self._begun)
-        if short := lost(source_cut, {place: one.end for place, one in self._begun.standings.items()}):
+        if short := lost_records(source_cut, {place: one.end for place, one in self._begun.standings.items()}):
             raise LostRecordsError(
                 f"the source topic: {'; '.join(short)}. Start a new generation from the last milestone"
             )
@@ -64,14 +64,14 @@ class ProvedRows:
         Raise ForeignRowsError naming the foreign records: the generation has ended. Raise UnavailableError if rows
         were computed twice and differ: the next attempt writes the epoch again.
         """
-        now, begun = self._standings(), self._begun.standings
+        now, begun = self._log_ends(), self._begun.standings
         ends = _ends(now)
         led = [one.partition for one in self._places if now[one].leader_epoch != begun[one].leader_epoch]
         if led and before:
-            self._require_kept(before, self._looked(before))
+            self._require_kept(before, self._look_at(before))
         added = {number: rows + buried.get(number, 0) for number, rows in written.rows.items()}
         for suspect in suspects(_baseline(before), ends, added, led):
-            records = list(self._living(suspect, me.generation, before))
+            records = list(self._without_garbage(suspect, me.generation, before))
             self._refuse(
                 foreign_rows(records, me, written.rows[suspect.partition]), f"at the barrier of epoch {me.epoch}"
             )
@@ -79,7 +79,7 @@ class ProvedRows:
         cut = Cut.of_topic(self.topic, (ends[number] for number in range(self.partitions)))
         return Proved(cut, evidence_of(self._begun.identities, {**begun, **now}))
 
-    def appended(self, cut: Cut, written: Written) -> tuple[str, int] | None:
+    def read_append_time(self, cut: Cut, written: Written) -> tuple[str, int] | None:
         """Return partition and append time of the epoch's last record in one partition; None for create times."""
         number = next(number for number, rows in written.rows.items() if rows)
         end = cut.offset(TopicPartition(self.topic, number))
@@ -92,15 +92,15 @@ class ProvedRows:
     def check_start(self, before: Barrier | None, generation: Generation, next_epoch: int, attempt: int) -> None:
         """Raise ForeignRowsError if a record above the newest barrier is not of the epoch about to run."""
         for suspect in suspects(_baseline(before), self._kept_ends(before), {}):
-            records = self._living(suspect, generation, before)
+            records = self._without_garbage(suspect, generation, before)
             self._refuse(strays(records, generation, next_epoch, attempt), "at the start")
 
     def check_idle(self, barrier: Barrier) -> None:
         """Raise ForeignRowsError if anything was added since the newest barrier."""
         for suspect in suspects(_baseline(barrier), self._kept_ends(barrier), {}):
-            self._refuse(list(self._living(suspect, barrier.generation, barrier)), "at a heartbeat")
+            self._refuse(list(self._without_garbage(suspect, barrier.generation, barrier)), "at a heartbeat")
 
-    def grown(self, before: Barrier | None) -> bool:
+    def has_grown(self, before: Barrier | None) -> bool:
         """Return whether there are records above the barrier."""
         return bool(suspects(_baseline(before), self.ends(), {}))
 
@@ -110,28 +110,30 @@ class ProvedRows:
             key, writer = message.key(), Writer.of_header(headers_of(message).get(WRITER_HEADER))
             yield ChangelogRow(partition, message.offset(), key, message.value(), writer, _window_end_ms(key))
 
-    def _living(self, suspect: Suspect, generation: Generation, before: Barrier | None) -> Iterator[ChangelogRow]:
+    def _without_garbage(
+        self, suspect: Suspect, generation: Generation, before: Barrier | None
+    ) -> Iterator[ChangelogRow]:
         """Yield the records without garbage: a tombstone below the horizon changes nothing, from any attempt."""
         horizon_ms = before.horizon_ms if before else 0
         for record in self.records(suspect.partition, suspect.first, suspect.end):
             if not is_garbage(record, generation, horizon_ms):
                 yield record
 
-    def _standings(self) -> dict[TopicPartition, Standing]:
-        return self._witness.ends.standing(self._places)
+    def _log_ends(self) -> dict[TopicPartition, LogEnd]:
+        return self._witness.ends.ends_with_epochs(self._places)
 
-    def _looked(self, barrier: Barrier) -> Look:
-        return self._witness.look([*self._places, *(place for place, _ in barrier.source_cut)])
+    def _look_at(self, barrier: Barrier) -> LogState:
+        return self._witness.read_state([*self._places, *(place for place, _ in barrier.source_cut)])
 
     def _kept_ends(self, barrier: Barrier | None) -> dict[int, int]:
         """Return the next offset of each partition. Raise LostRecordsError for losses below the barrier."""
         if barrier is None:
             return self.ends()
-        look = self._looked(barrier)
+        look = self._look_at(barrier)
         self._require_kept(barrier, look)
         return {place.partition: look.standings[place].end for place in self._places}
 
-    def _require_kept(self, barrier: Barrier, look: Look) -> None:
+    def _require_kept(self, barrier: Barrier, look: LogState) -> None:
         cuts = barrier.source_cut.and_(barrier.changelog_cut)
         self._witness.require(barrier.evidence, cuts, f"barrier {barrier.epoch} of {barrier.generation}", look)
 
@@ -157,7 +159,7 @@ class ProvedRows:
             )
 
 
-def _ends(standings: Mapping[TopicPartition, Standing]) -> dict[int, int]:
+def _ends(standings: Mapping[TopicPartition, LogEnd]) -> dict[int, int]:
     return {place.partition: one.end for place, one in standings.items()}
 
 

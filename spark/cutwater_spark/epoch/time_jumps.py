@@ -7,25 +7,25 @@ from typing import Any
 
 from cutwater.core.driver.ports import Checkpoint
 from cutwater.core.driver.time_jumps import held_from, judged_alike
-from cutwater.core.generations.start_state import Origin
-from cutwater_spark.epoch.rejected_events import Lists
+from cutwater.core.generations.start_state import StartState
+from cutwater_spark.epoch.rejected_events import RejectedEventLists
 
 Keep = Callable[[int | None], None]
 """Stores beside the checkpoint the event time from which events are held, before an epoch is read so."""
 
 
-class Rejudged(Exception):
+class BoundChangedError(Exception):
     """The next query must read the epoch with another bound; nothing of it is written."""
 
 
-class Jumps:
+class JumpCheck:
     """Checks the epochs of one query. `lists`: reads them with no event held."""
 
     def __init__(
         self,
-        lists: Lists,
+        lists: RejectedEventLists,
         checkpoint: Checkpoint,
-        origin: Origin,
+        origin: StartState,
         max_jump_ms: int,
         lateness_ms: int,
         held_ms: int | None,
@@ -39,7 +39,7 @@ class Jumps:
         self._held_ms, self._begun = held_ms, begun
         self._keep, self._log = keep, log
 
-    def look(self, epoch: int) -> None:
+    def check_epoch(self, epoch: int) -> None:
         """Raise Rejudged if another bound would hold other events of the epoch, by its plan: retries agree."""
         if epoch == self._begun:
             return
@@ -62,4 +62,4 @@ class Jumps:
             newest_ms=newest_ms,
             max_jump_ms=self._max_jump_ms,
         )
-        raise Rejudged
+        raise BoundChangedError

@@ -12,19 +12,19 @@ from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.ports import Clearing, Past
 from cutwater.core.errors import UnavailableError
-from cutwater.core.events.rejection import Seen
-from cutwater.core.generations.start_state import Origin
+from cutwater.core.events.rejection import InputStats
+from cutwater.core.generations.start_state import StartState
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
-from cutwater_spark.epoch.candidate_throttle import CatchingUp
+from cutwater_spark.epoch.candidate_throttle import CandidateThrottle
 from cutwater_spark.epoch.changelog_sink import Changelog
-from cutwater_spark.epoch.time_jumps import Jumps
+from cutwater_spark.epoch.time_jumps import JumpCheck
 from cutwater_spark.query.query import changelog_rows
 
-LookAtInput = Callable[[], Seen]
+ObserveInput = Callable[[], InputStats]
 """Returns the observation on the input of the epoch whose action just ran."""
 
 
@@ -42,10 +42,10 @@ class EpochWriter:
         clearing: Clearing,
         barriers: BarrierLog,
         checkpoint: Checkpoint,
-        look: LookAtInput,
+        look: ObserveInput,
         now_ms: Callable[[], int],
-        origin: Origin,
-        pace: CatchingUp,
+        origin: StartState,
+        pace: CandidateThrottle,
     ) -> None:
         self._job = job
         self._state_header = state_header
@@ -70,14 +70,14 @@ class EpochWriter:
         self.lock = threading.Lock()
         self.stopping = False
         self.failure: BaseException | None = None
-        self.jumps: Jumps | None = None
+        self.jumps: JumpCheck | None = None
         """Set by the driver if the job has a `max_jump`."""
 
     @property
     def newest_own(self) -> Barrier | None:
         return self.steps.newest_own
 
-    def go_on(self) -> None:
+    def accept_next_query(self) -> None:
         """Accept epochs of another query, after the previous one has stopped."""
         self.stopping, self.failure = False, None
 
@@ -89,7 +89,7 @@ class EpochWriter:
                 if self.stopping:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
                 if self.jumps is not None:
-                    self.jumps.look(epoch)
+                    self.jumps.check_epoch(epoch)
                 self.steps.write(
                     epoch,
                     lambda me: self._changelog.write(

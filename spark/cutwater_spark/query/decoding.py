@@ -18,8 +18,8 @@ from cutwater.core.job.job import Job
 from cutwater.core.job.measures import TIMES
 from cutwater.core.job.row_room import too_long
 from cutwater_spark.query.formats import EVENT, REASON, REMARK, with_events
-from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, number_of, said, unit_hint
-from cutwater_spark.query.sources import OFFSET, placing
+from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, number_of, rule_struct, unit_hint
+from cutwater_spark.query.sources import OFFSET, source_columns
 from cutwater_spark.query.sql import name, text
 
 _WHOLE, _WHY = "__whole", "__why"
@@ -38,11 +38,11 @@ def decode(
     events may be written with. `explained`: add `__flaw`, field and rule of a rejected event, which is too costly
     for each event of the stream.
     """
-    raw = raw.selectExpr("*", *placing(sources))
+    raw = raw.selectExpr("*", *source_columns(sources))
     columns = [name(column) for column in raw.columns]
     flaws = [*_of_record(job, bool(sources.copies)), *_of_event(job)]
     found = with_events(raw, job, known, explained)
-    about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
+    about = [f"{cases(flaws, lambda one: one.detail)} as {FLAW}"] if explained else []
     why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
     judged = found.selectExpr(*columns, f"{EVENT} as {_WHOLE}", why, REMARK, *about)
     event = f"case when {_WHY} is null then {_WHOLE} end as {EVENT}"
@@ -54,7 +54,7 @@ def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
     if copied:
         yield flaw(f"{OFFSET} is null", rejection.NO_SOURCE_OFFSET, "no header has its offset in the other region")
     size = f"concat(octet_length(value), ' bytes, and max_event_bytes is {job.max_event_bytes}')"
-    yield Flaw(f"octet_length(value) > {job.max_event_bytes}", text(rejection.TOO_LARGE), said(size))
+    yield Flaw(f"octet_length(value) > {job.max_event_bytes}", text(rejection.TOO_LARGE), rule_struct(size))
     yield Flaw(f"{REASON} is not null", REASON, FLAW)
 
 
@@ -64,7 +64,7 @@ def _of_event(job: Job) -> Iterator[Flaw]:
     yield flaw(f"{key} is null", rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
     size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
     too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
-    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), said(size, job.key_field))
+    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, job.key_field))
     yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
     for field, kind in kinds.items():
         value = f"{EVENT}.{name(field)}"
@@ -75,7 +75,7 @@ def _of_event(job: Job) -> Iterator[Flaw]:
         elif kind.name in TIMES:
             outside = f"{value} not between timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
             rule = f"concat({text(rejection.YEARS_RULE)}, {unit_hint(number_of(value, kind.name), kind.name)})"
-            yield Flaw(f"coalesce({outside}, false)", text(rejection.UNDECODABLE), said(rule, field))
+            yield Flaw(f"coalesce({outside}, false)", text(rejection.UNDECODABLE), rule_struct(rule, field))
     yield from _too_far(job, time)
     yield from _no_room(job)
     if job.held_ms is not None:
@@ -90,7 +90,9 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
     shown = f"concat({time}, ' is more than %s %s its record''s timestamp, ', {written}, ' ms since 1970'%s)"
     ahead = shown % (f"max_ahead ({job.max_ahead_ms} ms)", "after", "")
     yield Flaw(
-        f"{at} > {written} + {job.max_ahead_ms}L", text(rejection.TOO_FAR_AHEAD), said(ahead, job.time_field)
+        f"{at} > {written} + {job.max_ahead_ms}L",
+        text(rejection.TOO_FAR_AHEAD),
+        rule_struct(ahead, job.time_field),
     )
     kind = "timestamp-micros" if job.time_micros else "timestamp-millis"
     hint = unit_hint(number_of(time, kind), kind)
@@ -99,7 +101,7 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
     yield Flaw(
         f"{dated} and {at} < {written} - {job.max_behind_ms}L",
         text(rejection.TOO_FAR_BEHIND),
-        said(behind, job.time_field),
+        rule_struct(behind, job.time_field),
     )
 
 

@@ -16,7 +16,7 @@ from cutwater.core.events.enum_symbols import all_unknown, widened
 from cutwater.core.events.formats import DAMAGED, JSON, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
 from cutwater.core.events.schema_alignment import aligned
-from cutwater.core.events.schema_bounds import bounded
+from cutwater.core.events.schema_bounds import unroll_recursion
 from cutwater.core.events.schema_compatibility import refusal
 from cutwater.core.job.job import Job
 from cutwater_spark.query import avro_decimals, enum_defaults, json_format
@@ -41,7 +41,7 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     if job.format.kind == JSON:
         values = json_format.with_values(raw, job)
         flaws = json_format.flaws(job)
-        return _finished(values, raw.columns, json_format.VALUES, flaws, json_format.REPEATS, explained)
+        return _with_reason(values, raw.columns, json_format.VALUES, flaws, json_format.REPEATS, explained)
     wide = avro_decimals.wide(job.event_schema)
     refused = [refusal(one, job.event_schema) for one in known]
     unread = [
@@ -68,9 +68,9 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     ]
     event = f"{_PARSED}.event"
     flaws += avro_decimals.flaws(event, wide)
-    changed = {**avro_decimals.narrowed(event, wide), **enum_defaults.put(event, unknown)}
+    changed = {**avro_decimals.narrowed(event, wide), **enum_defaults.replaced_fields(event, unknown)}
     read = _with(event, job.event_schema, changed)
-    return _finished(parsed, raw.columns, read, flaws, enum_defaults.taken(event, unknown), explained)
+    return _with_reason(parsed, raw.columns, read, flaws, enum_defaults.has_default(event, unknown), explained)
 
 
 def _with(event: str, schema: dict[str, Any], changed: Mapping[str, str]) -> str:
@@ -95,7 +95,7 @@ def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> st
 
 
 def _from_avro(one: WriterSchema, options: str) -> str:
-    found, body = bounded(one.schema), f"substring(value, {len(one.header) + 1})"
+    found, body = unroll_recursion(one.schema), f"substring(value, {len(one.header) + 1})"
     schema, parts = _framed(found.schema), [body, binary(_TAIL)]
     if found.types:
         # A field that is always null, one byte, defines the named types that the event uses.
@@ -107,7 +107,7 @@ def _from_avro(one: WriterSchema, options: str) -> str:
 def _too_deep(known: Sequence[WriterSchema], whole: str) -> Iterator[Flaw]:
     """Yield flaws of events that nest deeper than a recursive schema is read."""
     for one in known:
-        if levels := bounded(one.schema).levels:
+        if levels := unroll_recursion(one.schema).levels:
             rule = f"{DAMAGED}; or it has more than {levels:,} levels of a recursive type"
             yield flaw(f"{_headed(one)} and not {whole}", UNDECODABLE, rule)
 
@@ -122,11 +122,11 @@ def _framed(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": "CutwaterFrame", "fields": fields}
 
 
-def _finished(
+def _with_reason(
     frame: DataFrame, columns: Sequence[str], whole: str, flaws: Sequence[Flaw], remark: str, explained: bool
 ) -> DataFrame:
     """Return `columns`, the event if it has no flaw, the first flaw's reason, and the remark."""
-    about = [f"{cases(flaws, lambda one: one.said)} as {FLAW}"] if explained else []
+    about = [f"{cases(flaws, lambda one: one.detail)} as {FLAW}"] if explained else []
     judged = frame.selectExpr("*", f"{cases(flaws, lambda one: one.reason)} as {REASON}", *about)
     event = f"case when {REASON} is null then {whole} end as {EVENT}"
     shown = (event, REASON, f"{REASON} is null and ({remark}) as {REMARK}", *([FLAW] if explained else []))

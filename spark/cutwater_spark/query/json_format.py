@@ -33,7 +33,7 @@ from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater.core.job.job import Job
 from cutwater_spark.query import json_values
 from cutwater_spark.query.format_detection import foreign
-from cutwater_spark.query.rejection_reasons import Flaw, flaw, said
+from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
 
 __all__ = ["REPEATS", "VALUES", "flaws", "with_values"]
@@ -105,11 +105,11 @@ def _of_text() -> Iterator[tuple[str, str]]:
     yield f"not is_valid_utf8({_TEXT})", NOT_UTF8
     unparsed = f"{_CLOSELY} is null or {_CLOSELY}.{_CORRUPT} is not null"
     yield f"{_DOUBT} and ({unparsed})", NO_OBJECT
-    yield _behind(), SOMETHING_BEHIND
+    yield _has_trailing_text(), SOMETHING_BEHIND
     yield _half_pair(), HALF_PAIR
 
 
-def _behind() -> str:
+def _has_trailing_text() -> str:
     """Return whether anything follows the object: only a single object is incomplete without its last brace."""
     trimmed = f"trim(trailing {text(_BLANKS)} from {_TEXT})"
     cut = f"left({trimmed}, length({trimmed}) - 1)"
@@ -128,17 +128,17 @@ def _half_pair() -> str:
 
 def _of_field(field: JsonField) -> Iterator[Flaw]:
     value = f"{VALUES}.{name(field.name)}"
-    unfit, rule = f"{_given(field)} and {value} is null", text(f"is not {RULES[field.kind]}")
+    unfit, rule = f"{_has_token(field)} and {value} is null", text(f"is not {RULES[field.kind]}")
     if field.kind in TIMES:
         token, parsed = _both(field)
         raw = f"case when {_DOUBT} then {json_values.as_text(token)} else {parsed} end"
         rule = json_values.time_rule(raw, rule, field.kind)
-    yield Flaw(unfit, text(UNDECODABLE), said(rule, field.name))
+    yield Flaw(unfit, text(UNDECODABLE), rule_struct(rule, field.name))
     if not field.nullable:
         yield flaw(f"{value} is null", UNDECODABLE, MISSING, field.name)
 
 
-def _given(field: JsonField) -> str:
+def _has_token(field: JsonField) -> str:
     token, parsed = _both(field)
     at_once = _no_null(parsed) if json_values.parsed_as(field) == "variant" else f"{parsed} is not null"
     return f"(case when {_DOUBT} then {_no_null(token)} else {at_once} end)"
@@ -150,10 +150,11 @@ def _no_null(token: str) -> str:
 
 def _value(field: JsonField) -> str:
     token, parsed = _both(field)
-    made = f"case when {_DOUBT} then {json_values.of_token(token, field)} else {json_values.of(parsed, field)} end"
+    exact, plain = json_values.from_token(token, field), json_values.from_parsed(parsed, field)
+    made = f"case when {_DOUBT} then {exact} else {plain} end"
     if field.default is None:
         return made
-    return f"case when {_given(field)} then {made} else {json_values.default(field)} end"
+    return f"case when {_has_token(field)} then {made} else {json_values.default(field)} end"
 
 
 def _both(field: JsonField) -> tuple[str, str]:

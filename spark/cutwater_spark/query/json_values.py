@@ -30,29 +30,29 @@ def parsed_as(field: JsonField) -> str:
     return _TYPES.get(field.kind) or ("variant" if field.kind in ("bytes", "fixed", "decimal") else "string")
 
 
-def of(parsed: str, field: JsonField) -> str:
+def from_parsed(parsed: str, field: JsonField) -> str:
     """Return the value from the first parse, if that is not in doubt; NULL if it does not fit or is null."""
     if field.kind in ("float", "double"):
         return _finite(parsed, field.kind)
-    return of_token(parsed, field) if parsed_as(field) == "variant" else _of_text(parsed, field)
+    return from_token(parsed, field) if parsed_as(field) == "variant" else _of_text(parsed, field)
 
 
-def of_token(token: str, field: JsonField) -> str:
+def from_token(token: str, field: JsonField) -> str:
     """Return the value of a token; NULL if it does not fit the field or is null."""
     of, kind = field.kind, f"schema_of_variant({token})"
     if of in ("float", "double"):
         return _floating(token, kind, of)
     if of == "boolean":
-        return f"case when {kind} = 'BOOLEAN' then {_got(token, of)} end"
+        return f"case when {kind} = 'BOOLEAN' then {_variant_get(token, of)} end"
     if of in ("int", "long"):
-        return f"case when {kind} = '{_WHOLE}' then {_got(token, _TYPES[of])} end"
+        return f"case when {kind} = '{_WHOLE}' then {_variant_get(token, _TYPES[of])} end"
     if of == "decimal":
         fits = f"{kind} in ('{_TEXT}', '{_WHOLE}') or startswith({kind}, 'DECIMAL')"
     elif of in _DIGITS:
         fits = f"{kind} in ('{_TEXT}', '{_WHOLE}')"
     else:
         fits = f"{kind} = '{_TEXT}'"
-    return f"case when {fits} then {_of_text(_got(token, 'string'), field)} end"
+    return f"case when {fits} then {_of_text(_variant_get(token, 'string'), field)} end"
 
 
 def default(field: JsonField) -> str:
@@ -77,15 +77,15 @@ def time_rule(raw: str, otherwise: str, kind: str) -> str:
 
 
 def as_text(token: str) -> str:
-    return _got(token, "string")
+    return _variant_get(token, "string")
 
 
-def _got(token: str, type_: str) -> str:
+def _variant_get(token: str, type_: str) -> str:
     return f"try_variant_get({token}, '$', '{type_}')"
 
 
 def _floating(token: str, kind: str, type_: str) -> str:
-    number, words = _got(token, type_), _got(token, "string")
+    number, words = _variant_get(token, type_), _variant_get(token, "string")
     word = f"case when {words} in ('NaN', 'Infinity', '-Infinity') then cast({words} as {type_}) end"
     numbers = f"{kind} in ('{_WHOLE}', 'DOUBLE') or startswith({kind}, 'DECIMAL')"
     return f"case when {kind} = '{_TEXT}' then {word} when {numbers} then {_finite(number, type_)} end"

@@ -19,9 +19,9 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import JSON, WriterSchema
-from cutwater.core.events.rejection import REASONS, SKEW_SLOTS, Seen
+from cutwater.core.events.rejection import REASONS, SKEW_SLOTS, InputStats
 from cutwater.core.generations.source_topics import Sources, only
-from cutwater.core.generations.start_state import FIRST, Origin
+from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
 from cutwater_spark.query import decoding
@@ -36,7 +36,7 @@ EARLIEST = -2
 """Kafka's number for the first offset of the log, at which Spark starts a partition that is new to it."""
 
 
-def starting_offsets(sources: Sources, origin: Origin) -> str:
+def starting_offsets(sources: Sources, origin: StartState) -> str:
     """Return a new query's starting offsets for Spark's source: after the events that the seed contains."""
     if origin == FIRST:
         return "earliest"
@@ -103,7 +103,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
     return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER, REMARK)
 
 
-def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
+def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:
     """Return the observation on the input. Raise UnavailableError for events of partitions new to the query."""
     if metrics.get("unknown"):
         raise UnavailableError(
@@ -112,7 +112,7 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> Seen:
         )
     copied = _numbered(metrics, "copied_")
     reasons = {REASONS[number]: count for number, count in _numbered(metrics, "reason_").items() if count}
-    return Seen(
+    return InputStats(
         events=metrics["events"],
         rejected=metrics["rejected"],
         oldest_ms=metrics["oldest"],

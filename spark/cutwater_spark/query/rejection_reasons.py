@@ -18,16 +18,16 @@ class Flaw(NamedTuple):
     when: str
     reason: str
     """A reason of `cutwater.core.events.rejection`."""
-    said: str
+    detail: str
     """Field, NULL for the whole record, and rule."""
 
 
 def flaw(when: str, reason: str, rule: str, field: str | None = None) -> Flaw:
     """Return a flaw whose reason and rule are plain text. `when`: SQL."""
-    return Flaw(when, text(reason), said(text(rule), field))
+    return Flaw(when, text(reason), rule_struct(text(rule), field))
 
 
-def said(rule: str, field: str | None = None) -> str:
+def rule_struct(rule: str, field: str | None = None) -> str:
     """Return the struct (field, rule). `rule`: SQL."""
     return f"named_struct('field', {'cast(null as string)' if field is None else text(field)}, 'rule', {rule})"
 

@@ -14,7 +14,7 @@ _HEADER = f"filter(headers, one -> one.key = {text(SOURCE_OFFSET)})"
 _THERE = f"try_cast(cast(try_element_at({_HEADER}, -1).value as string) as bigint)"
 
 
-def placing(sources: Sources) -> list[str]:
+def source_columns(sources: Sources) -> list[str]:
     """Return these columns as SQL over the records of Kafka's source.
 
     The offset is NULL if a copied record has none in its headers. The number is NULL in a partition of a copy that

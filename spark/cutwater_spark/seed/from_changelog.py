@@ -12,7 +12,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.driver.row_proof import WRITER_HEADER, Writer, header_prefix
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES
-from cutwater.core.generations.seed_check import Read
+from cutwater.core.generations.seed_check import SeedCounts
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
 from cutwater.core.protocol.records import Milestone
@@ -20,13 +20,13 @@ from cutwater_spark.query.query import EARLIEST
 from cutwater_spark.query.sql import binary, kafka_options, text
 
 
-def write_seed(spark: SparkSession, cluster: Cluster, job: Job, parent: Milestone, folder: str) -> Read:
+def write_seed(spark: SparkSession, cluster: Cluster, job: Job, parent: Milestone, folder: str) -> SeedCounts:
     """Write the rows above the parent's horizon as Parquet: key, window, and a struct of the partials."""
     counted = Observation("cutwater_seed")
     # Observed above the grouping and below the filter: rows outside the state are proved, too.
     rows = _newest(_records(spark, cluster, parent), job, parent).observe(counted, *_counts(job, parent))
     write_rows(spark, rows.where(_is_seed(parent)), job, folder)
-    return Read(**counted.get)
+    return SeedCounts(**counted.get)
 
 
 def write_rows(spark: SparkSession, rows: DataFrame, job: Job, folder: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.topics.candidates import candidates, parent_of, promoted, told_parent
+from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import release
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations.source_topics import origin_cut_at
-from cutwater.core.generations.start_state import claimed, require_at_work, require_unreleased
+from cutwater.core.generations.start_state import is_claimed, require_at_work, require_unreleased
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Milestone
@@ -24,13 +24,13 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     or a first generation may not start here.
     """
     cluster, generation = settings.cluster, settings.generation
-    candidate = candidates(cluster, job.name).by_id.get(generation) if claimed(generation) else None
+    candidate = candidates(cluster, job.name).by_id.get(generation) if is_claimed(generation) else None
     last = promoted(cluster, job.name)
     require_at_work(generation, last, candidate)
     if last is None:
         require_may_begin(cluster, job.name, generation, settings.beside)
     require_unreleased(generation, release(cluster, topics.milestones(job.name)))
-    if not claimed(generation):
+    if not is_claimed(generation):
         return None
     if candidate is None:
         raise ProtocolError(
@@ -38,4 +38,4 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
         )
     parent = parent_of(candidate.claim)
     require_may_start(cluster, job, parent, settings)
-    return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, told_parent(candidate.claim)))
+    return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, origin_parent(candidate.claim)))

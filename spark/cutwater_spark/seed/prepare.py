@@ -17,24 +17,24 @@ from pyspark.sql import SparkSession
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.adapters.topics.candidates import candidates, told_parent
+from cutwater.adapters.topics.candidates import candidates, origin_parent
 from cutwater.adapters.topics.commit_stream import values
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import DivergenceError
 from cutwater.core.generations.seed_check import require_state, require_taken
 from cutwater.core.generations.start_state import floor_behind, require_kept
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Barrier, Claim, Milestone
-from cutwater.operations.generations.parent_changelog import kept_behind, unheld
-from cutwater.views.snapshots.repositories import shelves_at
+from cutwater.operations.generations.parent_changelog import changelog_problem, kept_behind
+from cutwater.views.snapshots.repositories import repositories_at
 from cutwater.views.snapshots.snapshot_set import StoredSeeds
 from cutwater_spark.checkpoint import Checkpoint, Seed
 from cutwater_spark.seed.from_changelog import write_seed
 from cutwater_spark.seed.from_snapshot import write_lines, write_stored
-from cutwater_spark.seed.progress import telling, told
+from cutwater_spark.seed.progress import log_progress, log_rows
 
 SIGNALS_MAX = 10_000
 """Signals that are read after the parent milestone; the next barrier, if there is one, is among the first."""
@@ -42,7 +42,7 @@ READING = "the parent's state is being read"
 _LINES = "rows.txt"
 
 
-class Seeds:
+class SeedPreparation:
     def __init__(
         self,
         spark: SparkSession,
@@ -57,14 +57,14 @@ class Seeds:
         self._cluster, self._generation = settings.cluster, settings.generation
         self._attempt, self._now_ms, self._log, self._stopped = attempt, now_ms, log, stopped
 
-    def of(self, parent: Milestone, checkpoint: Checkpoint) -> Seed:
+    def prepare(self, parent: Milestone, checkpoint: Checkpoint) -> Seed:
         """Return the seed, files and floor; write it if no earlier attempt has. Call it after fencing.
 
         A seed counts once the checkpoint names its folder. Each attempt writes into its own folder, so the partial
         files of a killed attempt never count. Raise Stopped if stopped during the fetch or reading of snapshots.
         """
         if (kept := checkpoint.seed()) is not None:
-            shutil.rmtree(self._fetched, ignore_errors=True)
+            shutil.rmtree(self._fetch_folder, ignore_errors=True)
             return kept
         if checkpoint.newest_planned() >= 0:
             raise DivergenceError(
@@ -72,7 +72,7 @@ class Seeds:
                 "damaged"
             )
         require_kept(parent, kept_behind(self._cluster, parent.source_cut))
-        Witness(self._cluster).require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
+        LogCheck(self._cluster).require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
         checkpoint.drop_seeds()
         claim = candidates(self._cluster, self._job.name).require(self._generation).claim
         folder = checkpoint.seed_folder(self._attempt)
@@ -86,37 +86,37 @@ class Seeds:
         return seed
 
     @property
-    def _fetched(self) -> Path:
+    def _fetch_folder(self) -> Path:
         return self._settings.data_dir / "seeding" / self._job.name / str(self._generation)
 
     def _from_changelog(self, parent: Milestone, folder: str) -> str:
         """Write the seed, return "" or why the changelog is incomplete. Raise if it is not the parent's."""
-        if why := self._unheld(parent):
+        if why := self._missing_reason(parent):
             return why
-        with telling(self._log, READING, records_below(self._cluster, parent), self._spark):
+        with log_progress(self._log, READING, records_below(self._cluster, parent), self._spark):
             read = write_seed(self._spark, self._cluster, self._job, parent, folder)
-        if why := self._unheld(parent):  # again: the reading took time
+        if why := self._missing_reason(parent):  # again: the reading took time
             return why
         require_state(parent, read, self._written(folder))
         return ""
 
-    def _unheld(self, parent: Milestone) -> str:
-        return unheld(self._cluster, self._job.name, parent, self._generation.region, self._now_ms)
+    def _missing_reason(self, parent: Milestone) -> str:
+        return changelog_problem(self._cluster, self._job.name, parent, self._generation.region, self._now_ms)
 
     def _from_snapshots(self, claim: Claim, why: str, checkpoint: Checkpoint, folder: str) -> None:
         """Write the seed. Raise UsageError without snapshots; UnavailableError, MachineError if a fetch fails."""
-        parent, settings = told_parent(claim), self._settings
+        parent, settings = origin_parent(claim), self._settings
         self._log.warning("the state is read from a snapshot", milestone=str(parent.token), reason=why)
-        shelves = shelves_at(settings.snapshots, settings) if settings.snapshots else None
+        shelves = repositories_at(settings.snapshots, settings) if settings.snapshots else None
         stored = StoredSeeds(shelves, self._job, parent, why)
-        with stored.opened(self._fetched, self._log, self._stopped) as (taken, rows):
-            lines = self._fetched / _LINES
-            given = write_lines(told(rows, self._log, READING), lines)
-            of = checkpoint.bring(lines, self._attempt)
+        with stored.opened(self._fetch_folder, self._log, self._stopped) as (taken, rows):
+            lines = self._fetch_folder / _LINES
+            given = write_lines(log_rows(rows, self._log, READING), lines)
+            of = checkpoint.upload_seed_input(lines, self._attempt)
         reach("seed-brought")
         read = write_stored(self._spark, self._job, of, folder)
         require_taken(parent, given, read, self._written(folder))
-        checkpoint.drop_brought(self._attempt)
+        checkpoint.drop_seed_input(self._attempt)
         self._log.info("the state is read", snapshots=[one.name for one in taken], rows=read.rows)
 
     def _written(self, folder: str) -> int:
@@ -127,7 +127,7 @@ class Seeds:
 def records_below(cluster: Cluster, parent: Milestone) -> int:
     """Return the most records below the milestone's cut: compaction and transactions leave gaps."""
     topic = parent.changelog_cut.entries[0][0].topic
-    kept = Ends(cluster).kept(topic, [place.partition for place, _ in parent.changelog_cut])
+    kept = Offsets(cluster).topic_bounds(topic, [place.partition for place, _ in parent.changelog_cut])
     return sum(max(0, end - kept[place.partition][0]) for place, end in parent.changelog_cut)
 
 

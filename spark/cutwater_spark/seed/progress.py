@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from cutwater.core.util.progress_rate import EVERY_S, Rate, Rated
+from cutwater.core.util.progress_rate import EVERY_S, ProgressRate, Rate
 from cutwater_spark import jvm
 
 MISSES_MAX = 5
@@ -23,7 +23,7 @@ Row = TypeVar("Row")
 
 
 @contextmanager
-def telling(
+def log_progress(
     log: Any, what: str, total: int | None, spark: SparkSession, every_s: float = EVERY_S
 ) -> Iterator[None]:
     """Log Spark's progress in reading from Kafka while the block runs. An error ends the lines, not the block."""
@@ -31,18 +31,18 @@ def telling(
 
     def tell() -> None:
         try:
-            before, missed, seen = _consumed(spark), 0, 0
-            rated = Rated(total, time.monotonic(), every_s)
+            before, missed, seen = _records_consumed(spark), 0, 0
+            rated = ProgressRate(total, time.monotonic(), every_s)
             while not over.wait(every_s):
                 try:
-                    seen, missed = max(seen, _consumed(spark) - before), 0
+                    seen, missed = max(seen, _records_consumed(spark) - before), 0
                 except Py4JError:  # mostly a consumer that was closed during the query
                     missed += 1
                     if missed > MISSES_MAX:
                         raise
-                told = rated.look(seen, time.monotonic())
+                told = rated.next_line(seen, time.monotonic())
                 if told is not None:
-                    _say(log, what, told, total, tasks=_tasks(spark))
+                    _log_rate(log, what, told, total, tasks=_tasks(spark))
         except (Py4JError, OSError) as error:
             log.info("the progress is not known", of=what, reason=str(error)[:200])
 
@@ -55,7 +55,7 @@ def telling(
         thread.join(JOIN_S)
 
 
-def told(
+def log_rows(
     rows: Iterable[Row],
     log: Any,
     what: str,
@@ -63,22 +63,22 @@ def told(
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[Row]:
     """Yield the same rows and log their number so far; the total is not known."""
-    rated = Rated(None, clock_s(), every_s)
+    rated = ProgressRate(None, clock_s(), every_s)
     for count, row in enumerate(rows):
-        if not count % 1_000 and (rate := rated.look(count, clock_s())) is not None:
-            _say(log, what, rate, None)
+        if not count % 1_000 and (rate := rated.next_line(count, clock_s())) is not None:
+            _log_rate(log, what, rate, None)
         yield row
 
 
-def _say(log: Any, what: str, rate: Rate, total: int | None, **more: Any) -> None:
+def _log_rate(log: Any, what: str, rate: Rate, total: int | None, **more: Any) -> None:
     left = {} if rate.left_s is None else {"seconds_left_at_most": round(rate.left_s)}
     most = {} if total is None else {"of_at_most": total}
     log.info(what, rows=rate.done, rows_per_s=round(rate.per_s), **most, **left, **more)
 
 
-def _consumed(spark: SparkSession) -> int:
+def _records_consumed(spark: SparkSession) -> int:
     """Return the records that this JVM's consumers have read; 0 if the executors run elsewhere."""
-    return sum(int(jvm.attribute(spark, name, _CONSUMED)) for name in jvm.named(spark, _CONSUMERS))
+    return sum(int(jvm.attribute(spark, name, _CONSUMED)) for name in jvm.mbean_names(spark, _CONSUMERS))
 
 
 def _tasks(spark: SparkSession) -> str:

@@ -19,17 +19,17 @@ _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordTo
 
 
 @contextmanager
-def explaining(topic: str, checkpoint: str, undatable: Callable[[], list[str]] = list) -> Iterator[None]:
+def explain_failures(topic: str, checkpoint: str, undatable: Callable[[], list[str]] = list) -> Iterator[None]:
     """Replace a known Spark error by one that says what to do. `undatable`: finds records Spark cannot date."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        if found := explained(error, topic, checkpoint, undatable):
+        if found := explanation(error, topic, checkpoint, undatable):
             raise found from error
         raise
 
 
-def explained(
+def explanation(
     error: BaseException, topic: str, checkpoint: str, undatable: Callable[[], list[str]] = list
 ) -> CutwaterError | None:
     """Return the error to report instead; None to keep Spark's. A restart fixes none of these."""

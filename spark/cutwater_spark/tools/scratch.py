@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 _PREFIX, _LOCK = "driver-", "lock"
 
 
-class _Held(NamedTuple):
+class _LockedFolder(NamedTuple):
     folder: Path
     lock: IO[str]
     """Open and locked: the folder belongs to this process."""
@@ -36,7 +36,7 @@ def scratch(base: Path) -> Path | None:
     try:
         base.mkdir(parents=True, exist_ok=True)
         with _alone(base / _LOCK):
-            left = [held for folder in base.glob(f"{_PREFIX}*") if (held := _of_the_dead(folder)) is not None]
+            left = [held for folder in base.glob(f"{_PREFIX}*") if (held := _lock_abandoned(folder)) is not None]
             mine = _new(base)
     except OSError:
         return None
@@ -54,14 +54,14 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _new(base: Path) -> _Held:
+def _new(base: Path) -> _LockedFolder:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     lock = (folder / _LOCK).open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    return _Held(folder, lock)
+    return _LockedFolder(folder, lock)
 
 
-def _of_the_dead(folder: Path) -> _Held | None:
+def _lock_abandoned(folder: Path) -> _LockedFolder | None:
     """Lock the folder of a dead process; None if its process lives or it is another user's."""
     try:
         lock = (folder / _LOCK).open("r+")
@@ -72,9 +72,9 @@ def _of_the_dead(folder: Path) -> _Held | None:
     except OSError:
         lock.close()
         return None
-    return _Held(folder, lock)
+    return _LockedFolder(folder, lock)
 
 
-def _end(mine: _Held, owner: int) -> None:
+def _end(mine: _LockedFolder, owner: int) -> None:
     if os.getpid() == owner:  # not in a forked child
         mine.delete()

@@ -16,7 +16,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start
@@ -106,7 +106,7 @@ def test_restarts_leave_neither_gap_nor_repeat(job: Flow) -> None:
     driver.committed(9)
     wait_until(lambda: len(epochs(job)) == 10, "the tenth milestone")
     assert epochs(job) == list(range(10))
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
 
 
 def test_a_restart_reads_the_open_barrier_again(job: Flow) -> None:
@@ -171,7 +171,7 @@ def test_of_two_signallers_the_older_one_leaves(job: Flow) -> None:
     driver.committed(1)
     assert older.wait(60) == 6
     wait_until(lambda: epochs(job) == [0, 1], "the second milestone")
-    assert list(breaks(job.milestones())) == []
+    assert list(find_chain_faults(job.milestones())) == []
 
 
 def test_another_generation_leaves_without_fencing(job: Flow) -> None:

@@ -17,7 +17,7 @@ from cutwater.adapters.topics.candidates import candidates, working_for
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Start, Withdrawal
@@ -108,7 +108,7 @@ class Region:
 
     def check(self) -> None:
         found = self.job.milestones()
-        assert not list(breaks(found))
+        assert not list(find_chain_faults(found))
         assert not check(found)
 
 

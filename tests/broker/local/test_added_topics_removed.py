@@ -27,7 +27,7 @@ class Stack:
         self.job, _ = make_job(folder)
         self.settings = Settings(bootstrap_servers=cluster.bootstrap, data_dir=folder)
         admin.create_topics(cluster, [topics.events(self.job.topic, 1)])
-        owned = topics.owned(self.job.name, self.settings.generation, 3)
+        owned = topics.generation_topics(self.job.name, self.settings.generation, 3)
         admin.create_topics(cluster, [one for one in owned if one.name in {self.named(name) for name in there}])
         self.prepare()
         writing = Writing(cluster, self.job)

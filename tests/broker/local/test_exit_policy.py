@@ -12,8 +12,8 @@ from cutwater.adapters.topics.candidates import candidates, parent_of
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import DivergenceError, FencedError, ForeignRowsError, MachineError
 from cutwater.core.protocol.generation import Generation
-from cutwater.local.processes.auto_recovery import Renewals
-from cutwater.local.processes.exit_policy import Ended, Fate, Stage, fate
+from cutwater.local.processes.auto_recovery import AutoRecovery
+from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
 from cutwater.operations.generations.claims import Claims
 from support.views.changelogs import GENERATION, Sold, Writing, make_job, now_ms
 
@@ -25,30 +25,30 @@ FENCED, LOST, FOREIGN = FencedError.exit_code, DivergenceError.exit_code, Foreig
     ("ended", "stage", "expected"),
     [
         # nothing promoted: nothing to start from
-        (Ended(GENERATION, True, LOST), Stage(None, ()), Fate.ENDS),
+        (ProcessEnd(GENERATION, True, LOST), Stage(None, ()), Fate.ENDS),
         # the promoted one's
-        (Ended(GENERATION, True, LOST), Stage(GENERATION, ()), Fate.RENEW),
-        (Ended(GENERATION, True, FOREIGN), Stage(GENERATION, ()), Fate.RENEW),
-        (Ended(GENERATION, True, FENCED), Stage(GENERATION, ()), Fate.ENDS),
-        (Ended(GENERATION, False, LOST), Stage(GENERATION, ()), Fate.ENDS),
-        (Ended(SECOND, True, MachineError.exit_code), Stage(SECOND, {SECOND}), Fate.ENDS),
-        (Ended(SECOND, True, FOREIGN), Stage(SECOND, {SECOND}), Fate.RENEW),
+        (ProcessEnd(GENERATION, True, LOST), Stage(GENERATION, ()), Fate.RENEW),
+        (ProcessEnd(GENERATION, True, FOREIGN), Stage(GENERATION, ()), Fate.RENEW),
+        (ProcessEnd(GENERATION, True, FENCED), Stage(GENERATION, ()), Fate.ENDS),
+        (ProcessEnd(GENERATION, False, LOST), Stage(GENERATION, ()), Fate.ENDS),
+        (ProcessEnd(SECOND, True, MachineError.exit_code), Stage(SECOND, {SECOND}), Fate.ENDS),
+        (ProcessEnd(SECOND, True, FOREIGN), Stage(SECOND, {SECOND}), Fate.RENEW),
         # of one before, whose successor works here, or elsewhere
-        (Ended(GENERATION, True, FENCED), Stage(SECOND, {SECOND}), Fate.REPLACED),
-        (Ended(GENERATION, False, FENCED), Stage(SECOND, ()), Fate.ENDS),
+        (ProcessEnd(GENERATION, True, FENCED), Stage(SECOND, {SECOND}), Fate.REPLACED),
+        (ProcessEnd(GENERATION, False, FENCED), Stage(SECOND, ()), Fate.ENDS),
         # a candidate beside a promoted one that works
-        (Ended(SECOND, True, FOREIGN), Stage(GENERATION, {SECOND}), Fate.SPARE),
+        (ProcessEnd(SECOND, True, FOREIGN), Stage(GENERATION, {SECOND}), Fate.SPARE),
         # a candidate that is to take the place of one that has ended
-        (Ended(SECOND, True, FOREIGN), Stage(GENERATION, {SECOND}, True, SECOND), Fate.RENEW),
-        (Ended(SECOND, True, LOST), Stage(GENERATION, {SECOND}, True, SECOND), Fate.ENDS),
-        (Ended(SECOND, False, FENCED), Stage(GENERATION, {SECOND}, True, SECOND), Fate.ENDS),
-        (Ended(SECOND, False, FENCED), Stage(GENERATION, {SECOND, THIRD}, True, THIRD), Fate.SPARE),
-        (Ended(SECOND, False, FENCED), Stage(GENERATION, {SECOND}, True, None), Fate.ENDS),
+        (ProcessEnd(SECOND, True, FOREIGN), Stage(GENERATION, {SECOND}, True, SECOND), Fate.RENEW),
+        (ProcessEnd(SECOND, True, LOST), Stage(GENERATION, {SECOND}, True, SECOND), Fate.ENDS),
+        (ProcessEnd(SECOND, False, FENCED), Stage(GENERATION, {SECOND}, True, SECOND), Fate.ENDS),
+        (ProcessEnd(SECOND, False, FENCED), Stage(GENERATION, {SECOND, THIRD}, True, THIRD), Fate.SPARE),
+        (ProcessEnd(SECOND, False, FENCED), Stage(GENERATION, {SECOND}, True, None), Fate.ENDS),
     ],
 )
-def test_what_follows_an_end(ended: Ended, stage: Stage, expected: Fate) -> None:
+def test_what_follows_an_end(ended: ProcessEnd, stage: Stage, expected: Fate) -> None:
     """Decided by what is promoted, never by which process was started first."""
-    assert fate(ended, stage) is expected
+    assert decide_fate(ended, stage) is expected
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def written(broker: Any, tmp_path: Path) -> Writing:
     return one
 
 
-def renewals(one: Writing, cluster: Cluster, said: list[str]) -> Renewals:
+def renewals(one: Writing, cluster: Cluster, said: list[str]) -> AutoRecovery:
     claims = Claims(cluster, one.job, "local", now_ms)
-    return Renewals(cluster, one.job.name, claims, lambda: UNREPLICATED, frozenset, said.append)
+    return AutoRecovery(cluster, one.job.name, claims, lambda: UNREPLICATED, frozenset, said.append)
 
 
 @pytest.mark.slow
@@ -76,16 +76,16 @@ def test_generations_follow_one_another_three_times_at_most(written: Writing, br
         assert parent_of(found.claim).token == written.last.token
         return found.claim.generation
 
-    assert asked.why_without(Ended(GENERATION, True, LOST)) == Fate.RENEW.value
+    assert asked.reason_to_continue(ProcessEnd(GENERATION, True, LOST)) == Fate.RENEW.value
     second = successor()
     assert second.number == 2
-    assert asked.why_without(Ended(second, True, FOREIGN)) == Fate.RENEW.value
+    assert asked.reason_to_continue(ProcessEnd(second, True, FOREIGN)) == Fate.RENEW.value
     third = successor()
     assert third.number == 3
     assert candidates(broker.cluster, job).by_id[second].withdrawn
-    assert asked.why_without(Ended(second, False, FENCED)) == Fate.SPARE.value
-    assert asked.why_without(Ended(third, True, FOREIGN)) == Fate.RENEW.value
-    assert asked.why_without(Ended(successor(), True, FOREIGN)) is None
+    assert asked.reason_to_continue(ProcessEnd(second, False, FENCED)) == Fate.SPARE.value
+    assert asked.reason_to_continue(ProcessEnd(third, True, FOREIGN)) == Fate.RENEW.value
+    assert asked.reason_to_continue(ProcessEnd(successor(), True, FOREIGN)) is None
     assert "3 generations were started" in said[-1]
     assert str(GENERATION) in said[0]
     assert str(second) in said[0]
@@ -97,7 +97,7 @@ def test_one_that_was_begun_by_hand_is_the_one_that_follows(written: Writing, br
     claim = claims.start(None, 4, False, "by hand", UNREPLICATED)
     claims.promote(claim.generation)
     asked = renewals(written, broker.cluster, [])
-    assert asked.why_without(Ended(claim.generation, True, LOST)) == Fate.SPARE.value
-    assert asked.why_without(Ended(GENERATION, True, FOREIGN)) == Fate.RENEW.value
+    assert asked.reason_to_continue(ProcessEnd(claim.generation, True, LOST)) == Fate.SPARE.value
+    assert asked.reason_to_continue(ProcessEnd(GENERATION, True, FOREIGN)) == Fate.RENEW.value
     assert list(candidates(broker.cluster, written.job.name).by_id) == [claim.generation]
-    assert asked.why_without(Ended(claim.generation, True, LOST)) is None
+    assert asked.reason_to_continue(ProcessEnd(claim.generation, True, LOST)) is None

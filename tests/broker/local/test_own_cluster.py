@@ -63,7 +63,10 @@ def test_more_copies_than_brokers_are_refused_before_anything_is_made(cluster: C
     with pytest.raises(UsageError, match="CUTWATER_REPLICATION_FACTOR is 9"):
         job_topics.prepare(cluster, job, settings, print)
     assert (
-        admin.describe_topics(cluster, [one.name for one in topics.owned("greedy", settings.generation, 2)]) == {}
+        admin.describe_topics(
+            cluster, [one.name for one in topics.generation_topics("greedy", settings.generation, 2)]
+        )
+        == {}
     )
     assert added_topics.read(tmp_path) is None
 
@@ -72,7 +75,7 @@ def test_topics_that_were_there_are_not_ours_to_delete(cluster: Cluster, tmp_pat
     """What an administrator made from the plan stays; what a stack made is remembered over restarts."""
     job = load_job(job_file(tmp_path, "shared"))
     settings = Settings(bootstrap_servers=cluster.bootstrap, data_dir=tmp_path)
-    specs = topics.owned("shared", settings.generation, 2)
+    specs = topics.generation_topics("shared", settings.generation, 2)
     admin.create_topics(cluster, [topics.events(job.topic, 1), specs[0]])
     for _ in range(2):  # the second time all of them are there
         job_topics.prepare(cluster, job, settings, lambda line: None)
@@ -124,7 +127,7 @@ def test_three_brokers_hold_three_copies_and_one_may_be_lost(
     said: list[str] = []
     job_topics.prepare(cluster, job, settings, said.append)
     assert not [line for line in said if line.startswith("warning")]
-    owned = [one.name for one in topics.owned("safe", settings.generation, 2)]
+    owned = [one.name for one in topics.generation_topics("safe", settings.generation, 2)]
     found = admin.describe_topics(cluster, owned)
     assert {name: (one.replication, one.config["min.insync.replicas"]) for name, one in found.items()} == {
         name: (3, "2") for name in owned
@@ -133,7 +136,7 @@ def test_three_brokers_hold_three_copies_and_one_may_be_lost(
     kept = added_topics.read(tmp_path)
     assert kept is not None
     assert (set(kept.created), kept.found) == (set(owned), ())
-    facts = cluster_facts.ask(cluster)
+    facts = cluster_facts.read_brokers(cluster)
     levels = {one.check: one.level for one in check_cluster(facts)}
     assert levels == {
         "brokers": Level.OK, "Kafka version": Level.OK, "copies": Level.OK, "clock": Level.SKIPPED

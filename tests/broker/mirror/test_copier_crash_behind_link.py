@@ -15,7 +15,7 @@ from broker.cli.regions.test_mirror_verbs import call
 from cutwater.adapters.fetch import partition_cursor
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics import mirror_topics
-from cutwater.adapters.topics.candidates import candidates, told_parent
+from cutwater.adapters.topics.candidates import candidates, origin_parent
 from cutwater.core.errors import FencedError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records
@@ -120,7 +120,7 @@ def test_cut_off_in_the_middle_of_a_milestone(
     (arrival,) = arrivals(own, job)
     (candidate,) = candidates(own, job.name).by_id.values()
     claim = candidate.claim
-    assert told_parent(claim).sequence == arrival.sequence == 1
+    assert origin_parent(claim).sequence == arrival.sequence == 1
     assert claim.changelog_cut == arrival.changelog_cut
     require_held(writing, own, arrival)
 

@@ -14,11 +14,11 @@ from cutwater.adapters.fetch import record_batches
 from cutwater.adapters.fetch.record_batches import Chunk
 from cutwater.adapters.kafka.topic_ids import Identity
 from cutwater.core.errors import CutwaterError, DivergenceError, ProtocolError, UnavailableError
-from cutwater.core.mirror.copy_progress import Place, begun
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.mirror.gaps import ANEW, LOST, Gap
 from cutwater.mirror import copier
 from cutwater.mirror.topics.origin import Origin
-from cutwater.mirror.topics.topic_copy import Followed, Taken
+from cutwater.mirror.topics.topic_copy import CopiedTopic, FetchedRecords
 from cutwater.mirror.topics.topic_watch import Watch
 from support.regions.mirroring import Events, epoch, mirroring, positions, require_held, wait_arrived
 from support.views.changelogs import Writing, until
@@ -38,7 +38,7 @@ class Faults:
         patch.setattr(record_batches, "chunk", self._damaging)
         judging = self._judging
 
-        def judged(watch: Watch, one: Followed, error: CutwaterError) -> Gap | None:
+        def judged(watch: Watch, one: CopiedTopic, error: CutwaterError) -> Gap | None:
             return judging(watch, one, error)
 
         patch.setattr(Watch, "gap", judged)
@@ -49,7 +49,7 @@ class Faults:
             raw = raw[:-1] + bytes([raw[-1] ^ 1])
         return self._chunk(place, raw, *more)
 
-    def _judging(self, watch: Watch, one: Followed, error: CutwaterError) -> Gap | None:
+    def _judging(self, watch: Watch, one: CopiedTopic, error: CutwaterError) -> Gap | None:
         gap = self._gap(watch, one, error)
         self.judged.append((str(error), gap))
         return gap
@@ -60,17 +60,17 @@ def faults(events: Events, monkeypatch: pytest.MonkeyPatch) -> Faults:
     return Faults(events.topic, monkeypatch)
 
 
-def within_a_round(topic: str, patch: pytest.MonkeyPatch, act: Callable[[Followed], None]) -> threading.Event:
+def within_a_round(topic: str, patch: pytest.MonkeyPatch, act: Callable[[CopiedTopic], None]) -> threading.Event:
     """Acts once, between two passes of a round that has taken records of the topic: the next, once it is set."""
-    wanted, real = threading.Event(), copier.gathered
+    wanted, real = threading.Event(), copier.add_chunks
 
-    def gathered(one: Followed, chunks: Mapping[int, Chunk], into: Any) -> None:
+    def gathered(one: CopiedTopic, chunks: Mapping[int, Chunk], into: Any) -> None:
         real(one, chunks, into)
         if wanted.is_set() and one.name == topic and any(chunk.batches for chunk in chunks.values()):
             wanted.clear()
             act(one)
 
-    patch.setattr(copier, "gathered", gathered)
+    patch.setattr(copier, "add_chunks", gathered)
     return wanted
 
 
@@ -79,7 +79,7 @@ def test_what_a_round_holds_already_is_not_copied_again(
 ) -> None:
     """One pass of a round has taken records, and the next one hears of a damaged answer."""
 
-    def damage(_: Followed) -> None:
+    def damage(_: CopiedTopic) -> None:
         faults.armed.set()
         events.produce(30)
         until(lambda: faults.damaged > 1, "the damaged answer, told, and asked for again")
@@ -138,7 +138,7 @@ def test_what_cannot_be_made_records_is_read_again_while_nobody_knows_why(
             raise UnavailableError("the origin is away")
         return identities(self, names)
 
-    def strike(one: Followed) -> None:
+    def strike(one: CopiedTopic) -> None:
         events.produce(30)
         until(lambda: any(chunk.batches for chunk in list(one.fetcher._ways[1].chunks)), "more of the partition")
         struck.set()
@@ -155,15 +155,15 @@ def test_what_cannot_be_made_records_is_read_again_while_nobody_knows_why(
     require_held(writing, broker.cluster, found)
 
 
-def followed_at(next_: int) -> Followed:
-    at = begun("sales", "us", Place("events", 0, "old", 1), next_, 0, 0)
-    return Followed("events", "events.from-us", "old", 1, 0, False, {0: at}, {0: 0}, 1_000, cast(Any, None))
+def followed_at(next_: int) -> CopiedTopic:
+    at = initial_position("sales", "us", OriginPartition("events", 0, "old", 1), next_, 0, 0)
+    return CopiedTopic("events", "events.from-us", "old", 1, 0, False, {0: at}, {0: 0}, 1_000, cast(Any, None))
 
 
 @pytest.mark.parametrize("first", [4, 6], ids=["again", "left out"])
 def test_what_is_gathered_follows_what_was(first: int) -> None:
     """Or nothing of it is added: within one transaction no position would tell."""
-    taken = Taken(followed_at(0), 0, 0, 0)
+    taken = FetchedRecords(followed_at(0), 0, 0, 0)
     taken.add(Chunk(0, 5, [], 0, "events/0", 9))
     with pytest.raises(DivergenceError, match=f"events/0 was read from offset {first}, but the position is 5"):
         taken.add(Chunk(first, 8, [], 0, "events/0", 12))

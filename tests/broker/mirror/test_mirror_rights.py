@@ -46,19 +46,21 @@ def documented(where: str, **names: str) -> list[dict[str, Any]]:
 
 def test_the_page_lists_what_plan_prints() -> None:
     names = {"job": "flights", "source_topic": "flights.events", "origin": "us"}
-    here = acls.mirror_here("flights", "flights.events", "us")
+    here = acls.local_mirror_acls("flights", "flights.events", "us")
     assert documented("here", **names) == [one.plain() for one in here]
-    assert documented("there", **names) == [one.plain() for one in acls.mirror_there("flights", "flights.events")]
+    assert documented("there", **names) == [
+        one.plain() for one in acls.origin_mirror_acls("flights", "flights.events")
+    ]
 
 
 def test_of_an_attached_query_no_source_is_named() -> None:
-    names = [one.name for one in (*acls.mirror_here("mine", "", "us"), *acls.mirror_there("mine", ""))]
+    names = [one.name for one in (*acls.local_mirror_acls("mine", "", "us"), *acls.origin_mirror_acls("mine", ""))]
     assert all(name.startswith(("mine.", "cutwater")) for name in names)
 
 
 def test_every_topic_of_a_mirror_has_somebody_who_makes_and_writes_it() -> None:
-    held = {one.name: one.operations for one in acls.mirror_here("flights", "flights.events", "us")[:5]}
-    for spec in mirror_records.owned("flights", "us"):
+    held = {one.name: one.operations for one in acls.local_mirror_acls("flights", "flights.events", "us")[:5]}
+    for spec in mirror_records.mirror_topics("flights", "us"):
         assert {"Create", "Write"} <= set(held[spec.name])
     assert all(
         one.startswith(mirror_records.ids("flights", "us"))

@@ -16,7 +16,7 @@ from cutwater.adapters.kafka.client import TransactionalWriter, bounds, make_con
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.rejected_events import dead_letters
 from cutwater.cli.report import iso
-from cutwater.core.driver.rejected_events import Letter, Listed, Place
+from cutwater.core.driver.rejected_events import EventPosition, Letter, Listed
 from cutwater.core.errors import FencedError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
@@ -34,7 +34,7 @@ class Desk:
     ) -> None:
         self.written_ms = written_ms
         self.cluster, self.name, self.source = cluster, name, f"{name}.events"
-        ensure_topics(cluster, [*topics.owned(name, GENERATION, 2), topics.events(self.source, 2)])
+        ensure_topics(cluster, [*topics.generation_topics(name, GENERATION, 2), topics.events(self.source, 2)])
         self.values = [bytes([number % 256]) * value_bytes for number in range(count)]
         settings = {"message.max.bytes": 10_000_000, "enable.idempotence": True}
         producer = Producer({**cluster.librdkafka(), **settings})
@@ -95,7 +95,9 @@ def test_events_are_produced_again_as_they_were_and_once(desk: Desk) -> None:
         assert (one.key(), one.partition()) == (b"k", 1)
         topic, partition, offset = headers[2][1].decode().rsplit("/", 2)
         assert desk.values[int(offset)] == one.value()
-        assert gone[Place(topic, int(partition), int(offset))] == Place(desk.source, 1, one.offset())
+        assert gone[EventPosition(topic, int(partition), int(offset))] == EventPosition(
+            desk.source, 1, one.offset()
+        )
     letters = desk.letters()
     assert len(letters) == 450, "no letter is deleted"
     assert {one.event: one.replayed for one in letters} == gone
@@ -135,7 +137,7 @@ def test_batches_are_bounded() -> None:
     by = Listed(Generation(1, "local"), 1, 0)
 
     def letter(offset: int, size: int | None) -> Letter:
-        return Letter(Place("t", 0, offset), by, "too large", None, size, 0, None, (0, offset))
+        return Letter(EventPosition("t", 0, offset), by, "too large", None, size, 0, None, (0, offset))
 
     sizes = [10 * 2**20, 10 * 2**20, 90 * 2**20, None, *[1] * 500]
     made = list(batches([letter(offset, size) for offset, size in enumerate(sizes)]))

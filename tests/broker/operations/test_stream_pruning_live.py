@@ -17,7 +17,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.record_deletion import delete_below
 from cutwater.adapters.topics.commit_stream import barriers, milestones
 from cutwater.cli.main import app
@@ -30,7 +30,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Claim
 from cutwater.core.protocol.stream_audit import check
-from cutwater.operations.generations.prune import Alone
+from cutwater.operations.generations.prune import ExclusiveWriter
 from cutwater.operations.stream_retention import Pruning
 from cutwater_spark.epoch.barriers import BarrierLog
 from support.cli.jsonshapes import parsed
@@ -174,7 +174,7 @@ def test_those_who_commit_go_on(job: Flow, tmp_path: Path) -> None:
     (_, signals) = prune(cluster, job.job, tmp_path / "job")
     assert (kept(cluster, job.job), signals[0] > 0) == (list(range(OLD, ALL + 1)), True)
     require_told(job)
-    assert {epoch for _, epoch in barriers(cluster, name).tellings} == set(range(OLD - 1, ALL))
+    assert {epoch for _, epoch in barriers(cluster, name).digests} == set(range(OLD - 1, ALL))
     past = BarrierLog(cluster, name, GENERATION).open()
     assert (past.attempt, sorted(past.barriers)[-2:]) == (2, [ALL - 2, ALL - 1])
     told(range(ALL, ALL + 2), now_ms(), Driver(job, attempt=3))
@@ -192,7 +192,7 @@ def test_a_first_milestone_behind_barriers_that_are_gone(job: Flow) -> None:
     """As of a generation that goes on from another region's: it begins with the oldest that is kept."""
     topic = topics.barriers(job.job.name)
     Driver(job)
-    delete_below(job.cluster, topic, Ends(job.cluster).of(topic, 1))
+    delete_below(job.cluster, topic, Offsets(job.cluster).topic_ends(topic, 1))
     driver = Driver(job, attempt=2)
     with signalling(job, now_ms):
         driver.barrier(0)
@@ -207,7 +207,7 @@ def test_nobody_takes_what_a_claim_needs(long: Writing, tmp_path: Path) -> None:
     grow(long, OLD)
     assert next(one.why for one in job.look()).startswith("the newest milestone is older")
     grow(long, ALL)
-    alone = Alone(cluster, name)
+    alone = ExclusiveWriter(cluster, name)
     cuts = job.look()
     parent = dict((one.sequence, value) for one, value in milestones(cluster, name))[5]
     writer = TransactionalWriter(cluster, topics.claims_id(name))
@@ -219,7 +219,7 @@ def test_nobody_takes_what_a_claim_needs(long: Writing, tmp_path: Path) -> None:
     with pytest.raises(FencedError, match="nothing more was removed"):
         job.remove(cuts, alone)
     assert kept(cluster, long.job) == list(range(1, ALL + 1))
-    job.remove(job.look(), Alone(cluster, name))
+    job.remove(job.look(), ExclusiveWriter(cluster, name))
     assert kept(cluster, long.job) == list(range(5, ALL + 1))
 
 

@@ -229,7 +229,7 @@ def jumping(jumped: threading.Event, after_parts: int) -> Iterator[list[int]]:
 
     After the first one the milestone is read again, and looked at above its cut: what that writes is right, too.
     """
-    written, real, overtaken = 0, writer_module.OutputWriter.write, Backlog.overtaken
+    written, real, overtaken = 0, writer_module.OutputWriter.write, Backlog.mark_overtaken
     broken_off: list[int] = []
 
     def write(self: Any, transaction: writer_module.Transaction) -> None:
@@ -245,7 +245,7 @@ def jumping(jumped: threading.Event, after_parts: int) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writer_module.OutputWriter, "write", write)
-        patch.setattr(Backlog, "overtaken", breaking_off)
+        patch.setattr(Backlog, "mark_overtaken", breaking_off)
         yield broken_off
 
 

@@ -14,7 +14,7 @@ from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Promotion, Withdrawal
 from cutwater.publisher.handover import state_stores as states_module
-from cutwater.publisher.handover.state_stores import States
+from cutwater.publisher.handover.state_stores import StateStores
 from support.views.candidates_played import Candidate
 from support.views.changelogs import HOUR_MS, Writing, make_job, until
 from support.views.outputs_told import (
@@ -234,16 +234,16 @@ def test_what_has_less_or_is_old_is_not_gone_on_with(
     writing: Writing, tmp_path: Path, floor_ms: int, later_ms: int, taken: bool
 ) -> None:
     """Older windows were not loaded; of a day ago a value may be that compaction has taken the next one of."""
-    states, generation = States(tmp_path, writing.job), writing.generation
-    states.open_ahead(generation).close()
-    states.loading_ahead(generation, 5, 500)  # and broken off
-    states.loading_ahead(generation, 3, 2_000)
-    assert states.misses_ahead(generation, 4)
-    assert not states.misses_ahead(generation, 5)
-    assert states.stale_ahead(generation, 1_000 + DAY)
-    states.loaded_ahead(generation, 2_000)
-    assert states.stale_ahead(generation, 2_000 + DAY)
-    assert not states.stale_ahead(generation, 3_000)
-    states.take_ahead(generation, floor_ms, 2_000 + later_ms)
+    states, generation = StateStores(tmp_path, writing.job), writing.generation
+    states.open_preload(generation).close()
+    states.mark_preload_started(generation, 5, 500)  # and broken off
+    states.mark_preload_started(generation, 3, 2_000)
+    assert states.has_preload_gap(generation, 4)
+    assert not states.has_preload_gap(generation, 5)
+    assert states.is_preload_stale(generation, 1_000 + DAY)
+    states.mark_preload_complete(generation, 2_000)
+    assert states.is_preload_stale(generation, 2_000 + DAY)
+    assert not states.is_preload_stale(generation, 3_000)
+    states.adopt_preload(generation, floor_ms, 2_000 + later_ms)
     assert folder_names(tmp_path) == ({str(generation)} if taken else set())
-    assert not states.stale_ahead(generation, 2_000 + DAY)
+    assert not states.is_preload_stale(generation, 2_000 + DAY)

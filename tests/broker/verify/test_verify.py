@@ -28,7 +28,7 @@ from cutwater.local.machine.ports import free_ports
 from cutwater.publisher.sources.changed_rows import Changed
 from cutwater.rehydrator.app import create_app
 from cutwater.rehydrator.cluster.peers import Peers
-from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.verify import run
 from cutwater.verify.run import Request, Result, verify
@@ -144,7 +144,7 @@ def test_a_view_of_some_partitions_is_compared_with_just_them(
         held = found[VIEW][1]
         assert 0 < held < 40
         assert found == {CHANGELOG: whole, VIEW: (Verdict.EQUAL, held, 0), OUTPUT: whole}
-        monkeypatch.setattr(Answering, "partitions", None)
+        monkeypatch.setattr(RouteContext, "partitions", None)
         assert answers(stage.verify(url))[VIEW] == (Verdict.DIFFERENT, held, 40 - held)
 
 

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.cli.state import verify_regions
 from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
@@ -26,8 +26,8 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.verify import regions
-from cutwater.verify.read_rate import Pace
-from cutwater.verify.regions import Compared, Request, Side, compare, newest
+from cutwater.verify.read_rate import ReadRateLimit
+from cutwater.verify.regions import ComparisonResult, Request, Side, compare, newest
 from support.cli.jsonshapes import parsed
 from support.regions.mirroring import ORIGIN, Events, arrivals, environment_of, mirroring, read_all, wait_arrived
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, make_job, now_ms
@@ -48,9 +48,9 @@ class Pair:
         sides = (Side(ORIGIN, self.writing.cluster), Side("there", self.own))
         return replace(Request(self.writing.job, *sides), **changes)
 
-    def compared(self, pace: Pace | None = None, **changes: Any) -> Compared:
+    def compared(self, pace: ReadRateLimit | None = None, **changes: Any) -> ComparisonResult:
         request = self.request(**changes)
-        return compare(request, newest(request), pace or Pace())
+        return compare(request, newest(request), pace or ReadRateLimit())
 
     def mirror(self, arrivals_wanted: int) -> None:
         with mirroring(self.own, self.writing.cluster, self.writing.job) as running:
@@ -71,7 +71,7 @@ class Pair:
     def announce(self, **changes: Any) -> None:
         """Another arrival, of the same milestone, at the copy's present end."""
         topic, job = self.writing.topic, self.writing.job
-        ends = Ends(self.own).of(topic, job.shards.partitions)
+        ends = Offsets(self.own).topic_ends(topic, job.shards.partitions)
         cut = Cut.of({TopicPartition(topic, partition): end for partition, end in ends.items()})
         self._write(replace(arrivals(self.own, job)[-1], changelog_cut=cut, **changes))
 
@@ -100,7 +100,7 @@ def pair(broker: Any, origin: Cluster, tmp_path: Path) -> Iterator[Pair]:
     writing.close()
 
 
-def named(result: Compared) -> dict[str, dict[str, int | None]]:
+def named(result: ComparisonResult) -> dict[str, dict[str, int | None]]:
     """Pieces by region, of each differing key."""
     return {
         one.name.key: {region: json.loads(text)["pieces"] if text else None for region, text in one.values.items()}
@@ -164,7 +164,7 @@ def test_the_rate_is_bounded(pair: Pair) -> None:
     """By a clock that only waiting moves: never more was read than one piece ahead of what the time allows."""
     moment, rate, most = 0.0, 1_000, 0
 
-    class Counted(Pace):
+    class Counted(ReadRateLimit):
         def _take(self, size: int) -> None:
             nonlocal most
             super()._take(size)
@@ -236,7 +236,7 @@ def test_what_compaction_may_have_taken_is_no_false_alarm(pair: Pair, monkeypatc
     found = newest(request)
     early = replace(found, arrival=replace(found.arrival, changelog_cut=cut))
     with pytest.raises(UnavailableError, match=r"compaction may have removed values of .* in there,"):
-        compare(request, early, Pace())
+        compare(request, early, ReadRateLimit())
 
 
 def call(pair: Pair, *words: str) -> subprocess.Popen[str]:

@@ -17,7 +17,7 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.runtime.log_setup import configure
-from cutwater.adapters.topics.alerts import read_alerts, tell_end
+from cutwater.adapters.topics.alerts import read_alerts, write_end_alert
 from cutwater.core.errors import DivergenceError, FencedError, UsageError
 from cutwater.core.monitoring.alerts import Alert, on
 from cutwater.core.protocol import topics
@@ -195,7 +195,7 @@ def test_what_ends_a_service_is_told_once_before_it_leaves(job: Flow) -> None:
     wrong = DivergenceError("the changelog holds 3 rows with digest 7")
 
     def tell(service: str, error: Any, at_ms: int) -> None:
-        tell_end(job.cluster, name, GENERATION, service, error, at_ms, log)
+        write_end_alert(job.cluster, name, GENERATION, service, error, at_ms, log)
 
     tell("publisher", wrong, 1_000)
     tell("publisher", wrong, 2_000)

@@ -13,9 +13,9 @@ from cutwater.adapters.topics.mirror_topics import Positions
 from cutwater.client.export.parquet import Written
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core.checks.findings import error, ok
-from cutwater.core.checks.state_comparison import Answer, Difference, RowName, Sum, Verdict
-from cutwater.core.driver.rejected_events import LatePair, Letter, Listed, Place
-from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, Missed
+from cutwater.core.checks.state_comparison import Answer, Difference, RowName, RowTotals, Verdict
+from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter, Listed
+from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, PartitionLoss
 from cutwater.core.failover.forks import Fork, Line
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.mirror.replica_lag import SafeTime
@@ -28,15 +28,15 @@ from cutwater.core.protocol.records import Claim, Decision, Release
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Slice
-from cutwater.core.state.point_in_time_restore import Kept, Plan
+from cutwater.core.state.point_in_time_restore import RestorableSnapshot, RestorePlan
 from cutwater.core.state.selection import Selection
 from cutwater.core.state.snapshot_manifest import File, Manifest, Names
 from cutwater.local.running_file import RunningStack
 from cutwater.operations.generations.prune import Earlier
 from cutwater.operations.generations.seed_source import SeedSource
-from cutwater.operations.regions.failover import Found
+from cutwater.operations.regions.failover import OriginCopies
 from cutwater.operations.stream_retention import Cut as Cutting
-from cutwater.verify.regions import Compared, Shard
+from cutwater.verify.regions import ComparisonResult, Shard
 from cutwater.verify.run import Result
 from cutwater.views.snapshots.object_store_tier import Pruned
 from support.protocol_samples import GENERATION, OTHER, milestone
@@ -64,10 +64,21 @@ CANDIDATES = [Candidate(CLAIM), Candidate(CLAIM, NEWEST, withdrawn=f"given up: {
 SEED = SeedSource("compaction has overtaken it", f"s3://{HOSTILE}", ("g1-local-00000000:1",))
 BY = Listed(GENERATION, 2, 7)
 LETTERS = [
-    Letter(Place(HOSTILE, 0, 5), BY, "undecodable", HOSTILE.encode() + b"\xff", 1_234, AT_MS, None, (0, 0)),
-    Letter(Place("flights.events", 1, 1_000_000), BY, "no key", None, None, 10**18, Place("t", 0, 90), (0, 1)),
+    Letter(
+        EventPosition(HOSTILE, 0, 5), BY, "undecodable", HOSTILE.encode() + b"\xff", 1_234, AT_MS, None, (0, 0)
+    ),
+    Letter(
+        EventPosition("flights.events", 1, 1_000_000),
+        BY,
+        "no key",
+        None,
+        None,
+        10**18,
+        EventPosition("t", 0, 90),
+        (0, 1),
+    ),
 ]
-LATE = [LatePair(Place("flights.events", 1, 5), BY, HOSTILE, 0, 60_000, 30_000, 90_000)]
+LATE = [LatePair(EventPosition("flights.events", 1, 5), BY, HOSTILE, 0, 60_000, 30_000, 90_000)]
 ROWS = [
     {
         **{"key": HOSTILE, "window_start": "2026-01-01T00:00:00Z", "window_end": "2026-01-01T01:00:00Z"},
@@ -119,9 +130,12 @@ FORKS = [
     Fork(CLAIM, FIRST, False, None, False, None, None),
 ]
 LOSS = ExactLoss(
-    [Missed(TopicPartition(HOSTILE, 0), 5, 900, 800, 1, 2, 3, Later(9, 1, 9, 4), 1)], Late(3, 2), (HOSTILE,), AT_MS
+    [PartitionLoss(TopicPartition(HOSTILE, 0), 5, 900, 800, 1, 2, 3, Later(9, 1, 9, 4), 1)],
+    Late(3, 2),
+    (HOSTILE,),
+    AT_MS,
 )
-SUM, OTHER_SUM = Sum(1_234, 0xABC), Sum(1_235, 0xDEF)
+SUM, OTHER_SUM = RowTotals(1_234, 0xABC), RowTotals(1_235, 0xDEF)
 DIFFERENCE = Difference(
     3, RowName(HOSTILE, 0, 60_000), {"changelog": f'{{"ticks": "{HOSTILE}"}}', "view": None}, ("view",)
 )
@@ -135,7 +149,7 @@ RESULT = Result(
     [DIFFERENCE],
     5,
 )
-COMPARED = Compared(NEWEST, (SUM, OTHER_SUM), [Shard(3, (SUM, OTHER_SUM))], [DIFFERENCE], 5, 10**9)
+COMPARED = ComparisonResult(NEWEST, (SUM, OTHER_SUM), [Shard(3, (SUM, OTHER_SUM))], [DIFFERENCE], 5, 10**9)
 EARLIER = [
     Earlier(GENERATION, None, f"flights.changelog.{GENERATION}", Path("/nowhere") / HOSTILE),
     Earlier(OTHER, f"the output has not gone on from it: {HOSTILE}", None, None),
@@ -148,15 +162,15 @@ WRITTEN = [
     Written(Path(HOSTILE), Token(GENERATION, 2), frozenset({0, 2}), 1_234_567, 10**9, None, True, (HOSTILE,)),
     Written(Path("b"), Token(GENERATION, 1), None, 0, 9, Selection.of([HOSTILE], [], None), True, ()),
 ]
-SNAPSHOT = Kept(FIRST, 12, 10**8, 0)
-RESTORING = Plan(
+SNAPSHOT = RestorableSnapshot(FIRST, 12, 10**8, 0)
+RESTORING = RestorePlan(
     Entry(NEWEST, STREAM[1][1], 2), None, SNAPSHOT, (Slice(0, 5, 1_234_567), Slice(2, 0, 9)), True, SNAPSHOT
 )
 ARRIVAL = Arrival(
     "flights", "us", GENERATION, 1, b"\0" * 32, 0, FIRST.source_cut, FIRST.changelog_cut, 0, AT_MS, AT_MS
 )
 RELEASE = Release("flights", GENERATION, 1, "eu", AT_MS)
-FOUND = Found(ARRIVAL, STREAM[0][1], FIRST, NEWEST, AT_MS, [], None, "eu")
+FOUND = OriginCopies(ARRIVAL, STREAM[0][1], FIRST, NEWEST, AT_MS, [], None, "eu")
 ALERT = Alert("flights", GENERATION, "silent", "driver", "watch", AT_MS, None, 2, 5, f"no word of {HOSTILE}")
 
 

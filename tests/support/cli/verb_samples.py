@@ -17,10 +17,10 @@ from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import rejected_events
 from cutwater.cli.stack import history, up
 from cutwater.cli.state import export, get, milestones, prune, restore, snapshots, tail, verify, verify_regions
-from cutwater.core.failover.failover import Again
+from cutwater.core.failover.failover import EarlierClaim
 from cutwater.core.monitoring.alerts import plain
 from cutwater.core.state.snapshot_manifest import Unusable
-from cutwater.mirror.resync.resync import Standing
+from cutwater.mirror.resync.resync import CopyState
 from cutwater.operations.generations.claims import Planned
 from cutwater.operations.job_status import OpenTransaction
 from cutwater.operations.regions.failover import Releasing
@@ -101,7 +101,7 @@ def claims(again: bool = False) -> Patch:
         to_promote=False,
         to_abort=records.CANDIDATES[1],
     )
-    place = {"place_of": records.PLACE, "claims_of": made}
+    place = {"find_job": records.PLACE, "claims_of": made}
     return all_of(
         put(generation, promoted=records.NEWEST, **place),
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
@@ -110,24 +110,26 @@ def claims(again: bool = False) -> Patch:
 
 
 def pruning(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
-    monkeypatch.setattr(generations_prune, "place_of", lambda *_args: records.PLACE)
-    monkeypatch.setattr(generations_prune, "Retiring", lambda *_args: answering(look=records.EARLIER))
+    monkeypatch.setattr(generations_prune, "find_job", lambda *_args: records.PLACE)
+    monkeypatch.setattr(
+        generations_prune, "GenerationPruning", lambda *_args: answering(list_earlier=records.EARLIER)
+    )
 
 
 def pruning_streams(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
-    monkeypatch.setattr(prune, "place_of", lambda *_args: records.PLACE)
+    monkeypatch.setattr(prune, "find_job", lambda *_args: records.PLACE)
     monkeypatch.setattr(prune, "Pruning", lambda *_args: answering(look=records.CUTS))
 
 
 def going_on(planned: bool) -> Patch:
-    again = Again(records.CLAIM, True)
+    again = EarlierClaim(records.CLAIM, True)
     found = records.FOUND._replace(released=records.RELEASE) if planned else records.FOUND
-    one = answering(look=found, claimed=again)
+    one = answering(read_copies=found, earlier_claim=again)
     return put(
         failover,
-        _failing_over=one,
+        _make_failover=one,
         promoted=records.NEWEST,
-        _released=records.RELEASE,
+        _existing_release=records.RELEASE,
         _await_arrival=found,
         require_current=None,
     )
@@ -149,9 +151,9 @@ def _place_of_mirror() -> Patch:
 
 
 def resyncing(**answers: Any) -> Patch:
-    standing = Standing("flights.events", HOSTILE, [records_mirrored()], True, True)
+    standing = CopyState("flights.events", HOSTILE, [records_mirrored()], True, True)
     made = {
-        "standing": standing,
+        "read_copy_state": standing,
         "require_any": None,
         "last_arrival": records.ARRIVAL,
         "resync": None,
@@ -167,9 +169,9 @@ def records_mirrored() -> Any:
 def from_a_snapshot(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
     from cutwater.cli.regions import resync
 
-    standing = Standing("flights.events", HOSTILE, [], True, False)
+    standing = CopyState("flights.events", HOSTILE, [], True, False)
     plan = SimpleNamespace(
-        standing=standing,
+        copy_state=standing,
         seed=SimpleNamespace(milestone=records.NEWEST, cuts={0: 5, 1: 1_234_567}),
         kept={0: (0, 9), 1: (1, 2_345_678)},
         parts=[SimpleNamespace(shelf=SimpleNamespace(names=records.NAMES))],
@@ -235,7 +237,7 @@ def status(view: dict[str, Any], alerts: list[Any]) -> Patch:
     }
     return all_of(
         running(up),
-        put(up, _view=view, _published="g1-local-00000000:1", standing=found, _warnings=[HOSTILE]),
+        put(up, _view=view, _published="g1-local-00000000:1", read_progress=found, _warnings=[HOSTILE]),
         put(up, commit_stream=answering(milestones=records.STREAM)),
     )
 
@@ -257,15 +259,16 @@ SAMPLES = [
     Sample(["export", str(JOB_FILE), "--out", "{}"], put(export, pyarrow=None, _written=records.WRITTEN)),
     Sample(["failover", str(JOB_FILE)], going_on(planned=False)),
     Sample(
-        ["forks", "list", str(JOB_FILE)], put(forks, _forking=(records.SETTINGS, answering(forks=records.FORKS)))
+        ["forks", "list", str(JOB_FILE)],
+        put(forks, _make_forking=(records.SETTINGS, answering(forks=records.FORKS))),
     ),
     Sample(
         ["forks", "decide", str(JOB_FILE), "--keep", str(OTHER), "--reason", "readers"],
-        put(forks, _forking=(records.SETTINGS, answering(decide=records.DECISION))),
+        put(forks, _make_forking=(records.SETTINGS, answering(decide=records.DECISION))),
     ),
     Sample(
         ["forks", "loss", str(JOB_FILE)],
-        put(forks, _forking=(records.SETTINGS, answering(loss=(records.FORKS[0], records.LOSS)))),
+        put(forks, _make_forking=(records.SETTINGS, answering(loss=(records.FORKS[0], records.LOSS)))),
     ),
     Sample(["generation", "start", "--dry-run"], claims()),
     Sample(["generation", "promote", str(OTHER), "--dry-run"], claims()),
@@ -280,7 +283,7 @@ SAMPLES = [
             put(get, _ask={"key": HOSTILE, "milestone": records.SHOWN, "rows": records.ROWS, "next_from": None}),
         ),
     ),
-    Sample(["history"], put(history, place_of=records.PLACE, read_history=records.STARTS)),
+    Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
     Sample(["init", "--from-topic", "orders", "--out", "{}/orders.yaml"], initialising),
     Sample(
         ["late", "list"], all_of(running(rejected_events), put(rejected_events, late_pairs=listed(records.LATE)))
@@ -323,11 +326,11 @@ SAMPLES = [
     Sample(["status"], status({"detail": f"the API does not answer: {HOSTILE}"}, [records.ALERT]), code=1),
     Sample(["status"], status({"token": "g1-local-00000000:2"}, [])),
     Sample(["switchover", str(JOB_FILE)], going_on(planned=True)),
-    Sample(["tail"], put(tail, place_of=records.PLACE, committed=[records.CHANGES]), lines=True),
+    Sample(["tail"], put(tail, find_job=records.PLACE, committed=[records.CHANGES]), lines=True),
     Sample(["up", str(JOB_FILE), "--detach"], put(up, _start_detached=records.STACK)),
     Sample(
         ["verify"],
-        put(verify, place_of=records.PLACE, _request=None, run_verification=records.RESULT, exit_code=1),
+        put(verify, find_job=records.PLACE, _request=None, run_verification=records.RESULT, exit_code=1),
         code=1,
     ),
     Sample(

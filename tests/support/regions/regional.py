@@ -22,7 +22,7 @@ from cutwater.adapters.topics.candidates import candidates
 from cutwater.adapters.topics.mirror_topics import has_mirror, last_arrival
 from cutwater.core.errors import FencedError
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import from_origin
@@ -87,7 +87,10 @@ class Side:
     def __init__(self, region: str, flow: Flow) -> None:
         self.region, self.flow, self.job, self.cluster = region, flow, flow.job, flow.cluster
         self._made = 0
-        ensure_topics(flow.cluster, topics.owned(self.job.name, Generation(1, region), self.job.shards.partitions))
+        ensure_topics(
+            flow.cluster,
+            topics.generation_topics(self.job.name, Generation(1, region), self.job.shards.partitions),
+        )
 
     def env(self, other: Side | None = None) -> dict[str, str]:
         own = {"CUTWATER_REGION": self.region, **environment(self.cluster)}
@@ -206,7 +209,7 @@ def newest(side: Side) -> Milestone:
 
 def require_whole(side: Side) -> None:
     found = commit_stream.milestones(side.cluster, side.job.name)
-    assert not list(breaks(found))
+    assert not list(find_chain_faults(found))
     assert not check(found)
 
 

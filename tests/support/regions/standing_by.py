@@ -17,8 +17,8 @@ from cutwater.adapters.object_store import Objects
 from cutwater.cli.main import app
 from cutwater.core.state.snapshot_manifest import UNSIGNED, Names
 from cutwater.views.query.pages import Stored
-from cutwater.views.snapshots.object_store_tier import Shelf
-from cutwater.views.snapshots.repositories import Shelves
+from cutwater.views.snapshots.object_store_tier import SnapshotRepository
+from cutwater.views.snapshots.repositories import SnapshotRepositories
 from cutwater.views.snapshots.snapshot_set import StoredSeeds
 from support.cli.jsonshapes import parsed
 from support.regions.mirroring import ORIGIN, environment_of
@@ -50,8 +50,10 @@ class Standby:
             yield one
 
     @property
-    def shelf(self) -> Shelf:
-        return Shelf(self.store, Names(self.writing.job.name, str(GENERATION), SHARE), 3_600_000, UNSIGNED)
+    def shelf(self) -> SnapshotRepository:
+        return SnapshotRepository(
+            self.store, Names(self.writing.job.name, str(GENERATION), SHARE), 3_600_000, UNSIGNED
+        )
 
     def call(self, *words: str, code: int = 0, **env: str) -> Any:
         """A verb in this region: JSON, or what it says where it is refused."""
@@ -72,7 +74,9 @@ class Standby:
         """The newest milestone's snapshots, as a driver looks for them."""
         writing = self.writing
         assert writing.last is not None
-        return StoredSeeds(Shelves(self.store, 3_600_000, UNSIGNED), writing.job, writing.last, "a test")
+        return StoredSeeds(
+            SnapshotRepositories(self.store, 3_600_000, UNSIGNED), writing.job, writing.last, "a test"
+        )
 
     def pieces(self, rows: Iterable[Stored]) -> Rows:
         codec = Codec(self.writing.job.state_schema)

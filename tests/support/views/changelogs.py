@@ -23,7 +23,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics.candidates import with_partitions
 from cutwater.core.driver.row_proof import WRITER_HEADER
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
@@ -124,7 +124,7 @@ class Writing:
         self.renew()
         self._signal = TransactionalWriter(cluster, topics.signal_id(job.name))
         self._signal.initialise()
-        self._ends = Ends(cluster)
+        self._ends = Offsets(cluster)
         self.last: Milestone | None = None
         self.state_header = b""
         """What values begin with from now on; empty: as single objects."""
@@ -139,7 +139,7 @@ class Writing:
         """The topics of a generation, which is written from now on."""
         self.generation, other = generation, self._changelog_config
         self.topic = topics.changelog(self.job.name, generation)
-        owned = topics.owned(self.job.name, generation, self.job.shards.partitions)
+        owned = topics.generation_topics(self.job.name, generation, self.job.shards.partitions)
         if generation.number > GENERATION.number:
             owned = [one for one in owned if one.name == self.topic]
         ensure_topics(
@@ -194,7 +194,7 @@ class Writing:
         assert self._producer.flush(20) == 0
 
     def ends(self) -> dict[int, int]:
-        return self._ends.of(self.topic, self.job.shards.partitions)
+        return self._ends.topic_ends(self.topic, self.job.shards.partitions)
 
     @property
     def cut(self) -> dict[TopicPartition, int]:

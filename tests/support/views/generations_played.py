@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
@@ -40,11 +40,11 @@ class Next(Writing):
             number or parent.generation.number + 1, "local", protocol_records.hash_of(parent).hex()[:8]
         )
         self.topic = topics.changelog(self.job.name, self.generation)
-        owned = topics.owned(self.job.name, self.generation, partitions)
+        owned = topics.generation_topics(self.job.name, self.generation, partitions)
         ensure_topics(self.cluster, [one for one in owned if one.name == self.topic])
         self._producer = Producer({**self.cluster.librdkafka(), "linger.ms": 5, "enable.idempotence": True})
         self._signal = before._signal
-        self._ends = Ends(self.cluster)
+        self._ends = Offsets(self.cluster)
         self.last = None
         self.state_header = b""
         self.seeds: Rows = dict(before.by_sequence[start])

@@ -26,8 +26,8 @@ from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.operations.service_main import now_ms
-from cutwater.publisher.handover.preload import Ahead
-from cutwater.publisher.handover.state_stores import States
+from cutwater.publisher.handover.preload import BackgroundPreload
+from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.service import Publisher
 from cutwater.publisher.sources.changed_rows import Changed, Finals
@@ -39,7 +39,7 @@ from support.views.changelogs import GENERATION, HOUR_MS, Rows, until
 
 def create(cluster: Cluster, job: Job) -> None:
     """The topics that a publisher needs."""
-    ensure_topics(cluster, topics.owned(job.name, GENERATION, job.shards.partitions, job.output))
+    ensure_topics(cluster, topics.generation_topics(job.name, GENERATION, job.shards.partitions, job.output))
 
 
 def finals(job: Job) -> Job:
@@ -67,7 +67,7 @@ def make(
     """A publisher that is not running yet."""
 
     final = job.output.mode == "final"
-    states = States(folder, job, HOUR_MS if final else None, lasting=final, least_records=least_records)
+    states = StateStores(folder, job, HOUR_MS if final else None, lasting=final, least_records=least_records)
 
     def source(ranges: Ranges, generation: Generation) -> Any:
         if not final:
@@ -87,7 +87,7 @@ def make(
         clock,
         part_bytes=part_bytes,
         headers=headers,
-        ahead=Ahead(cluster, job, states, log, clock, least_records, look_s=0.05) if ahead else None,
+        ahead=BackgroundPreload(cluster, job, states, log, clock, least_records, look_s=0.05) if ahead else None,
     )
 
 

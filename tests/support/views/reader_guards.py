@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutwater.client import from_changelog as client
-from cutwater.views.bulk.loader import Bulk
-from cutwater.views.bulk.newest_rows import Gathered
-from cutwater.views.bulk.newest_rows_native import NativeGathered
+from cutwater.views.bulk.loader import BulkLoader
+from cutwater.views.bulk.newest_rows import NewestRows
+from cutwater.views.bulk.newest_rows_native import NativeNewestRows
 from cutwater.views.changelog import milestone_rows
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Range, Ranges
@@ -119,7 +119,7 @@ def strangers_cells(found: str) -> dict[str, Hole | str]:
         (STEPS, ONLY_OWN),
         ((JUMP, SNAPSHOT, FAR_PUBLISHED, CLIENT), ANYBODY),
         (BULK, ANYBODY_IN_BULK),
-        (NATIVE, both(ANYBODY_IN_BULK, off(NativeGathered, "take", blind))),
+        (NATIVE, both(ANYBODY_IN_BULK, off(NativeNewestRows, "take", blind))),
         (OUTPUT, ONE_WRITER),
         (SEED, of_seed(found)),
     )
@@ -132,8 +132,8 @@ GUARDS = (
         frozenset({RIGHT}),
         cells(
             ((*VIEWS, *UPDATES), off(Range, "_below", everything)),
-            (BULK, off(Gathered, "take", past_the_end)),
-            (NATIVE, off(NativeGathered, "take", past_the_end_natively)),
+            (BULK, off(NewestRows, "take", past_the_end)),
+            (NATIVE, off(NativeNewestRows, "take", past_the_end_natively)),
             (OUTPUT, NO_CUTS),
             (SEED, of_seed("above the cut")),
         ),
@@ -144,7 +144,7 @@ GUARDS = (
         frozenset({*STOPS, "UnavailableError"}),
         cells(
             ((*VIEWS, *UPDATES), off(Range, "_done", ends_early)),
-            ((BULK, NATIVE), off(Bulk, "load", up_to_the_end)),
+            ((BULK, NATIVE), off(BulkLoader, "load", up_to_the_end)),
             (OUTPUT, "its end markers say what is whole: see the guards of the simulation"),
             (SEED, of_seed("end below the cut")),
         ),
@@ -217,7 +217,7 @@ GUARDS = (
         STOPS,
         cells(
             (VIEWS, off(Applier, "_rows", below_any_horizon)),
-            ((BULK, NATIVE), off(Bulk, "_task", as_if_later)),
+            ((BULK, NATIVE), off(BulkLoader, "_task", as_if_later)),
             ((*UPDATES, OUTPUT), NO_DELETIONS),
             (SEED, of_seed("deleted")),
         ),

@@ -9,13 +9,13 @@ from typing import Any
 from unittest.mock import patch
 
 from cutwater.adapters.fetch.record_batches import chunk, records
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.client import from_changelog as client
 from cutwater.core.protocol.records import Milestone
 from cutwater.views.bulk import newest_rows
-from cutwater.views.bulk.loader import Bulk
-from cutwater.views.bulk.newest_rows import Gathered
-from cutwater.views.bulk.newest_rows_native import NativeGathered
+from cutwater.views.bulk.loader import BulkLoader
+from cutwater.views.bulk.newest_rows import NewestRows
+from cutwater.views.bulk.newest_rows_native import NativeNewestRows
 from cutwater.views.changelog import proof
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Range
@@ -43,7 +43,13 @@ def both(*holes: Hole) -> Hole:
 
 
 _below, _done, _rows, _told_apart = Range._below, Range._done, Applier._rows, Updates._told_apart
-_take, _take_native, _task, _load, _show = Gathered.take, NativeGathered.take, Bulk._task, Bulk.load, View.show
+_take, _take_native, _task, _load, _show = (
+    NewestRows.take,
+    NativeNewestRows.take,
+    BulkLoader._task,
+    BulkLoader.load,
+    View.show,
+)
 _commit, _changes = Store.commit, client._Reading._changes
 
 
@@ -53,7 +59,7 @@ def everything(self: Range, partition: int, messages: list[Any]) -> list[Any]:
 
 
 def ends_early(self: Range, partition: int) -> bool:
-    self._log.hold(partition, [])
+    self._log.keep_for_next(partition, [])
     return True if self._log.ended(partition, 0) else _done(self, partition)
 
 
@@ -71,16 +77,16 @@ def below_any_horizon(self: Applier, messages: Any, milestone: Milestone, jump: 
     return _rows(self, messages, replace(milestone, horizon_ms=FAR), jump)
 
 
-def as_if_later(self: Bulk, milestone: Milestone, *args: Any) -> Any:
+def as_if_later(self: BulkLoader, milestone: Milestone, *args: Any) -> Any:
     return replace(_task(self, milestone, *args), horizon_ms=FAR)
 
 
-def up_to_the_end(self: Bulk, milestone: Milestone, slices: Any, *args: Any) -> Any:
-    ends = Ends(self._cluster).of(self._topic, len(slices))
+def up_to_the_end(self: BulkLoader, milestone: Milestone, slices: Any, *args: Any) -> Any:
+    ends = Offsets(self._cluster).topic_ends(self._topic, len(slices))
     return _load(self, milestone, [one._replace(end=min(one.end, ends[one.partition])) for one in slices], *args)
 
 
-def blind(self: NativeGathered, partition: int, piece: Any, end: int) -> None:
+def blind(self: NativeNewestRows, partition: int, piece: Any, end: int) -> None:
     """What compiled code refuses it cannot be kept from; so it is told that each row was the epoch's before."""
     puts, at = [], piece.first
     for one in records(piece):
@@ -96,12 +102,12 @@ def _no_horizon_shown(self: View, entry: Any) -> None:
     _show(self, entry._replace(milestone=replace(entry.milestone, horizon_ms=0)))
 
 
-def _no_horizon_loaded(self: Bulk, milestone: Milestone, slices: Any, _floor_ms: int | None = None) -> Any:
+def _no_horizon_loaded(self: BulkLoader, milestone: Milestone, slices: Any, _floor_ms: int | None = None) -> Any:
     return _load(self, milestone, slices, 0)
 
 
 def _no_horizon_kept(self: Applier, _milestone: Milestone, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    return self._own.kept(rows, self._store.segment_ms, 0, None)
+    return self._own.storage_rows(rows, self._store.segment_ms, 0, None)
 
 
 def _no_horizon_stored(self: Store, *args: Any, **named: Any) -> None:
@@ -121,7 +127,7 @@ ANYBODY = both(off(proof, "breach", _nobody), off(proof, "overgrown", _nobody))
 ANYBODY_IN_BULK = both(off(newest_rows, "breach", _nobody), off(newest_rows, "overgrown", _nobody))
 NO_HORIZON = both(
     off(View, "show", _no_horizon_shown),
-    off(Bulk, "load", _no_horizon_loaded),
+    off(BulkLoader, "load", _no_horizon_loaded),
     off(Applier, "_kept", _no_horizon_kept),
     off(Store, "commit", _no_horizon_stored),
 )
@@ -138,9 +144,9 @@ def of_seed(name: str) -> Hole:
     return entered
 
 
-def past_the_end(self: Gathered, partition: int, piece: Any, _end: int) -> None:
+def past_the_end(self: NewestRows, partition: int, piece: Any, _end: int) -> None:
     _take(self, partition, piece, FAR)
 
 
-def past_the_end_natively(self: NativeGathered, partition: int, piece: Any, _end: int) -> None:
+def past_the_end_natively(self: NativeNewestRows, partition: int, piece: Any, _end: int) -> None:
     _take_native(self, partition, piece, FAR)

@@ -12,9 +12,9 @@ from cutwater.adapters.object_store import Objects
 from cutwater.core.state.manifest_signature import Keys
 from cutwater.core.state.snapshot_manifest import UNSIGNED, Manifest, Names, Policy, share_name
 from cutwater.views.snapshots.local_tier import Checkpoints
-from cutwater.views.snapshots.object_store_tier import Pruned, Shelf, Uploaded
-from cutwater.views.snapshots.restore import Restored, Restorer, stands_on
-from cutwater.views.snapshots.scheduler import Between, Plan, Snapshots
+from cutwater.views.snapshots.object_store_tier import Pruned, SnapshotRepository, Uploaded
+from cutwater.views.snapshots.restore import Restored, Restorer, stream_check
+from cutwater.views.snapshots.scheduler import Plan, SnapshotScheduler, SnapshottingObserver
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, Following, Seen, Writing, following, now_ms, until
 
@@ -54,7 +54,7 @@ class Told:
     def errors(self) -> str:
         return "\n".join(f"{text}: {fields}" for level, text, fields in self.lines if level == "error")
 
-    def taken(self, _milestone: object, _seconds: float) -> None: ...
+    def record_checkpoint(self, _milestone: object, _seconds: float) -> None: ...
 
     def uploaded(self, done: Uploaded, _seconds: float) -> None:
         self.uploads.append(done)
@@ -65,7 +65,7 @@ class Told:
     def failed(self) -> None:
         self.failures += 1
 
-    def answers(self, well: bool) -> None:
+    def record_answer(self, well: bool) -> None:
         self.well = well
 
     def restored(self, _manifest: Manifest, _seconds: float) -> None: ...
@@ -100,16 +100,16 @@ class Keeping:
         self._options = options
         self._thread: threading.Thread | None = None
 
-    def __call__(self, store: Store, seen: Seen, options: dict[str, Any]) -> Between:
+    def __call__(self, store: Store, seen: Seen, options: dict[str, Any]) -> SnapshottingObserver:
         """For `changelogs.Following`."""
         job, told = self._writing.job, self.told
         self.near = Checkpoints(store.folder)
         view = (job, GENERATION, self._partitions)
         plan = Plan(3_600_000, self._policy, 2)
-        self.taking = Snapshots(*view, store, self.near, self.shelf, plan, now_ms, told, told)
+        self.taking = SnapshotScheduler(*view, store, self.near, self.shelf, plan, now_ms, told, told)
         self.taking._next_ms = 1 << 62  # only when a test asks for one
         tiers = (self.near, self.shelf) if self._near else (self.shelf,)
-        restorer = Restorer(*view, tiers, stands_on(self._writing.cluster, job), told, told)
+        restorer = Restorer(*view, tiers, stream_check(self._writing.cluster, job), told, told)
 
         def prepare(stopped: Any) -> None:
             self.restored = restorer.restore(store, stopped, self._target)
@@ -117,7 +117,7 @@ class Keeping:
         options |= {**self._options, "prepare": prepare}
         self._thread = threading.Thread(target=self.taking.run)
         self._thread.start()
-        return Between(seen, self.taking)
+        return SnapshottingObserver(seen, self.taking)
 
     def end(self) -> None:
         self.taking.stop()
@@ -135,8 +135,10 @@ class Keeping:
 
 def shelf_of(
     writing: Writing, objects: Objects, partitions: frozenset[int] | None = None, keys: Keys = UNSIGNED
-) -> Shelf:
-    return Shelf(objects, Names(writing.job.name, str(GENERATION), share_name(partitions)), GRACE_MS, keys)
+) -> SnapshotRepository:
+    return SnapshotRepository(
+        objects, Names(writing.job.name, str(GENERATION), share_name(partitions)), GRACE_MS, keys
+    )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from cutwater.adapters.object_store import Objects
 from cutwater.core.state.bulk_load import Done
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.store.store import Store
 from support.views.changelogs import Following, Sold, Writing, following, now_ms
 from support.views.snapshots import keeping
@@ -65,10 +65,12 @@ class Way:
                 yield view
 
     @staticmethod
-    def _bulk(writing: Writing) -> Callable[[Store, Callable[[], bool]], Bulk]:
-        def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
+    def _bulk(writing: Writing) -> Callable[[Store, Callable[[], bool]], BulkLoader]:
+        def make(store: Store, stopping: Callable[[], bool]) -> BulkLoader:
             options: dict[str, Any] = {"least_records": 1, "file_rows": 25, "stall_s": 1.0}
-            return Bulk(writing.cluster, writing.job, writing.topic, store, Loading(), 2, stopping, **options)
+            return BulkLoader(
+                writing.cluster, writing.job, writing.topic, store, Loading(), 2, stopping, **options
+            )
 
         return make
 

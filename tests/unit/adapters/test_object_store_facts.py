@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cutwater.adapters.object_store import CHUNK_BYTES, Objects, scrubbed
+from cutwater.adapters.object_store import CHUNK_BYTES, Objects, scrub
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
 from cutwater.core.state.snapshot_manifest import Unusable
 from support.objectstore import BUCKET, KEYS, ObjectStore, object_store
@@ -32,16 +32,16 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
 
 @pytest.mark.variations
 def test_what_is_written_is_read_listed_and_deleted(objects: Objects) -> None:
-    assert objects.listed("a") == []
+    assert objects.list_objects("a") == []
     assert (objects.read("a/x", 10), objects.size("a/x")) == (None, None)
     objects.put("a/x", b"one")
     objects.put("a/x", b"three")
     objects.put("b/y", b"")
     assert (objects.read("a/x", 5), objects.size("a/x"), objects.read("b/y", 0)) == (b"three", 5, b"")
-    assert [(one.name, one.size) for one in objects.listed("a")] == [("a/x", 5)]
+    assert [(one.name, one.size) for one in objects.list_objects("a")] == [("a/x", 5)]
     objects.delete("a/x")
     objects.delete("a/x")
-    assert objects.listed("a") == []
+    assert objects.list_objects("a") == []
 
 
 def test_an_object_is_created_once(objects: Objects) -> None:
@@ -76,7 +76,7 @@ def test_what_a_killed_writer_left_in_a_folder_goes(tmp_path: Path) -> None:
     for one in (old, young):
         one.write_bytes(b"half")
     os.utime(old, (1_000_000, 1_000_000))
-    assert [one.name for one in objects.listed("a")] == ["a/x"]
+    assert [one.name for one in objects.list_objects("a")] == ["a/x"]
     assert objects.delete_unfinished("a", before_ms=2_000_000_000) == 1
     assert sorted(one.name for one in (tmp_path / "a").iterdir()) == ["x", "z#12"]
 
@@ -85,13 +85,17 @@ def test_whose_fault_an_error_is(tmp_path: Path, s3: ObjectStore) -> None:
     """A folder is this machine's; a URL and a bucket are the user's; a store that is away comes back."""
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="file: listing a"):
-        Objects(str(tmp_path / "file")).listed("a")
+        Objects(str(tmp_path / "file")).list_objects("a")
     nowhere = Objects("s3://nowhere/x", s3.url)
-    for call in (lambda: nowhere.listed("a"), lambda: nowhere.put_new("a", b""), lambda: nowhere.read("a", 1)):
+    for call in (
+        lambda: nowhere.list_objects("a"),
+        lambda: nowhere.put_new("a", b""),
+        lambda: nowhere.read("a", 1),
+    ):
         with pytest.raises(UsageError, match="no such bucket"):
             call()
     with pytest.raises(UnavailableError, match="s3://b/x: listing a"):
-        Objects("s3://b/x", "http://127.0.0.1:9", anonymous=True, retries=0).listed("a")
+        Objects("s3://b/x", "http://127.0.0.1:9", anonymous=True, retries=0).list_objects("a")
     for bad in ("ftp://x/y", "az://container/x", "s3://key:secret@b/x", "s3://b/x?signature=secret"):
         with pytest.raises(UsageError) as raised:
             Objects(bad)
@@ -103,4 +107,4 @@ def test_nothing_secret_is_in_what_the_library_says() -> None:
     """Signed addresses are cut, values of secret variables are masked, the rest stays; one line of it."""
     said = 'GET https://a.blob/x?sv=1&sig=abc%2Bdef failed: key "wJalrXUtnFEMI" is wrong\n\nDebug source: x'
     environment = {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "AWS_REGION": "blob-region", "API_TOKEN": "GET"}
-    assert scrubbed(said, lambda: environment) == 'GET https://a.blob/x?… failed: key "********" is wrong'
+    assert scrub(said, lambda: environment) == 'GET https://a.blob/x?… failed: key "********" is wrong'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutwater.cli.options import place_of
+from cutwater.cli.options import find_job
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.local import running_file
 from cutwater.local.running_file import RunningStack
@@ -38,7 +38,7 @@ def stack(tmp_path: Path) -> RunningStack:
 
 def test_a_stack_knows_its_brokers_and_its_job(stack: RunningStack, tmp_path: Path) -> None:
     """The settings name its brokers and its folder, so whoever takes them looks at the same place."""
-    found = place_of(None, None, tmp_path)
+    found = find_job(None, None, tmp_path)
     assert (found.job.name, found.cluster.bootstrap, found.settings.cluster) == (
         stack.job,
         stack.bootstrap_servers,
@@ -47,18 +47,18 @@ def test_a_stack_knows_its_brokers_and_its_job(stack: RunningStack, tmp_path: Pa
     assert (found.settings.data_dir, found.stack, str(found.job_file)) == (tmp_path, stack, stack.job_file)
     replace(stack, ready=False).write()
     with pytest.raises(UnavailableError, match="is starting"):
-        place_of(None, None, tmp_path)
+        find_job(None, None, tmp_path)
 
 
 def test_named_brokers_count_before_a_stack(stack: RunningStack, tmp_path: Path) -> None:
     """With the job file, which nothing else would name."""
     _, other = make_job(tmp_path / "other")
-    found = place_of(other, "127.0.0.1:3", tmp_path)
+    found = find_job(other, "127.0.0.1:3", tmp_path)
     assert (found.cluster.bootstrap, found.job.name, found.stack) == ("127.0.0.1:3", other.stem, None)
     with pytest.raises(UsageError, match="needs the job file"):
-        place_of(None, "127.0.0.1:3", tmp_path)
+        find_job(None, "127.0.0.1:3", tmp_path)
 
 
 def test_nowhere_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cutwater up"):
-        place_of(None, None, tmp_path / "empty")
+        find_job(None, None, tmp_path / "empty")

@@ -181,7 +181,7 @@ def test_an_error_is_one_message_and_not_obeyed() -> None:
 
 def test_the_rate_of_produce_is_shown_once_it_is_known() -> None:
     """Whole events, thousands apart; it was `3/? None events/s` and `21655.83233493834 events/s`."""
-    said = produce.Produced()
+    said = produce.RateColumn()
     unknown, known = (SimpleNamespace(completed=12_345, speed=speed) for speed in (None, 21655.83233493834))
     assert str(said.render(cast(Task, unknown))) == "12,345 events"
     assert str(said.render(cast(Task, known))) == "12,345 events, 21,656 events/s"

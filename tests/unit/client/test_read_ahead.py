@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.client.export import parquet
-from cutwater.client.export.parquet import served, write
-from cutwater.client.export.read_ahead import Ahead
+from cutwater.client.export.parquet import open_rehydrators, write
+from cutwater.client.export.read_ahead import ReadAhead
 from cutwater.core.errors import MachineError, UnavailableError
 from cutwater.rehydrator.http_api import streaming as server
 from support.views.apiserving import Own, app_of, holding, serving
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_the_bytes_are_the_same(folder: Path, chunks: list[bytes], bytes_max: int, begin_at: int) -> None:
     """However many of them come by way of the file, which has no name."""
-    with closing(Ahead(iter(chunks))) as ahead:
+    with closing(ReadAhead(iter(chunks))) as ahead:
         reader = iter(ahead)
         found = list(islice(reader, begin_at))
         ahead.begin(folder, bytes_max)
@@ -56,7 +56,7 @@ def test_an_error_comes_in_its_place(folder: Path) -> None:
         yield b"some"
         raise ValueError("cut off")
 
-    with closing(Ahead(broken())) as ahead:
+    with closing(ReadAhead(broken())) as ahead:
         ahead.begin(folder, 1_000)
         found = iter(ahead)
         assert next(found) == b"some"
@@ -73,7 +73,7 @@ def test_no_more_is_read_than_the_bound(folder: Path) -> None:
             taken.append(number)
             yield b"0123456789"
 
-    with closing(Ahead(many())) as ahead:
+    with closing(ReadAhead(many())) as ahead:
         ahead.begin(folder, 25)
         found = iter(ahead)
         next(found)
@@ -89,7 +89,7 @@ def test_one_that_hangs_holds_nobody_up(folder: Path) -> None:
         yield b"x"
         gate.wait(20)
 
-    with closing(Ahead(hanging())) as ahead:
+    with closing(ReadAhead(hanging())) as ahead:
         ahead.begin(folder, 1_000)
         began = time.monotonic()
     assert time.monotonic() - began < 15
@@ -136,7 +136,7 @@ def test_the_last_peer_does_not_wait_for_the_first(
             slept.append(done)
             time.sleep(6)
 
-    with served(peers.job, peers.asked, {}, several=into == "folder") as parts:
+    with open_rehydrators(peers.job, peers.asked, {}, several=into == "folder") as parts:
         if not ahead:
             with pytest.raises(UnavailableError, match=peers.asked[1][0]):
                 write(peers.job, parts, out, slow)
@@ -151,7 +151,7 @@ def test_the_last_peer_does_not_wait_for_the_first(
 def test_a_folder_that_cannot_be_written_is_named(peers: Peers, tmp_path: Path) -> None:
     """As it is where one rehydrator is read."""
     with (
-        served(peers.job, peers.asked, {}) as parts,
+        open_rehydrators(peers.job, peers.asked, {}) as parts,
         pytest.raises(MachineError, match="cannot be written"),
     ):
         write(peers.job, parts, tmp_path / "nowhere" / "x.parquet")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.core.driver.rejected_events import LatePair, Listed, Place
+from cutwater.core.driver.rejected_events import EventPosition, LatePair, Listed
 from cutwater.core.errors import UsageError
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.protocol.generation import Generation
@@ -52,7 +52,7 @@ def topic(events: pd.DataFrame) -> list[late_list.Stored]:
 def pair(partition: int, offset: int, key: str, at: int, **changes: Any) -> LatePair:
     start = at // HOUR_MS * HOUR_MS
     by = Listed(Generation(1, "local"), 1, 3)
-    made = LatePair(Place("t", partition, offset), by, key, start, start + HOUR_MS, at, start + HOUR_MS)
+    made = LatePair(EventPosition("t", partition, offset), by, key, start, start + HOUR_MS, at, start + HOUR_MS)
     return replace(made, **changes)
 
 

@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from examples.two_regions.oracle import Held, Late, Name
-from examples.two_regions.report import Telling
+from examples.two_regions.oracle import Late, Name, RegionEvents
+from examples.two_regions.report import DemoReport
 
 from cutwater.adapters.runtime.terminal import Terminal
-from cutwater.core.driver.rejected_events import LatePair, Listed, Place
+from cutwater.core.driver.rejected_events import EventPosition, LatePair, Listed
 from cutwater.core.errors import DivergenceError, UnavailableError
 from cutwater.core.protocol.generation import Generation
 
 
-def telling() -> tuple[Telling, io.StringIO]:
+def telling() -> tuple[DemoReport, io.StringIO]:
     text = io.StringIO()
-    return Telling(Terminal(text), "build/somewhere"), text
+    return DemoReport(Terminal(text), "build/somewhere"), text
 
 
 def test_nothing_checked_is_not_right() -> None:
@@ -54,13 +54,13 @@ def flight(number: int) -> dict[str, Any]:
 
 
 NAMES = [Name("eu", 0, 7), Name("us", 0, 1), Name("us", 0, 2), Name("us", 1, 0)]
-HERE = Held(
+HERE = RegionEvents(
     {name: flight(number) for number, name in reversed(list(enumerate(NAMES)))},
-    {Place("t", number, 5): name for number, name in enumerate(NAMES)},
+    {EventPosition("t", number, 5): name for number, name in enumerate(NAMES)},
 )
 
 
-def pair(place: Place) -> LatePair:
+def pair(place: EventPosition) -> LatePair:
     by = Listed(Generation(2, "eu"), 1, 4)
     return LatePair(place, by, "JFK", 1000, 2000, 1500, 3000)
 
@@ -76,8 +76,8 @@ def test_the_oracle_sees_events_in_the_order_of_their_names() -> None:
 
 def test_a_late_pair_is_found_by_the_name_of_its_event() -> None:
     """What one region listed is left out in the other, wherever the event stands there."""
-    assert HERE.named([pair(Place("t", 2, 5))]) == [Late(NAMES[2], 1000)]
+    assert HERE.named([pair(EventPosition("t", 2, 5))]) == [Late(NAMES[2], 1000)]
     rows = HERE.late_frame([Late(NAMES[2], 1000), Late(Name("us", 3, 9), 1000)])
     assert rows.to_dict("list") == {"produced": [2], "window_start_ms": [1000]}
     with pytest.raises(DivergenceError, match="t/9/9 is listed as late and is no event"):
-        HERE.named([pair(Place("t", 9, 9))])
+        HERE.named([pair(EventPosition("t", 9, 9))])

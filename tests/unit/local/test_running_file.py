@@ -40,19 +40,19 @@ STACK = RunningStack(
 
 def test_before_a_promotion_a_candidate_stands_beside_the_one_at_work() -> None:
     """Each by its name."""
-    assert STACK.of(FIRST) == STACK
+    assert STACK.for_generation(FIRST) == STACK
 
 
 def test_the_promoted_ones_places_stand_for_those_that_it_has_replaced() -> None:
     """Dead ones are not named; a later candidate's are."""
-    now = replace(STACK, logs={**STACK.logs, f"driver-{THIRD}": "d3"}).of(SECOND)
+    now = replace(STACK, logs={**STACK.logs, f"driver-{THIRD}": "d3"}).for_generation(SECOND)
     assert now.logs == {"broker": "b", "driver": "d2", "commit-signal": "c2", f"driver-{THIRD}": "d3"}
     assert (now.metrics, now.spark_ui_url) == ({"driver": "m2", "publisher": "p"}, "ui-2")
 
 
 def test_of_a_generation_that_runs_elsewhere_nothing_is_known() -> None:
     """What was replaced goes all the same."""
-    assert STACK.of(THIRD).logs == {"broker": "b", "driver": "d1", "commit-signal": "c1"}
+    assert STACK.for_generation(THIRD).logs == {"broker": "b", "driver": "d1", "commit-signal": "c1"}
 
 
 def test_what_fails_again_and_again_is_an_alert() -> None:
@@ -61,7 +61,7 @@ def test_what_fails_again_and_again_is_an_alert() -> None:
     failing = replace(
         STACK, failures={"driver": again, f"driver-{SECOND}": again, "watch": replace(again, times=1)}
     )
-    found = [plain(one) for one in repeated_failures(failing.of(SECOND), 61_000)]
+    found = [plain(one) for one in repeated_failures(failing.for_generation(SECOND), 61_000)]
     assert [(one["kind"], one["part"], one["value"], one["raised"]) for one in found] == [
         ("repeated-failure", "driver", 3, "1970-01-01T00:00:00.000Z")
     ]
@@ -82,7 +82,7 @@ def test_a_stack_that_an_error_has_ended_says_so_until_the_next_one(tmp_path: Pa
     stack = replace(STACK, pid=pid, started=started, data_dir=str(tmp_path), failures={"driver": again})
     stack.write()
     assert running_file.require(tmp_path) == stack
-    stack.leave(
+    stack.mark_ended(
         UsageError("driver is not restarted.\nn was 4 and is 2\nLog of driver: d1\n  | a line of it"), 1_000
     )
     assert running_file.find(tmp_path) is None
@@ -94,6 +94,6 @@ def test_a_stack_that_an_error_has_ended_says_so_until_the_next_one(tmp_path: Pa
     )
     stack.write()
     assert running_file.require(tmp_path) == stack
-    stack.leave(None, 2_000)
+    stack.mark_ended(None, 2_000)
     with pytest.raises(UsageError, match=r"CUTWATER_DATA_DIR$"):
         running_file.require(tmp_path)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.protocol.cuts import Cut
-from cutwater.publisher.transaction_parts import parts, reached
+from cutwater.publisher.transaction_parts import advance_cut, parts
 from cutwater.views.changelog.row_batch import Piece, pieces_of
 
 ROWS = st.lists(
@@ -41,7 +41,7 @@ def test_a_part_moves_the_progress_to_its_last_row_in_each_partition(
     """Part by part: where the changelog goes on behind the newest row of it, and no partition goes back."""
     at, done = Cut(), 0
     for part, _ in parts(pieces(rows), rows_max, 1 << 20):
-        at = reached(at, "changelog", part)
+        at = advance_cut(at, "changelog", part)
         done += sum(map(len, part))
         newest = {partition: number for number, (partition, _, _) in enumerate(rows[:done], 1)}
         assert {place.partition: offset for place, offset in at} == newest

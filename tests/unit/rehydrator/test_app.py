@@ -131,11 +131,11 @@ def test_age_is_the_clock_less_the_last_sign_of_life(served: Served) -> None:
     served.show(1, [])
     committed = served.view.milestone.committed_ms
     assert served.get("/v1/milestone").json()["age_ms"] == NOW_MS - committed
-    served.view.beat(Heartbeat(served.job.name, GENERATION, 1, 0, NOW_MS - 40))
+    served.view.record_heartbeat(Heartbeat(served.job.name, GENERATION, 1, 0, NOW_MS - 40))
     assert served.get("/v1/milestone").json()["age_ms"] == 40
-    served.view.beat(Heartbeat(served.job.name, GENERATION, 1, 7, NOW_MS))
+    served.view.record_heartbeat(Heartbeat(served.job.name, GENERATION, 1, 7, NOW_MS))
     assert served.get("/v1/milestone").json()["age_ms"] == NOW_MS - committed
-    served.view.beat(Heartbeat(served.job.name, GENERATION, 1, 0, NOW_MS + 40))
+    served.view.record_heartbeat(Heartbeat(served.job.name, GENERATION, 1, 0, NOW_MS + 40))
     assert served.get("/v1/milestone").json()["age_ms"] == 0
 
 

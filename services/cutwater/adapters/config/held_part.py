@@ -13,29 +13,29 @@ from cutwater.core.state.selection import Selection, names_of, since_of
 
 
 @dataclass(frozen=True)
-class Holding:
+class HeldPart:
     partitions: Partitions | None = None
     """The partitions that are read and proved; None for all."""
     selection: Selection | None = None
     """The selection of rows to keep; None for all."""
 
 
-def holding_of(settings: Settings, shards: ShardMap) -> tuple[Holding, bool]:
+def holding_of(settings: Settings, shards: ShardMap) -> tuple[HeldPart, bool]:
     """Return what a rehydrator holds, and whether it is a replica. Raises UsageError for invalid settings."""
     asked = (settings.select_partitions, settings.select_keys, settings.select_prefixes, settings.select_since)
     if not (any(asked) or settings.replica or settings.replica_of):
-        return Holding(settings.held(shards.partitions)), False
+        return HeldPart(settings.held(shards.partitions)), False
     if settings.peers:
         raise UsageError("CUTWATER_PEERS: a replica, or one with a selection, is no peer: unset one of both")
-    return selected(shards, *asked), True
+    return selected_part(shards, *asked), True
 
 
-def selected(shards: ShardMap, partitions: str, keys: str, prefixes: str, since: str) -> Holding:
+def selected_part(shards: ShardMap, partitions: str, keys: str, prefixes: str, since: str) -> HeldPart:
     """Parse a selection; if it has keys only, just their partitions are read. Raises UsageError."""
     selection = Selection.of(names_of(keys), names_of(prefixes), since_of(since))
     given = _partitions(partitions, shards.partitions) if partitions else None
     if selection is None or not selection.keys or selection.prefixes:
-        return Holding(given, selection)
+        return HeldPart(given, selection)
     theirs = {key: shards.partition(shards.shard(key_hash(key))) for key in sorted(selection.keys)}
     elsewhere = [key for key in theirs if given is not None and theirs[key] not in given]
     if elsewhere:
@@ -43,7 +43,7 @@ def selected(shards: ShardMap, partitions: str, keys: str, prefixes: str, since:
             f"key {elsewhere[0]} is in partition {theirs[elsewhere[0]]}, which is not in the given partitions: "
             "leave the partitions out, they follow from the keys"
         )
-    return Holding(frozenset(theirs.values()), selection)
+    return HeldPart(frozenset(theirs.values()), selection)
 
 
 def _partitions(text: str, count: int) -> Partitions:

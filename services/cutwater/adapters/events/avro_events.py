@@ -24,7 +24,7 @@ from cutwater.core.events.formats import (
 from cutwater.core.events.json_records import unscaled
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw
 from cutwater.core.events.schema_alignment import aligned
-from cutwater.core.events.schema_bounds import bounded
+from cutwater.core.events.schema_bounds import unroll_recursion
 from cutwater.core.events.schema_compatibility import refusal
 from cutwater.core.job.measures import FieldType
 
@@ -76,7 +76,7 @@ class AvroReader:
 def _writer(one: WriterSchema, schema: dict[str, Any]) -> _Writer:
     if refused := refusal(one, schema):
         return _Writer(refused, None)
-    found = bounded(aligned(one.schema, schema))
+    found = unroll_recursion(aligned(one.schema, schema))
     named: dict[str, Any] = {}
     for type_ in found.types:
         parse_schema(_bare(type_), named)

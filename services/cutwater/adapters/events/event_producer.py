@@ -15,7 +15,7 @@ from cutwater.adapters.events.event_encoder import event_encoder
 from cutwater.adapters.events.registry import Registry
 from cutwater.adapters.kafka.client import explain
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import Refusals, made
+from cutwater.adapters.kafka.connect import Refusals, create_client
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
@@ -78,12 +78,12 @@ class EventWriter:
         self.acknowledged = 0
         """Events acknowledged since the writer was created."""
         self._make = partial(
-            made,
+            create_client,
             cluster,
             Producer,
             {
                 **QUIET,  # a program may send only one event per hour
-                "error_cb": self._refusals.heard,
+                "error_cb": self._refusals.on_error,
                 "enable.idempotence": True,
                 "linger.ms": 20,
                 "compression.type": "lz4",

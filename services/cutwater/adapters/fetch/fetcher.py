@@ -20,7 +20,7 @@ from aiokafka.errors import for_code
 from aiokafka.structs import TopicPartition
 
 from cutwater.adapters.fetch.connection import CLOSE_S, PAUSE_S, Clients, ReadingClient, close
-from cutwater.adapters.fetch.partition_cursor import Way
+from cutwater.adapters.fetch.partition_cursor import PartitionCursor
 from cutwater.adapters.fetch.record_batches import Chunk
 from cutwater.adapters.fetch.requests import QUEUED_BYTES, Requests
 from cutwater.core.errors import CutwaterError, UsageError
@@ -51,7 +51,7 @@ class Fetcher:
         """
         self._topic, self._requests = topic, Requests(topic, topic_id)
         self._changed = changed or threading.Condition()
-        self._ways: dict[int, Way] = {}
+        self._ways: dict[int, PartitionCursor] = {}
         self._failure: BaseException | None = None
         self._closed = False
         self._clients = Clients(client, answer_s, lambda: self._closed)
@@ -70,7 +70,7 @@ class Fetcher:
         log has lost such records, `take` raises.
         """
         with self._changed:
-            self._ways = {one: Way(first, epochs.get(one, UNKNOWN)) for one, first in firsts.items()}
+            self._ways = {one: PartitionCursor(first, epochs.get(one, UNKNOWN)) for one, first in firsts.items()}
             self._failure = None
         if self._thread is None:
             self._thread = threading.Thread(target=self._live, name=f"fetch {self._topic}", daemon=True)
@@ -94,7 +94,7 @@ class Fetcher:
         nothing: reading continues when they are back.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self.told, timeout_s)
+            self._changed.wait_for(lambda: self.has_result, timeout_s)
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
@@ -115,12 +115,12 @@ class Fetcher:
         return taken
 
     @property
-    def told(self) -> bool:
+    def has_result(self) -> bool:
         """True if something has arrived or failed. The caller must hold the condition."""
-        return self.failed or bool(self._ready())
+        return self.has_failed or bool(self._ready())
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """True if something has failed; the next `take` raises it. The caller must hold the condition."""
         return self._failure is not None
 
@@ -168,7 +168,7 @@ class Fetcher:
 
     def _lost(self) -> bool:
         now_s = time.monotonic()
-        return any(way.lost(now_s) for way in self._ways.values())
+        return any(way.is_stalled(now_s) for way in self._ways.values())
 
     async def _fetch_all(self, client: ReadingClient, following: asyncio.Task[Any]) -> None:
         """Keep one request per broker in flight, for all partitions with room; until the next client is ready."""
@@ -191,8 +191,8 @@ class Fetcher:
             task.cancel()
         await asyncio.wait(left, timeout=CLOSE_S)
 
-    def _wanted(self, client: ReadingClient, busy: Iterable[int]) -> dict[int, dict[int, Way]]:
-        wanted: dict[int, dict[int, Way]] = {}
+    def _wanted(self, client: ReadingClient, busy: Iterable[int]) -> dict[int, dict[int, PartitionCursor]]:
+        wanted: dict[int, dict[int, PartitionCursor]] = {}
         with self._changed:
             for partition in self._in_turn():
                 way = self._ways[partition]
@@ -201,7 +201,7 @@ class Fetcher:
                 leader = client.cluster.leader_for_partition(TopicPartition(self._topic, partition))
                 if leader is None or leader < 0:
                     client.force_metadata_update()
-                    if way.unknown(time.monotonic()):
+                    if way.mark_unknown(time.monotonic()):
                         self._fail(self._requests.unknown(partition, "no broker leads it"))
                 elif leader not in busy:
                     wanted.setdefault(leader, {})[partition] = way
@@ -214,11 +214,11 @@ class Fetcher:
         at = self._turn % len(partitions) if partitions else 0
         return partitions[at:] + partitions[:at]
 
-    async def _fetch(self, client: ReadingClient, node: int, ways: Mapping[int, Way]) -> None:
+    async def _fetch(self, client: ReadingClient, node: int, ways: Mapping[int, PartitionCursor]) -> None:
         asked = {partition: way.position for partition, way in ways.items()}
         epochs = {partition: way.epoch for partition, way in ways.items()}
         try:
-            answer = await client.send(node, self._requests.made(asked, epochs))
+            answer = await client.send(node, self._requests.build(asked, epochs))
             if code := getattr(answer, "error_code", 0):  # of the whole answer, since version 7
                 raise for_code(code)
         except UsageError as error:
@@ -227,18 +227,20 @@ class Fetcher:
             return
         except (ClientError, OSError) as error:
             for way in ways.values():
-                way.unanswered(f"broker {node} does not answer: {error!r}", time.monotonic())
+                way.mark_unanswered(f"broker {node} does not answer: {error!r}", time.monotonic())
             client.force_metadata_update()
             await asyncio.sleep(PAUSE_S)
             return
         told = [one for _, partitions in answer.topics for one in partitions]
-        if not all([self._took(client, one, ways[one[0]], asked[one[0]]) for one in told]):
+        if not all([self._process_answer(client, one, ways[one[0]], asked[one[0]]) for one in told]):
             await asyncio.sleep(PAUSE_S)  # one pause before the retry, however many partitions have failed
 
-    def _took(self, client: ReadingClient, told: tuple[Any, ...], way: Way, asked: int) -> bool:
+    def _process_answer(
+        self, client: ReadingClient, told: tuple[Any, ...], way: PartitionCursor, asked: int
+    ) -> bool:
         """Process a broker's answer for one partition; return False if it is an error."""
         try:
-            one = self._requests.told(told, asked, way, time.monotonic())
+            one = self._requests.parse_answer(told, asked, way, time.monotonic())
         except CutwaterError as error:
             self._fail(error)
             return False
@@ -248,9 +250,9 @@ class Fetcher:
         self._put(told[0], way, one)
         return True
 
-    def _put(self, partition: int, way: Way, one: Chunk) -> None:
+    def _put(self, partition: int, way: PartitionCursor, one: Chunk) -> None:
         with self._changed:
-            way.answered()
+            way.mark_answered()
             self._clients.trouble = ""
             # Dropped if the partition was reassigned meanwhile or requested from two leaders.
             if self._ways.get(partition) is way and way.position == one.first:

@@ -9,7 +9,7 @@ from math import inf
 from cutwater.adapters.fetch import record_batches
 from cutwater.adapters.fetch.record_batches import Chunk
 from cutwater.adapters.kafka.client import TIMEOUT_S
-from cutwater.core.protocol.leader_epochs import joined
+from cutwater.core.protocol.leader_epochs import join_leaders
 from cutwater.core.protocol.log_evidence import UNKNOWN
 
 PIECE = 2_000
@@ -17,7 +17,7 @@ PIECE = 2_000
 
 
 @dataclass
-class Way:
+class PartitionCursor:
     """Position, queue and clocks of one partition. Answers for other partitions do not reset its clocks."""
 
     position: int
@@ -39,7 +39,7 @@ class Way:
             self.size += one.size
         else:  # many answers may be empty: the queue must not grow by them
             last = self.chunks[-1]
-            leaders = joined(last.leaders, one.leaders)
+            leaders = join_leaders(last.leaders, one.leaders)
             self.chunks[-1] = last._replace(following=one.following, end=one.end, leaders=leaders)
 
     def take(self, bytes_max: float = inf) -> Chunk:
@@ -49,16 +49,16 @@ class Way:
         self.size -= one.size
         return one
 
-    def answered(self) -> None:
+    def mark_answered(self) -> None:
         """Reset the clocks after an answer of the leader, even an empty one."""
         self.trouble, self._silent_since_s, self._unknown_since_s = "", None, None
 
-    def unanswered(self, why: str, now_s: float) -> None:
+    def mark_unanswered(self, why: str, now_s: float) -> None:
         """Note that the leader did not answer, which says nothing about the partition's existence."""
         self.trouble, self._unknown_since_s = why, None
         self._silent(now_s)
 
-    def unknown(self, now_s: float) -> bool:
+    def mark_unknown(self, now_s: float) -> bool:
         """Note that no leader is known; return True once per TIMEOUT_S, as retries within it may succeed."""
         self._silent(now_s)
         if self._unknown_since_s is None:
@@ -68,7 +68,7 @@ class Way:
         self._unknown_since_s = None
         return True
 
-    def lost(self, now_s: float) -> bool:
+    def is_stalled(self, now_s: float) -> bool:
         """Return whether it is needed, but without an answer for TIMEOUT_S: a new client may help."""
         since_s = self._silent_since_s
         return not self.paused and since_s is not None and now_s - since_s > TIMEOUT_S

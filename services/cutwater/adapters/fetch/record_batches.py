@@ -19,7 +19,7 @@ from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
 from cutwater.core.errors import ProtocolError, UnavailableError
-from cutwater.core.protocol.leader_epochs import Led
+from cutwater.core.protocol.leader_epochs import LeaderStart
 
 _HEAD = Struct(">qiib")
 """Head of every batch: first offset, bytes after the length, leader epoch, format."""
@@ -78,7 +78,7 @@ class Chunk(NamedTuple):
     """Topic and partition, for messages."""
     end: int = -1
     """End of the log at the time of the answer, open transactions included; -1 if unknown."""
-    leaders: tuple[Led, ...] = ()
+    leaders: tuple[LeaderStart, ...] = ()
     """Leaders that wrote the batches, those of aborted transactions too; empty without batches."""
 
 
@@ -90,7 +90,7 @@ def chunk(
     `aborted`: producer and first offset of each aborted transaction in it; `end`: the log end in the answer.
     Raises UnavailableError if the answer is detectably damaged.
     """
-    seen, following, leaders = [], first, list[Led]()
+    seen, following, leaders = [], first, list[LeaderStart]()
     ahead, aborting = deque(sorted(aborted or (), key=lambda one: one[1])), set()
     for batch, stored, epoch in _sound(place, raw, first):
         while ahead and ahead[0][1] <= batch.base_offset:
@@ -103,7 +103,7 @@ def chunk(
             seen.append(Batch(batch, stored))
         following = batch.next_offset
         if not leaders or leaders[-1].epoch != epoch:
-            leaders.append(Led(epoch, batch.base_offset))
+            leaders.append(LeaderStart(epoch, batch.base_offset))
     return Chunk(first, following, seen, len(raw), place, end, tuple(leaders))
 
 

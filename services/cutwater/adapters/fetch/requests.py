@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from cutwater.adapters.fetch import record_batches
 from cutwater.adapters.fetch.fetch_v13 import Diverging, FetchById
-from cutwater.adapters.fetch.partition_cursor import Way
+from cutwater.adapters.fetch.partition_cursor import PartitionCursor
 from cutwater.adapters.fetch.record_batches import Chunk
 from cutwater.adapters.kafka.client import TIMEOUT_S, raise_read_error
 from cutwater.core.errors import ProtocolError, UnavailableError
@@ -39,7 +39,7 @@ class Requests:
     def __init__(self, topic: str, topic_id: str) -> None:
         self._topic, self._topic_id = topic, topic_id
 
-    def made(self, asked: Mapping[int, int], epochs: Mapping[int, int]) -> FetchRequest | FetchById:
+    def build(self, asked: Mapping[int, int], epochs: Mapping[int, int]) -> FetchRequest | FetchById:
         """Return a request for partitions from their offsets on. `epochs`: the leader epochs before them."""
         most = min(PARTITION_BYTES, QUEUED_BYTES // len(asked))
         bounds = _WAIT_MS, 1, QUEUED_BYTES, _READ_COMMITTED
@@ -48,14 +48,16 @@ class Requests:
             return FetchById(*bounds, self._topic_id, known)
         return FetchRequest(*bounds, [(self._topic, [(one, first, most) for one, first in asked.items()])])
 
-    def told(self, answer: tuple[Any, ...], asked: int, way: Way, now_s: float) -> Chunk | None:
+    def parse_answer(
+        self, answer: tuple[Any, ...], asked: int, way: PartitionCursor, now_s: float
+    ) -> Chunk | None:
         """Return a broker's answer for one partition; None if a retry, perhaps at another broker, may succeed.
 
         Raises errors that a retry cannot fix or has not fixed in time.
         """
         partition, code, high, _stable, *more, raw = answer
         if code:
-            self._heed(KafkaError(code), partition, way, now_s)
+            self._handle_error(KafkaError(code), partition, way, now_s)
             return None
         # Since version 5 the log's start precedes the aborted ones, since version 11 a replica follows them.
         aborted = next((one for one in more if isinstance(one, list)), None)
@@ -69,9 +71,9 @@ class Requests:
             "broker just restarted?"
         )
 
-    def _heed(self, error: KafkaError, partition: int, way: Way, now_s: float) -> None:
+    def _handle_error(self, error: KafkaError, partition: int, way: PartitionCursor, now_s: float) -> None:
         # Errors that are not raised are temporary: another broker may know the partition, or this one soon.
         if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise_read_error(error, self._topic, partition)
-        if way.unknown(now_s):
+        if way.mark_unknown(now_s):
             raise self.unknown(partition, error.str())

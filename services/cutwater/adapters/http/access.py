@@ -96,7 +96,7 @@ class BrowserGuard:
         )
 
 
-def guarded(app: App, address: str, token: str, names: Collection[str], setting: str) -> App:
+def guard(app: App, address: str, token: str, names: Collection[str], setting: str) -> App:
     """Put the fitting guard before `app`. `names`: the port's host names. `setting`: the setting of the token."""
     if token:
         return TokenGuard(app, token, setting)

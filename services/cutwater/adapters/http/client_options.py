@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def straight(url: str) -> dict[str, Any]:
+def direct_options(url: str) -> dict[str, Any]:
     """Return httpx options, with proxies if CUTWATER_API_BY_PROXY. Raises UsageError for invalid settings."""
     from cutwater.adapters.config.settings import load_settings  # the import takes half a second
 

@@ -23,13 +23,13 @@ from cutwater.adapters.http.access import (
     Scope,
     Send,
     answer,
-    guarded,
+    guard,
     open_to_others,
     refuse,
 )
 from cutwater.adapters.http.server import CLOSE_S, METRICS_BOUNDS, HttpMetrics, HttpServer, listen
 from cutwater.core.errors import MachineError
-from cutwater.core.events.rejection import REASONS, Seen
+from cutwater.core.events.rejection import REASONS, InputStats
 from cutwater.core.protocol.records import Barrier, Heartbeat, Signal, Start
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -52,7 +52,7 @@ def serve(registry: CollectorRegistry, settings: Settings, setting: str, log: An
     if open_to_others(address, token):
         log.warning("metrics are readable without a token: set CUTWATER_METRICS_TOKEN", host=settings.host)
     metrics = HttpMetrics(registry)
-    app = guarded(_Exposition(registry), address, token, settings.api_names, "CUTWATER_METRICS_TOKEN")
+    app = guard(_Exposition(registry), address, token, settings.api_names, "CUTWATER_METRICS_TOKEN")
     server = HttpServer(app, listener, METRICS_BOUNDS, metrics)
     thread = threading.Thread(target=server.run, name="metrics", daemon=True)
     thread.start()
@@ -129,19 +129,19 @@ class DriverMetrics:
         self._gc = Counter("jvm_gc", "Time of the JVM's garbage collections.", unit="seconds", **here)
         self._gc_count = Counter("jvm_gc_collections", "Garbage collections of the JVM.", **here)
         self._jvm = JvmFigures(0, 0, 0.0, 0)
-        self._seen = Seen()
+        self._seen = InputStats()
         for reason in REASONS:
             self._reasons.labels(reason)  # exported from 0 on, so that the first count is seen as an increase
         for unknown in (self._epoch, self._watermark, self._skew, self._heap, self._heap_max):
             unknown.set(float("nan"))  # a watermark of 1970 would raise an alert at each start
 
-    def stands_at(self, newest: Barrier) -> None:
+    def set_newest(self, newest: Barrier) -> None:
         """Set the gauges of the newest barrier: one just written, or the one before an attempt."""
         self._epoch.set(newest.epoch)
         self._watermark.set(newest.watermark_ms / 1000)
         self._skew.set(newest.skew_ms / 1000)
 
-    def told(self, signal: Signal) -> None:
+    def count_signal(self, signal: Signal) -> None:
         if isinstance(signal, Start):
             self._attempt.set(signal.attempt)
         elif isinstance(signal, Heartbeat):
@@ -149,14 +149,14 @@ class DriverMetrics:
         elif isinstance(signal, Barrier):
             self._barrier(signal)
 
-    def saw(self, seen: Seen) -> None:
+    def keep_input(self, seen: InputStats) -> None:
         """Keep the observed input of an epoch, to be counted with its barrier."""
         self._seen = seen
 
-    def restarted(self) -> None:
+    def count_restart(self) -> None:
         self._restarts.inc()
 
-    def rests(self, seconds: float) -> None:
+    def count_pause(self, seconds: float) -> None:
         self._rested.inc(seconds)
 
     def waiting_for_region(self, now: bool) -> None:
@@ -171,7 +171,7 @@ class DriverMetrics:
         self._jvm = found
 
     def _barrier(self, one: Barrier) -> None:
-        self.stands_at(one)
+        self.set_newest(one)
         self._epochs.inc()
         self._events.inc(one.events)
         self._rejected.inc(one.rejected)
@@ -180,7 +180,7 @@ class DriverMetrics:
             self._reasons.labels(reason).inc(count)
         self._repeated.inc(self._seen.repeated)
         self._defaulted.inc(self._seen.defaulted)
-        self._seen = Seen()
+        self._seen = InputStats()
         self._rows.inc(one.rows)
         self._tombstones.inc(one.tombstones)
         self._seconds.observe(max(0, one.written_ms - one.epoch_started_ms) / 1000)

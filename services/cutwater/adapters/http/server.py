@@ -163,14 +163,14 @@ class _Connection(HttpToolsProtocol):
         if scope["type"] == "http" and scope["path"] in OPEN_PATHS:
             await application(scope, receive, send)
             return
-        if problem := self._port.connections.begun(self):
+        if problem := self._port.connections.begin_request(self):
             self._port.metrics.ended("busy")
             await refuse(send, 503, _FULL.format(problem), (b"retry-after", b"1"))
             return
         try:
             await application(scope, receive, send)
         finally:
-            self._port.connections.ended(self)
+            self._port.connections.end_request(self)
 
     # --- its times and sizes
 

@@ -15,7 +15,7 @@ from cutwater.core.job.job import TAKEN_COLUMNS, Attached, Job
 from cutwater.core.job.measures import FieldType, Measure, value
 from cutwater.core.job.row_room import require_room
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX
-from cutwater.core.util.suggestions import shown
+from cutwater.core.util.suggestions import value_text
 
 _NO_SOURCE: dict[str, Any] = {"type": "record", "name": "None", "fields": []}
 _KEY, _WINDOW, _SCHEMA = (("attached", name) for name in ("key", "window", "schema"))
@@ -25,7 +25,9 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
     """Check every rule with valid fields; return None if anything is wrong."""
     query = model.attached
     if errors.sound(_KEY, _WINDOW) and query.key == query.window:
-        errors.add(_WINDOW, f"{shown(query.window)} is already the column to group by: name the one of window()")
+        errors.add(
+            _WINDOW, f"{value_text(query.window)} is already the column to group by: name the one of window()"
+        )
     columns = errors.attempt(_SCHEMA, lambda: _columns(path.parent / query.schema_, query.schema_))
     measures = _measures(columns or {}, query.key, query.window, errors)
     shared = frame(model, errors)
@@ -60,7 +62,7 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
 def _columns(schema: Path, name: str) -> dict[str, FieldType]:
     if not is_file(schema):
         raise UsageError(
-            f"{shown(name)} is not beside the job file; cutwater_spark.attach.describe() "
+            f"{value_text(name)} is not beside the job file; cutwater_spark.attach.describe() "
             "writes it from your DataFrame"
         )
     columns = field_types(load_schema(schema, own=True))

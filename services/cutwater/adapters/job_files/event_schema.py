@@ -14,7 +14,7 @@ from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.schema_compatibility import obstacles
 from cutwater.core.events.schema_inference import alike_but_for_case
 from cutwater.core.job.measures import TIMES, FieldType
-from cutwater.core.util.suggestions import closest, listed, shown
+from cutwater.core.util.suggestions import closest, listed, value_text
 
 SCHEMAS_MAX = 200
 """Files beside a job file that are searched for a misspelt name."""
@@ -30,7 +30,7 @@ def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, A
     beside = [one.name for one in sorted(job_path.parent.glob("*.avsc"))[:SCHEMAS_MAX]]
     meant = closest(name, beside)
     advice = f"; did you mean '{meant}'?" if meant else ""
-    raise UsageError(f"{shown(name)} is neither beside the job file nor in schemas/{advice}")
+    raise UsageError(f"{value_text(name)} is neither beside the job file nor in schemas/{advice}")
 
 
 def is_file(path: Path) -> bool:

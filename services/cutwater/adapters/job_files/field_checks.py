@@ -17,7 +17,7 @@ from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import COLUMN, AttachedModel, JobModel, Model
 from cutwater.adapters.job_files.yaml_errors import GLUED
 from cutwater.adapters.job_files.yaml_reader import Document, Place, word
-from cutwater.core.util.suggestions import SHOWN_MAX, closest, listed, shown
+from cutwater.core.util.suggestions import SHOWN_MAX, closest, listed, value_text
 
 _Checked = TypeVar("_Checked", bound=Model)
 
@@ -106,13 +106,13 @@ def _measure_name(key: Any, others: dict[Any, Any], at: Place, walk: _Walk) -> s
     """Return the name to read a measure under, empty for none. YAML may have parsed it as another type."""
     name = word(key)
     if not isinstance(key, str):
-        text = f"YAML reads this name as {type(key).__name__} {shown(key)}: put it in quotes"
+        text = f"YAML reads this name as {type(key).__name__} {value_text(key)}: put it in quotes"
         walk.errors.remark((*at, name), text)
         return name if name.isidentifier() else ""
     near = name.replace("-", "_").replace(" ", "_")
     if near == name or near in others or not re.fullmatch(COLUMN, near):
         return name
-    walk.errors.remark((*at, name), f"String should match pattern '{COLUMN}' (given: {shown(name)})", near)
+    walk.errors.remark((*at, name), f"String should match pattern '{COLUMN}' (given: {value_text(name)})", near)
     walk.document.respell((*at, near), name)
     return near
 
@@ -169,7 +169,7 @@ def _text(model: type[Model], place: Place, error: Any) -> str:
     is_scalar = given is None or isinstance(given, str | int | float)
     text = text.partition(" or instance of")[0]
     if is_scalar and not _SECRET & set(place[-1:]):
-        text += f" (given: {shown(given)})"
+        text += f" (given: {value_text(given)})"
     return text + _advice(kind, given)
 
 

@@ -21,7 +21,7 @@ from cutwater.core.events.formats import CONFLUENT, EventFormat
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
 from cutwater.core.job.measures import KINDS, SYNONYMS, TIMES, FieldType, Measure, build
 from cutwater.core.job.row_room import require_room
-from cutwater.core.util.suggestions import listed, shown
+from cutwater.core.util.suggestions import listed, value_text
 
 __all__ = ["load_job", "parse_duration"]
 
@@ -94,7 +94,7 @@ def _check_field(types: _Types, place: Place, field: str, allowed: Collection[st
 
 
 def _no_field(types: _Types, place: Place, field: str, errors: JobErrors) -> None:
-    text = f"the schema has no field {shown(field)}; it has: {listed(types)}"
+    text = f"the schema has no field {value_text(field)}; it has: {listed(types)}"
     errors.add(place, text, errors.meant(field, types))
 
 
@@ -127,7 +127,7 @@ def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErro
     place = ("measures", name)
     kind, field = (*place, "measure"), (*place, "field")
     if errors.sound(kind) and one.measure not in KINDS:
-        text = f"{shown(one.measure)} is no measure; allowed: {', '.join(KINDS)}"
+        text = f"{value_text(one.measure)} is no measure; allowed: {', '.join(KINDS)}"
         errors.add(kind, text, errors.meant(one.measure, KINDS, SYNONYMS))
     if types is not None and one.field is not None and errors.sound(field) and one.field not in types:
         _no_field(types, field, one.field, errors)

@@ -13,7 +13,7 @@ from cutwater.core.events.formats import CONFLUENT
 from cutwater.core.events.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
 from cutwater.core.job.shards import MAX_SHARDS
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX
-from cutwater.core.util.suggestions import shown
+from cutwater.core.util.suggestions import value_text
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # 15 digits: more than any duration, and far below the limit of int().
@@ -68,7 +68,7 @@ def _size(value: object) -> int:
 def _not(value: object, what: str) -> str:
     if value is None:
         return "has no value"
-    text = f"'{shown(value)}'" if isinstance(value, int | float | date) else shown(value)
+    text = f"'{value_text(value)}'" if isinstance(value, int | float | date) else value_text(value)
     return f"{text} is not a {what}"
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from cutwater.adapters.job_files.yaml_errors import Syntax, syntax
 from cutwater.core.errors import UsageError
-from cutwater.core.util.suggestions import safe, shown
+from cutwater.core.util.suggestions import safe, value_text
 
 MAX_BYTES = 1_000_000
 
@@ -175,7 +175,7 @@ def _repeated_keys(place: Place, node: yaml.MappingNode) -> list[Flaw]:
 
 def _unread(node: yaml.ScalarNode, place: Place) -> Flaw:
     kind = node.tag.rpartition(":")[2]
-    text = f"YAML cannot read it as {kind} (given: {shown(node.value)}); if it is a text, put it in quotes"
+    text = f"YAML cannot read it as {kind} (given: {value_text(node.value)}); if it is a text, put it in quotes"
     return Flaw(_mark(node), place, text)
 
 
@@ -196,7 +196,7 @@ def word(key: Any) -> str:
     try:
         return str(key)
     except ValueError:  # Python does not format an integer of more than 4,300 digits
-        return shown(key)
+        return value_text(key)
 
 
 def _mark(node: yaml.Node) -> Mark:

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 
 from cutwater.adapters.kafka.client import TIMEOUT_S, explain, failure
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import made
+from cutwater.adapters.kafka.connect import create_client
 from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.topic_settings import FoundTopic, differences
@@ -32,7 +32,7 @@ _UNWANTED = (KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG)
 
 def admin_client(cluster: Cluster) -> AdminClient:
     # One level quieter than the default, at which each closing client logs its number of unread events.
-    admin: AdminClient = made(cluster, AdminClient, {"log_level": 5})
+    admin: AdminClient = create_client(cluster, AdminClient, {"log_level": 5})
     return admin
 
 
@@ -127,13 +127,13 @@ def describe_topics(cluster: Cluster, names: Sequence[str], operations: bool = F
 
     Raises UnavailableError if the cluster does not answer or refuses to describe them.
     """
-    found = described(cluster, names, operations)
+    found = descriptions(cluster, names, operations)
     configs = _topic_configs(admin_client(cluster), list(found))
     # A topic that is deleted between the two requests does not exist: the second answer counts.
     return {name: _found(name, found[name], config, operations) for name, config in configs.items()}
 
 
-def described(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
+def descriptions(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
     return _described(admin_client(cluster), names, operations)
 
 

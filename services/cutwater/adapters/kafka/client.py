@@ -23,7 +23,7 @@ from confluent_kafka import (
 )
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import ask, made
+from cutwater.adapters.kafka.connect import ask, create_client
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import (
@@ -110,7 +110,9 @@ def failure(asked: Future[Any], doing: str, timeout_s: float) -> KafkaException 
     return error
 
 
-def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patience_s: float = TIMEOUT_S) -> T:
+def retry_unknown_leader(
+    doing: str, ask: Callable[[], T], look: Callable[[], Any], patience_s: float = TIMEOUT_S
+) -> T:
     """Return the answer of `ask`; retry it for a bounded time while a partition's leader is unknown.
 
     `look`: refreshes the client's metadata, since librdkafka keeps outdated metadata for minutes. Raises as
@@ -127,10 +129,10 @@ def patiently(doing: str, ask: Callable[[], T], look: Callable[[], Any], patienc
                 raise explain(unheard or error, doing) from None
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
-            unheard = _look(look)
+            unheard = _refresh_metadata(look)
 
 
-def _look(ask: Callable[[], Any]) -> KafkaException | None:
+def _refresh_metadata(ask: Callable[[], Any]) -> KafkaException | None:
     """Refresh the client's metadata of a topic. Return the error if brokers are unreachable."""
     try:
         ask()
@@ -159,7 +161,7 @@ def partition_count(cluster: Cluster, topic: str) -> int:
 
 def make_consumer(cluster: Cluster, **extra: Any) -> Consumer:
     """Return a consumer without group management. An offset out of range is an error, never a silent jump."""
-    consumer: Consumer = made(
+    consumer: Consumer = create_client(
         cluster,
         Consumer,
         {
@@ -188,7 +190,7 @@ def bounds(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     Both are requested as special values of offsets by time: librdkafka's own request for them has no time-out, and
     never returns if librdkafka drops a broker meanwhile.
     """
-    low, high = patiently(
+    low, high = retry_unknown_leader(
         f"reading the offsets of {topic}/{partition}",
         lambda: [_offset(consumer, TopicPartition(topic, partition, moment)) for moment in _FIRST_AND_END],
         lambda: consumer.list_topics(topic, timeout=_ANEW_S),
@@ -206,7 +208,7 @@ def _offset(consumer: Consumer, place: TopicPartition) -> int:
 
 def first_since(consumer: Consumer, topic: str, partition: int, at_ms: int) -> int:
     """Return the offset of the first record of that time or later; without one, the end of the partition."""
-    found = patiently(
+    found = retry_unknown_leader(
         f"reading the offsets of {topic}/{partition}",
         lambda: _offset(consumer, TopicPartition(topic, partition, at_ms)),
         lambda: consumer.list_topics(topic, timeout=_ANEW_S),
@@ -214,7 +216,7 @@ def first_since(consumer: Consumer, topic: str, partition: int, at_ms: int) -> i
     return found if found >= 0 else bounds(consumer, topic, partition)[1]
 
 
-def unanswered(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError | None:
+def topic_error(consumer: Consumer, topic: str, timeout_s: float) -> KafkaError | None:
     """Query the brokers for a topic; return None if they know it, else the error.
 
     For readers without new records. It does not query offsets: librdkafka may wait forever for them if it drops a
@@ -234,7 +236,7 @@ def assign(consumer: Consumer, topic: str, firsts: Mapping[int, int]) -> None:
     The topic is looked up first. Otherwise a timer of librdkafka starts reading an unknown topic 0.7 s later: at
     every restart, and once within an epoch.
     """
-    _look(lambda: consumer.list_topics(topic, timeout=_LOOK_S))
+    _refresh_metadata(lambda: consumer.list_topics(topic, timeout=_LOOK_S))
     consumer.assign([TopicPartition(topic, number, first) for number, first in firsts.items()])
 
 
@@ -281,11 +283,11 @@ def read_tail(
         values[:] = [bytes(one.value()) for one in messages]
         return values if enough(values) else None
 
-    look_back(consumer, topic, partition, find, step)
+    search_backwards(consumer, topic, partition, find, step)
     return values
 
 
-def look_back(
+def search_backwards(
     consumer: Consumer,
     topic: str,
     partition: int,
@@ -392,7 +394,7 @@ class TransactionalWriter:
         try:
             self._call(doing, lambda: self._transaction(fill))
         except (FencedError, UnavailableError) as error:
-            fenced = error if isinstance(error, FencedError) else self._fenced(doing)
+            fenced = error if isinstance(error, FencedError) else self._fencing_error(doing)
             if fenced is None:
                 raise
             if time.monotonic() - began <= TRANSACTION_TIMEOUT_MS / 1000:
@@ -403,7 +405,7 @@ class TransactionalWriter:
                 f"({TRANSACTION_TIMEOUT_MS // 1000} s), and the brokers have aborted it; start it again"
             ) from None
 
-    def _fenced(self, doing: str) -> FencedError | None:
+    def _fencing_error(self, doing: str) -> FencedError | None:
         # After fencing most calls only report that they cannot continue, but `begin_transaction` names the reason,
         # without a request to the brokers.
         try:

@@ -61,7 +61,7 @@ class Security:
         try:
             self._require_possible()
         except UsageError as error:
-            raise UsageError(self.told(str(error))) from None
+            raise UsageError(self.rename_settings(str(error))) from None
 
     def _require_possible(self) -> None:
         _require("CUTWATER_KAFKA_SECURITY_PROTOCOL", self.protocol, PROTOCOLS)
@@ -72,7 +72,7 @@ class Security:
         if bool(self.certificate_file) != bool(self.key_file):
             raise UsageError("CUTWATER_KAFKA_SSL_CERTIFICATE_FILE and CUTWATER_KAFKA_SSL_KEY_FILE go together")
 
-    def told(self, text: str) -> str:
+    def rename_settings(self, text: str) -> str:
         """Replace the names of the own cluster's settings in a text by those of this cluster."""
         for one in ("KAFKA_", "BOOTSTRAP_SERVERS"):
             text = text.replace(f"{OWN}{one}", f"{self.settings}{one}")

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.checks.connection_errors import SETTING_OF, Refusal, judge, preferred
+from cutwater.core.checks.connection_errors import SETTING_OF, Refusal, explain_error, is_more_specific
 from cutwater.core.errors import UnavailableError, UsageError
 
 _FIRST_LOOK_S, _LOOK_S_MAX = 0.5, 4.0
@@ -34,10 +34,10 @@ class Refusals:
         self._refusal: Refusal | None = None
         self._text = ""
 
-    def heard(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
         """Keep the most useful refusal. The client calls it from the thread that polls."""
-        found = judge(error.name(), error.str(), self._cluster.security.protocol)
-        if preferred(self._refusal, found):
+        found = explain_error(error.name(), error.str(), self._cluster.security.protocol)
+        if is_more_specific(self._refusal, found):
             self._refusal, self._text = found, error.str()
 
     def raise_final(self) -> None:
@@ -49,7 +49,11 @@ class Refusals:
 
     def __str__(self) -> str:
         """Return the advice and the client's own words; empty without a refusal."""
-        return f"{self._cluster.security.told(self._refusal.advice)} ({self._text})" if self._refusal else ""
+        return (
+            f"{self._cluster.security.rename_settings(self._refusal.advice)} ({self._text})"
+            if self._refusal
+            else ""
+        )
 
 
 def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> ClusterMetadata:
@@ -58,7 +62,7 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
     Raises UsageError once a setting is known to be wrong; UnavailableError after `timeout_s`.
     """
     refusals = Refusals(cluster)
-    admin = made(cluster, AdminClient, {"error_cb": refusals.heard}, logger=_silent)
+    admin = create_client(cluster, AdminClient, {"error_cb": refusals.on_error}, logger=_silent)
     deadline, look_s = time.monotonic() + timeout_s, _FIRST_LOOK_S
     while True:
         left_s = deadline - time.monotonic()
@@ -68,7 +72,7 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
             admin.poll(_PAUSE_S)
             refusals.raise_final()
             if time.monotonic() >= deadline:
-                advice = cluster.security.told("start it, or set CUTWATER_BOOTSTRAP_SERVERS")
+                advice = cluster.security.rename_settings("start it, or set CUTWATER_BOOTSTRAP_SERVERS")
                 raise UnavailableError(
                     f"no Kafka broker answers at {cluster.bootstrap} within {timeout_s:.0f} s "
                     f"({error.args[0].str()}): {refusals or advice}"
@@ -76,7 +80,7 @@ def ask(cluster: Cluster, timeout_s: float, topic: str | None = None) -> Cluster
         look_s = min(2 * look_s, _LOOK_S_MAX)
 
 
-def another(one: Any, make: Callable[[], Any]) -> Any:
+def replacement(one: Any, make: Callable[[], Any]) -> Any:
     """Return a new client; the same one if its settings are invalid now, as while files are replaced."""
     try:
         return make()
@@ -84,12 +88,12 @@ def another(one: Any, make: Callable[[], Any]) -> Any:
         return one
 
 
-def made(cluster: Cluster, kind: Any, settings: dict[str, Any], **options: Any) -> Any:
+def create_client(cluster: Cluster, kind: Any, settings: dict[str, Any], **options: Any) -> Any:
     """Create a client of confluent-kafka; raises UsageError for invalid settings."""
     try:
         return cluster.client(kind, settings, **options)
     except KafkaException as error:
         text, said = error.args[0].str(), {**cluster.librdkafka(), **settings}
         named = [f"{SETTING_OF[name]} ({said.get(name)})" for name in SETTING_OF if name in text]
-        what = cluster.security.told(" or ".join(named) or "the settings CUTWATER_KAFKA_*")
+        what = cluster.security.rename_settings(" or ".join(named) or "the settings CUTWATER_KAFKA_*")
         raise UsageError(f"the Kafka client rejects {what}: {text}") from None

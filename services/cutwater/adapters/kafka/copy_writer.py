@@ -27,7 +27,7 @@ _TRIES = 3
 Headers = list[tuple[str, bytes | None]]
 
 
-class Copied(NamedTuple):
+class CopyRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers
@@ -40,10 +40,10 @@ class Copies(NamedTuple):
 
     topic: str
     partition: int
-    records: Sequence[Copied]
+    records: Sequence[CopyRecord]
 
 
-class NotTakenError(UsageError):
+class RejectedError(UsageError):
     """A topic does not accept a record: a permission is missing, or the record violates the topic's settings."""
 
     def __init__(self, message: str, topic: str) -> None:
@@ -51,7 +51,7 @@ class NotTakenError(UsageError):
         self.topic = topic
 
 
-class _UntoldError(UsageError):
+class _UnknownReasonError(UsageError):
     """A record failed, but the client has reported only records that it dropped."""
 
 
@@ -62,11 +62,11 @@ class Reports:
 
     def hear(self, error: KafkaError | None, message: Message) -> None:
         """Keep the first error that names a reason."""
-        if error is not None and not self.say_why:
+        if error is not None and not self.has_reason:
             self.failed = error, str(message.topic())
 
     @property
-    def say_why(self) -> bool:
+    def has_reason(self) -> bool:
         return self.failed is not None and self.failed[0].code() not in _LEFT_OVER
 
 
@@ -94,7 +94,7 @@ class CopyingWriter(TransactionalWriter):
             try:
                 self._copy_once(copies, proof)
                 return
-            except _UntoldError as error:  # another attempt shows which record failed
+            except _UnknownReasonError as error:  # another attempt shows which record failed
                 if not left:
                     raise UnavailableError(str(error)) from None
 
@@ -117,7 +117,7 @@ class CopyingWriter(TransactionalWriter):
             self.transact(", ".join(sorted({one.topic for one in copies})) or "positions", fill)
         except (UsageError, DivergenceError):
             # If a newer owner of this id wrote or deleted there, this raises FencedError.
-            self._call("aborting", lambda: self._telling(self._abort))
+            self._call("aborting", lambda: self._serve_reports(self._abort))
             raise
 
     def _abort(self) -> int:
@@ -131,20 +131,20 @@ class CopyingWriter(TransactionalWriter):
             return
         error, topic = self._reports.failed
         if error.code() in _AGAINST_SETTINGS:
-            raise NotTakenError(
+            raise RejectedError(
                 f"writing to {topic}: the brokers reject a record with the origin's values ({error.str()}); set "
                 "the origin's message.timestamp.* settings and cleanup.policy on this topic",
                 topic,
             )
         explained = explain(error, f"writing to {topic}")
         if error.code() in _LEFT_OVER:
-            raise _UntoldError(str(explained))
-        raise NotTakenError(str(explained), topic) if isinstance(explained, UsageError) else explained
+            raise _UnknownReasonError(str(explained))
+        raise RejectedError(str(explained), topic) if isinstance(explained, UsageError) else explained
 
     def _hear_of_all(self) -> None:
         """Serve the client's reports until there are no more, or one names the reason of a failure."""
         began = time.monotonic()
-        while not self._reports.say_why and (left := self._telling(lambda: self._producer.flush(0.5))):
+        while not self._reports.has_reason and (left := self._serve_reports(lambda: self._producer.flush(0.5))):
             waited = time.monotonic() - began
             # It keeps a record that was queued during the failure, and reports it only after the transaction.
             if self._reports.failed is not None and waited > _REASON_S:
@@ -152,7 +152,7 @@ class CopyingWriter(TransactionalWriter):
             if waited > TIMEOUT_S:
                 raise UnavailableError(f"{left} copied records were not acknowledged in {TIMEOUT_S:g} s")
 
-    def _telling(self, serve: Callable[[], int]) -> int:
+    def _serve_reports(self, serve: Callable[[], int]) -> int:
         """Serve the client's reports. CPython turns a fatal error during them into a SystemError."""
         try:
             return serve()
@@ -163,12 +163,12 @@ class CopyingWriter(TransactionalWriter):
     def _copy(self, copies: Copies) -> None:
         deadline = time.monotonic() + TIMEOUT_S
         for one in copies.records:
-            while not self._offered(copies, one):
+            while not self._offer(copies, one):
                 if time.monotonic() > deadline:
                     raise UnavailableError(f"writing to {copies.topic}: no record accepted for {TIMEOUT_S:g} s")
-                self._telling(lambda: self._producer.poll(0.1))
+                self._serve_reports(lambda: self._producer.poll(0.1))
 
-    def _offered(self, at: Copies, one: Copied) -> bool:
+    def _offer(self, at: Copies, one: CopyRecord) -> bool:
         try:
             # Reports arrive only in `flush` and `poll`: after those no record is left to report.
             self._producer.produce(
@@ -184,6 +184,6 @@ class CopyingWriter(TransactionalWriter):
             return False
         except KafkaException as error:
             if isinstance(explained := explain(error, f"writing to {at.topic}"), UsageError):
-                raise NotTakenError(str(explained), at.topic) from None
+                raise RejectedError(str(explained), at.topic) from None
             raise
         return True

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from cutwater.adapters.kafka.client import assign, make_consumer, raise_read_error
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import another
+from cutwater.adapters.kafka.connect import replacement
 
 SILENT_S = 15.0
 """Less than the time that programs wait for unreachable brokers, so that they do not report a past outage."""
@@ -27,7 +27,7 @@ PATIENCE_MAX = 8
 _BATCH = 1_000
 
 
-class LongRead:
+class LongLivedConsumer:
     """Reads partitions of one topic from the offsets of `begin` on."""
 
     def __init__(
@@ -110,7 +110,7 @@ class LongRead:
 
     def _replace(self) -> None:
         self._since_s = {}
-        lost, self.consumer = self.consumer, another(self.consumer, self._make)
+        lost, self.consumer = self.consumer, replacement(self.consumer, self._make)
         if self.consumer is lost:
             return
         lost.close()

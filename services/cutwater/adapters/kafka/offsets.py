@@ -10,12 +10,12 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Asked
 
-from cutwater.adapters.kafka.client import ANSWER_S, TIMEOUT_S, make_consumer, patiently
+from cutwater.adapters.kafka.client import ANSWER_S, TIMEOUT_S, make_consumer, retry_unknown_leader
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import another
+from cutwater.adapters.kafka.connect import replacement
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import TopicPartition
-from cutwater.core.protocol.log_evidence import UNKNOWN, Standing
+from cutwater.core.protocol.log_evidence import UNKNOWN, LogEnd
 
 WRITTEN, COMMITTED = "read_uncommitted", "read_committed"
 _UNANSWERED = (
@@ -27,7 +27,7 @@ _UNANSWERED = (
 """Errors of a leader that seems to have died: the next one may answer."""
 
 
-class Ends:
+class Offsets:
     """Queries offsets over its own connections, which stay open. Any thread may call it; queries run one by one.
 
     It uses consumers and no admin client: librdkafka 2.16 crashes the process if a leader becomes known just at
@@ -45,7 +45,7 @@ class Ends:
         """By isolation level; created when needed."""
         self._one_asks = threading.Lock()
 
-    def of(self, topic: str, partitions: int) -> dict[int, int]:
+    def topic_ends(self, topic: str, partitions: int) -> dict[int, int]:
         """Return the next offset of each partition, open transactions included."""
         places = [TopicPartition(topic, number) for number in range(partitions)]
         found = self._patiently(places, WRITTEN)
@@ -59,25 +59,25 @@ class Ends:
         """Return the end of each place under `read_committed`: an open transaction hides what follows it."""
         return self._patiently(places, COMMITTED) if places else {}
 
-    def kept(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+    def topic_bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Return first offset and end of each partition, open transactions included."""
         places = [TopicPartition(topic, number) for number in partitions]
         starts = self._patiently(places, WRITTEN, OFFSET_BEGINNING)
         ends = self._patiently(places, WRITTEN)
         return {place.partition: (starts[place], ends[place]) for place in places}
 
-    def standing(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Standing]:
+    def ends_with_epochs(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         """Return the next offset of each place, open transactions included, and its leader epoch."""
-        return self._told(places, WRITTEN) if places else {}
+        return self._query(places, WRITTEN) if places else {}
 
     def _patiently(
         self, places: Sequence[TopicPartition], isolation: str, at: int = OFFSET_END
     ) -> dict[TopicPartition, int]:
-        return {place: one.end for place, one in self._told(places, isolation, at).items()}
+        return {place: one.end for place, one in self._query(places, isolation, at).items()}
 
-    def _told(
+    def _query(
         self, places: Sequence[TopicPartition], isolation: str, at: int = OFFSET_END
-    ) -> dict[TopicPartition, Standing]:
+    ) -> dict[TopicPartition, LogEnd]:
         named = sorted({place.topic for place in places})
         with self._one_asks:
             if isolation not in self._consumers:
@@ -90,13 +90,13 @@ class Ends:
 
         doing = f"reading the ends of {', '.join(named)}"
         try:
-            return patiently(doing, lambda: self._ask(places, isolation, at), look, self._patience_s)
+            return retry_unknown_leader(doing, lambda: self._ask(places, isolation, at), look, self._patience_s)
         except UnavailableError:
             with self._one_asks:
-                self._consumers[isolation] = another(self._consumers[isolation], self._make[isolation])
+                self._consumers[isolation] = replacement(self._consumers[isolation], self._make[isolation])
             raise
 
-    def _ask(self, places: Sequence[TopicPartition], isolation: str, at: int) -> dict[TopicPartition, Standing]:
+    def _ask(self, places: Sequence[TopicPartition], isolation: str, at: int) -> dict[TopicPartition, LogEnd]:
         with self._one_asks:
             consumer = self._consumers[isolation]
             consumer.poll(0)  # serves errors since the last query; no other call does
@@ -121,5 +121,5 @@ def _passing(error: KafkaError) -> KafkaError:
     return KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.str()) if error.code() in _UNANSWERED else error
 
 
-def _standing(told: Any) -> Standing:
-    return Standing(told.offset, UNKNOWN if told.leader_epoch is None else told.leader_epoch)
+def _standing(told: Any) -> LogEnd:
+    return LogEnd(told.offset, UNKNOWN if told.leader_epoch is None else told.leader_epoch)

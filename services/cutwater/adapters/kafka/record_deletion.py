@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 from confluent_kafka import TopicPartition
 
-from cutwater.adapters.kafka.admin import admin_client, described
+from cutwater.adapters.kafka.admin import admin_client, descriptions
 from cutwater.adapters.kafka.client import TIMEOUT_S, explain, failure
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 
 
 def empty(cluster: Cluster, topic: str) -> None:
     """Delete every record of a topic; a missing topic counts as empty."""
-    found = described(cluster, [topic]).get(topic)
+    found = descriptions(cluster, [topic]).get(topic)
     if found is None:
         return
-    delete_below(cluster, topic, Ends(cluster).of(topic, len(found.partitions)))
+    delete_below(cluster, topic, Offsets(cluster).topic_ends(topic, len(found.partitions)))
 
 
 def delete_below(cluster: Cluster, topic: str, offsets: Mapping[int, int]) -> None:

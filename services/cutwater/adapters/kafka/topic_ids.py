@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.kafka.client import ANSWER_S, TIMEOUT_S, explain, failure
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import another, made
+from cutwater.adapters.kafka.connect import create_client, replacement
 from cutwater.core.errors import UnavailableError
 
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
@@ -23,17 +23,17 @@ class Identity(NamedTuple):
     partitions: int
 
 
-class Identities:
+class TopicIds:
     """Queries topic ids over connections that stay open."""
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s, self._answer_s = patience_s, min(patience_s, ANSWER_S)
         # A connection without answers is dropped soon after the query's time-out, not after a minute.
         settings = {"log_level": 5, "socket.timeout.ms": int(2_000 * patience_s)}
-        self._make = partial(made, cluster, AdminClient, settings)
+        self._make = partial(create_client, cluster, AdminClient, settings)
         self._admin: AdminClient = self._make()
 
-    def of(self, names: Collection[str]) -> dict[str, Identity]:
+    def read(self, names: Collection[str]) -> dict[str, Identity]:
         """Return the ids of the existing topics. Raises UnavailableError if the brokers do not answer."""
         if not names:
             return {}
@@ -42,7 +42,7 @@ class Identities:
             try:
                 return self._ask(names)
             except UnavailableError:
-                self._admin = another(self._admin, self._make)  # the old one may wait for a dead broker
+                self._admin = replacement(self._admin, self._make)  # the old one may wait for a dead broker
                 if time.monotonic() > deadline:
                     raise
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cutwater.core.util.log_throttle import Rarely, shape
+from cutwater.core.util.log_throttle import LogThrottle, shape
 
 NAME = "cutwater.kafka"
 QUIET: Mapping[str, Any] = {"log_level": 2}
@@ -30,14 +30,14 @@ class ClientLog:
     def __init__(self, clock_s: Callable[[], float] = time.monotonic, secrets: tuple[str, ...] = ()) -> None:
         self._clock_s = clock_s
         self._secrets = tuple(one for one in secrets if one)
-        self._rarely = Rarely()
+        self._rarely = LogThrottle()
         self._lock = threading.Lock()
         self._out = logging.getLogger(NAME)
 
     def log(self, level: int, _form: str, facility: str, client: str, text: str) -> None:
         """Log one line; `_form` is confluent-kafka's format string and not used."""
         with self._lock:
-            left_out = self._rarely.take(f"{facility} {shape(text)}", self._clock_s())
+            left_out = self._rarely.admit(f"{facility} {shape(text)}", self._clock_s())
         if left_out is None:
             return
         text = self._without_secrets(text)[:TEXT_CHARACTERS_MAX]

@@ -11,10 +11,10 @@ from confluent_kafka import KafkaException, Producer
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import made
+from cutwater.adapters.kafka.connect import create_client
 from cutwater.adapters.topics.candidates import candidates, promoted
 from cutwater.core.errors import CutwaterError, DivergenceError, FencedError
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import TEXT_MAX, Alert, Known
 from cutwater.core.protocol import topics
@@ -44,18 +44,18 @@ def message_of(alert: Alert) -> dict[str, bytes]:
 
 
 @contextmanager
-def telling(
+def alert_on_error(
     cluster: Cluster, job: str, generation: Generation, service: str, now_ms: Callable[[], int], log: Any
 ) -> Iterator[None]:
     """Write an alert for an error that leaves the block, and raise it again."""
     try:
         yield
     except CutwaterError as error:
-        tell_end(cluster, job, generation, service, error, now_ms(), log)
+        write_end_alert(cluster, job, generation, service, error, now_ms(), log)
         raise
 
 
-def tell_end(
+def write_end_alert(
     cluster: Cluster, job: str, generation: Generation, service: str, error: CutwaterError, now_ms: int, log: Any
 ) -> None:
     """Raise an alert for an error that ends a service and that no record of the streams shows.
@@ -85,7 +85,7 @@ def _over(cluster: Cluster, job: str, generation: Generation) -> bool:
     last = promoted(cluster, job)
     if last is not None and last.generation.number > generation.number:
         return True
-    candidate = candidates(cluster, job).by_id.get(generation) if claimed(generation) else None
+    candidate = candidates(cluster, job).by_id.get(generation) if is_claimed(generation) else None
     return candidate is not None and not candidate.open
 
 
@@ -96,7 +96,7 @@ def _kind(error: CutwaterError) -> str | None:
 
 
 def _write(cluster: Cluster, alert: Alert) -> None:
-    producer = made(cluster, Producer, {"acks": "all", "message.timeout.ms": int(TELL_S * 1000)})
+    producer = create_client(cluster, Producer, {"acks": "all", "message.timeout.ms": int(TELL_S * 1000)})
     producer.produce(topics.alerts(alert.job), partition=0, **message_of(alert))
     if producer.flush(TELL_S + 1):
         raise KafkaException(f"{topics.alerts(alert.job)} did not acknowledge it within {TELL_S:g} s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics import commit_stream, mirror_topics
 from cutwater.adapters.topics.candidates import milestone_in
@@ -40,7 +40,7 @@ def find(cluster: Cluster, job: str, origin: str, token: Token | None = None) ->
     no milestone has arrived yet; DivergenceError if the copied stream does not hold the milestone of the arrival.
     """
     topic = mirror_records.arrivals(job, origin)
-    if topic not in described(cluster, [topic]):
+    if topic not in descriptions(cluster, [topic]):
         raise UsageError(
             f"nothing of region {origin} is copied to {cluster.bootstrap}: topic {topic} does not exist. Start a "
             "mirror here, or name the region that it copies"

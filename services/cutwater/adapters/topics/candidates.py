@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import newest, newest_milestone
 from cutwater.core.errors import ProtocolError, UsageError
-from cutwater.core.generations.candidates import Candidates, folded
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.candidates import Candidates, fold_candidates
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol import topics
@@ -29,7 +29,7 @@ def promoted(cluster: Cluster, job: str) -> Milestone | None:
 
 
 def candidates(cluster: Cluster, job: str) -> Candidates:
-    return folded(candidacies(cluster, job))
+    return fold_candidates(candidacies(cluster, job))
 
 
 def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
@@ -51,7 +51,7 @@ def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Mile
     Its first milestone on the commit stream repeats what it had reached as a candidate.
     """
     found = [newest_milestone(cluster, job, generation)]
-    if claimed(generation):
+    if is_claimed(generation):
         candidate = candidates(cluster, job).by_id.get(generation)
         found.append(candidate.newest if candidate else None)
     return max((one for one in found if one), key=lambda one: one.epoch, default=None)
@@ -66,7 +66,7 @@ def candidacy(record: protocol_records.Record) -> Candidacy:
 
 def parent_of(claim: Claim) -> Milestone:
     """Return a claim's parent milestone, with cuts in this region's offsets. Raises ProtocolError without one."""
-    record = told_parent(claim)
+    record = origin_parent(claim)
     if not claim.origin:
         return record
     # That region's barriers are not copied: the candidate's commit-signal starts with its own.
@@ -86,15 +86,15 @@ def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozen
     """
     topic = topics.candidates(job)
     try:
-        known = candidates(cluster, job) if topic in described(cluster, [topic]) else Candidates()
+        known = candidates(cluster, job) if topic in descriptions(cluster, [topic]) else Candidates()
         last = promoted(cluster, job) if known.by_id else None
     except UsageError:
         return frozenset()
-    parents = (told_parent(one) for one in known.coming(last))
+    parents = (origin_parent(one) for one in known.coming(last))
     return frozenset(one.sequence for one in parents if one.generation == generation)
 
 
-def told_parent(claim: Claim) -> Milestone:
+def origin_parent(claim: Claim) -> Milestone:
     """Return the same as its own region wrote it. Raises ProtocolError if the claim holds none."""
     return milestone_in(claim.parent)
 

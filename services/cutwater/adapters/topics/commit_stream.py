@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import TIMEOUT_S, bounds, make_consumer, partition_count, read_range, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.core.errors import UnavailableError
 from cutwater.core.output.position import Published
 from cutwater.core.protocol import topics
@@ -85,7 +85,7 @@ def newest(cluster: Cluster, topic: str, wanted: Callable[[protocol_records.Reco
     return found[-1] if found else None
 
 
-def last_word(cluster: Cluster, topic: str) -> Milestone | Release | None:
+def last_record(cluster: Cluster, topic: str) -> Milestone | Release | None:
     """Return the last record of a commit stream, heartbeats aside."""
     found = newest(cluster, topic, lambda one: [one] if isinstance(one, (Milestone, Release)) else None)
     return found[0] if found else None
@@ -93,7 +93,7 @@ def last_word(cluster: Cluster, topic: str) -> Milestone | Release | None:
 
 def release(cluster: Cluster, topic: str) -> Release | None:
     """Return the release that ends a commit stream, if there is one: another region continues from there."""
-    found = last_word(cluster, topic)
+    found = last_record(cluster, topic)
     return found if isinstance(found, Release) else None
 
 
@@ -155,7 +155,7 @@ class Tail:
     """Follows a one-partition topic from its start; `poll` returns new records without blocking for long."""
 
     def __init__(self, cluster: Cluster, topic: str, **client: Any) -> None:
-        self._topic, self._read = topic, LongRead(cluster, topic, **client)
+        self._topic, self._read = topic, LongLivedConsumer(cluster, topic, **client)
         low, _ = bounds(self._read.consumer, topic, 0)
         self._read.begin({0: low})
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics.own_writes import how_to_end
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import TopicPartition
@@ -35,22 +35,22 @@ class HangingTransaction:
         self._cluster, self._place, self._writer = cluster, TopicPartition(topic, 0), writer
         self._silent_s, self._look_s, self._clock_s = silent_s, min(LOOK_S, silent_s), clock_s
         self._next_s = clock_s() + silent_s
-        self._ends: Ends | None = None
+        self._ends: Offsets | None = None
         self._open_at: int | None = None
         self.text = ""
         """The open transaction and how to end it; empty if there is none or no check has run."""
 
-    def came(self) -> None:
+    def reset(self) -> None:
         """Reset the silence, as something was read."""
         self._next_s = self._clock_s() + self._silent_s
         self._open_at, self.text = None, ""
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Query the brokers if it is time. Waits for seconds at most."""
         if self._clock_s() < self._next_s:
             return
         self._next_s = self._clock_s() + self._look_s
-        self._ends = self._ends or Ends(self._cluster, _PATIENCE_S)
+        self._ends = self._ends or Offsets(self._cluster, _PATIENCE_S)
         try:
             seen = self._ends.committed([self._place])[self._place]
             written = self._ends.written([self._place])[self._place]

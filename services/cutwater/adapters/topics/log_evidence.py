@@ -8,27 +8,27 @@ from typing import NamedTuple
 from cutwater.adapters.fetch.leader_epochs import LeaderEpochs
 from cutwater.adapters.kafka.client import TIMEOUT_S
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
-from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.core.errors import LostRecordsError
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.log_evidence import (
     Evidence,
-    Standing,
-    doubtful,
+    LogEnd,
     evidence_of,
-    lost,
-    made_anew,
+    lost_records,
     of_topics,
+    partitions_to_verify,
+    recreated_topics,
 )
 
 
-class Look(NamedTuple):
+class LogState(NamedTuple):
     """The brokers' answers at one time."""
 
     identities: Mapping[str, str]
     """Topic ids of the existing topics."""
-    standings: Mapping[TopicPartition, Standing]
+    standings: Mapping[TopicPartition, LogEnd]
 
     @property
     def evidence(self) -> Evidence:
@@ -40,7 +40,7 @@ class Look(NamedTuple):
         return Cut.of({place: one.end for place, one in self.standings.items()})
 
 
-class Witness:
+class LogCheck:
     """Checks logs over connections that stay; those for earlier leaders are opened only after a leader change.
 
     Each query raises UnavailableError if the brokers do not answer, UsageError if a topic is unknown.
@@ -48,14 +48,16 @@ class Witness:
 
     def __init__(self, cluster: Cluster, patience_s: float = TIMEOUT_S) -> None:
         self._cluster, self._patience_s = cluster, patience_s
-        self.ends, self._identities = Ends(cluster, patience_s), Identities(cluster, patience_s)
+        self.ends, self._identities = Offsets(cluster, patience_s), TopicIds(cluster, patience_s)
 
-    def look(self, places: Iterable[TopicPartition]) -> Look:
+    def read_state(self, places: Iterable[TopicPartition]) -> LogState:
         asked = list(places)
-        identities = self._identities.of({place.topic for place in asked})
-        return Look({topic: one.topic_id for topic, one in identities.items()}, self.ends.standing(asked))
+        identities = self._identities.read({place.topic for place in asked})
+        return LogState(
+            {topic: one.topic_id for topic, one in identities.items()}, self.ends.ends_with_epochs(asked)
+        )
 
-    def lost(self, evidence: Evidence, cut: Cut, look: Look | None = None) -> list[str]:
+    def find_losses(self, evidence: Evidence, cut: Cut, look: LogState | None = None) -> list[str]:
         """Return descriptions of what is lost below the cut; empty if nothing is, or without evidence about it.
 
         `look`: a state of all places of the cut; by default the brokers are queried.
@@ -64,16 +66,16 @@ class Witness:
         below = Cut(tuple((place, offset) for place, offset in cut if offset and place.topic in told))
         if not below.entries:
             return []
-        now = look or self.look(place for place, _ in below)
+        now = look or self.read_state(place for place, _ in below)
         about = of_topics(evidence, (place.topic for place, _ in below))
-        if found := made_anew(about, now.identities):
+        if found := recreated_topics(about, now.identities):
             return found
-        short = lost(below, {place: now.standings[place].end for place, _ in below})
-        return short or lost(below, self._ends_of(doubtful(about, below, now.standings)))
+        short = lost_records(below, {place: now.standings[place].end for place, _ in below})
+        return short or lost_records(below, self._ends_of(partitions_to_verify(about, below, now.standings)))
 
-    def require(self, evidence: Evidence, cut: Cut, of: str, look: Look | None = None) -> None:
+    def require(self, evidence: Evidence, cut: Cut, of: str, look: LogState | None = None) -> None:
         """Raise LostRecordsError with what is lost below the cut of `of`, if anything is."""
-        if found := self.lost(evidence, cut, look):
+        if found := self.find_losses(evidence, cut, look):
             raise LostRecordsError(
                 f"below the cut of {of} {'; '.join(found)}. What was shown before stays. Start a new generation "
                 "from a milestone that does not need them: an earlier one, or one with a snapshot"

@@ -6,16 +6,23 @@ import time
 from collections.abc import Iterator, Mapping
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import TopicPartition
-from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal, Steering, place_of, renewed
+from cutwater.core.protocol.mirror_records import (
+    Arrival,
+    Mirrored,
+    Renewal,
+    Steering,
+    parse_position_key,
+    parse_renewal_key,
+)
 from cutwater.core.protocol.records import Milestone, Release
 
 _LOOK_S = 0.1
@@ -55,10 +62,10 @@ class Positions:
         return None
 
     def _take_away(self, key: bytes) -> None:
-        if (ended := renewed(key)) is not None:
+        if (ended := parse_renewal_key(key)) is not None:
             self._renewals.get(ended[0], {}).pop(ended[1], None)
             return
-        origin, place = place_of(key)
+        origin, place = parse_position_key(key)
         self.copies.get(origin, {}).pop(place, None)
 
 
@@ -72,7 +79,7 @@ def records(cluster: Cluster, job: str, patience_s: float | None = None) -> Iter
     try:
         low, seen = bounds(consumer, topic, 0)
         # Read beyond the last stable offset: another slot's open transaction hides the records after it.
-        high = Ends(cluster).of(topic, 1)[0]
+        high = Offsets(cluster).topic_ends(topic, 1)[0]
         until_s = None if patience_s is None else time.monotonic() + patience_s
         while until_s is not None and seen < high:
             if time.monotonic() >= until_s:
@@ -95,7 +102,7 @@ def positions(cluster: Cluster, job: str, patience_s: float | None = None) -> Po
 
 
 def has_mirror(cluster: Cluster, job: str) -> bool:
-    return mirror_records.positions(job) in described(cluster, [mirror_records.positions(job)])
+    return mirror_records.positions(job) in descriptions(cluster, [mirror_records.positions(job)])
 
 
 def last_arrival(cluster: Cluster, job: str, origin: str) -> Arrival | None:

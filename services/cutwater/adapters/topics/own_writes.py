@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.log_evidence import Look, Witness
+from cutwater.adapters.topics.log_evidence import LogCheck, LogState
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.log_evidence import Evidence
@@ -29,9 +29,9 @@ class OwnLog:
         who: str,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._witness = Witness(cluster)
+        self._witness = LogCheck(cluster)
         self._places, self._who, self._sleep = places, who, sleep
-        self._seen = Look({}, {})
+        self._seen = LogState({}, {})
 
     @property
     def cut(self) -> Cut:
@@ -47,7 +47,7 @@ class OwnLog:
         Raises LostRecordsError; UnavailableError as `require` does.
         """
         self._await_markers()
-        look = self._witness.look(self._places)
+        look = self._witness.read_state(self._places)
         self._witness.require(evidence, cut or Cut(), f"what {self._who} wrote", look)
         self._seen = look
 
@@ -57,7 +57,7 @@ class OwnLog:
         Evidence covers what existed at the previous check; `last_is_kept` checks what was written since. Raises
         UnavailableError if the end of a transaction is lost, which hides the records after it.
         """
-        look = self._witness.look(self._places)
+        look = self._witness.read_state(self._places)
         # A topic recreated between the two queries of one check shows its old topic id with its new end.
         self._witness.require(self._seen.evidence, self._seen.cut, f"what {self._who} wrote", look)
         if look.evidence != self._seen.evidence:

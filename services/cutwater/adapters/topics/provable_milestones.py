@@ -6,10 +6,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import milestones
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import CutwaterError, LostRecordsError
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
@@ -36,15 +36,15 @@ def provable(cluster: Cluster, found: Sequence[Milestone]) -> Provable:
 
     A milestone without evidence, of an earlier version, counts as complete. Raises as `Witness`.
     """
-    witness = Witness(cluster)
+    witness = LogCheck(cluster)
     cuts_of_all = (cut for one in found for cut in (one.source_cut, one.changelog_cut))
-    there = described(cluster, sorted({place.topic for cut in cuts_of_all for place, _ in cut}))
+    there = descriptions(cluster, sorted({place.topic for cut in cuts_of_all for place, _ in cut}))
 
     def lost(one: Milestone) -> list[str]:
         gone = sorted({place.topic for place, _ in one.changelog_cut} - there.keys())
         cuts = one.source_cut.and_(one.changelog_cut)
         cuts = Cut(tuple(entry for entry in cuts if entry[0].topic in there))
-        return [f"{topic} is not there any more" for topic in gone] or witness.lost(one.evidence, cuts)
+        return [f"{topic} is not there any more" for topic in gone] or witness.find_losses(one.evidence, cuts)
 
     if not found or not (newest := lost(found[-1])):
         return Provable([], found[-1] if found else None)
@@ -58,7 +58,7 @@ def newest_provable(cluster: Cluster, job: str) -> Provable:
     return provable(cluster, [one for one, _ in milestones(cluster, job)])
 
 
-def advised(error: LostRecordsError, cluster: Cluster, job: str) -> LostRecordsError:
+def with_advice(error: LostRecordsError, cluster: Cluster, job: str) -> LostRecordsError:
     """Return the error with the newest provable milestone, if the brokers answer."""
     try:
         return LostRecordsError(f"{error}. {newest_provable(cluster, job).advice}")

@@ -16,11 +16,11 @@ from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.kafka.client import make_consumer, partition_count, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import made
+from cutwater.adapters.kafka.connect import create_client
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.recovery_log import STOPPED, Account, Fact, Recovery, Took, Who
+from cutwater.core.protocol.recovery_log import STOPPED, Fact, ProcessIdentity, Recovery, StartRecord, Took
 from cutwater.operations.service_main import now_ms
 
 WRITE_S = 10.0
@@ -67,7 +67,7 @@ class Trail:
                 failures.append(error)
 
         bound = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(WRITE_S * 1000)}
-        producer: Producer = made(self._cluster, Producer, bound)
+        producer: Producer = create_client(self._cluster, Producer, bound)
         producer.produce(topic, value=value, partition=0, on_delivery=delivered)
         left = producer.flush(WRITE_S + 1)
         if failures or left:
@@ -82,10 +82,10 @@ def account(
     cluster: Cluster,
     log: Any,
     registry: CollectorRegistry | None = None,
-) -> Account:
+) -> StartRecord:
     """Return the account of this process's start. `registry`: the registry to count failed writes in."""
-    who = Who(job, generation, service, f"{socket.gethostname()}:{os.getpid()}")
-    return Account(who, now_ms, time.monotonic, Trail(cluster, log, registry).write)
+    who = ProcessIdentity(job, generation, service, f"{socket.gethostname()}:{os.getpid()}")
+    return StartRecord(who, now_ms, time.monotonic, Trail(cluster, log, registry).write)
 
 
 def encode(one: Recovery) -> bytes:

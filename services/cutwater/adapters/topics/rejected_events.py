@@ -22,10 +22,10 @@ from cutwater.core.driver.rejected_events import (
     HEAD_BYTES,
     RULE_HEADER,
     Choice,
+    EventPosition,
     LatePair,
     Letter,
     Listed,
-    Place,
     carried,
     choose,
 )
@@ -48,7 +48,7 @@ def dead_letters(cluster: Cluster, job: str, generation: Generation | None = Non
     topic = topics.dead_letters(job)
     entries, accounts = _read(cluster, job, generation, topic, "dead_letter", lambda one: one.rejected, _letter)
     marks = {one.event: one.replayed for _, one in entries if one.replayed}
-    found = _counted(entries, accounts, _forgetful(cluster, topic))
+    found = _counted(entries, accounts, _has_deleted_records(cluster, topic))
     return replace(found, entries=carried(found.entries, marks))
 
 
@@ -56,7 +56,7 @@ def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None)
     """Return the late (event, window) pairs of the milestones in a generation's lineage, as `dead_letters`."""
     topic = topics.late(job)
     found = _read(cluster, job, generation, topic, "late", lambda one: one.late, _late_pair)
-    return _counted(*found, _forgetful(cluster, topic))
+    return _counted(*found, _has_deleted_records(cluster, topic))
 
 
 def _counted(entries: list[tuple[Listed, T]], accounts: Accounts, forgetful: bool) -> Choice[T]:
@@ -64,7 +64,7 @@ def _counted(entries: list[tuple[Listed, T]], accounts: Accounts, forgetful: boo
     return Choice(found.entries, [*accounts.problems, *found.problems], [*accounts.elsewhere, *found.elsewhere])
 
 
-def _forgetful(cluster: Cluster, topic: str) -> bool:
+def _has_deleted_records(cluster: Cluster, topic: str) -> bool:
     # Checked after the read: records that retention deletes meanwhile are not reported as missing.
     consumer = make_consumer(cluster)
     try:
@@ -119,8 +119,8 @@ def _records(cluster: Cluster, topic: str) -> Iterator[Message]:
         consumer.close()
 
 
-def place_of(record: Record) -> Place:
-    return Place(record["topic"], record["partition"], record["offset"])
+def place_of(record: Record) -> EventPosition:
+    return EventPosition(record["topic"], record["partition"], record["offset"])
 
 
 def _letter(message: Message, key: Record, value: Record, by: Listed) -> Letter:

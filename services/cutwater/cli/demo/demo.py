@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from cutwater.cli.options import BootstrapOption, settings_for
-from cutwater.cli.report import handled, out
+from cutwater.cli.report import out, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.demo import DAYS_MAX
 from cutwater.local.machine.extras import require
 
 
-@handled
+@report_errors
 def demo(
     days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Days of 2013 to replay.")] = 31,
     data_dir: Annotated[Path, typer.Option(help="Folder of the demonstration, emptied first.")] = Path(
@@ -52,7 +52,7 @@ def demo(
         return run(days, out, lambda stop: target.own(job_file, lateness, settings, out, stop), data_dir)
     if lateness is not None:
         raise UsageError("--lateness needs a stack that the command starts: with --view, the job file sets it")
-    return run(days, out, lambda _stop: target.elsewhere(job_file, settings, view), data_dir)
+    return run(days, out, lambda _stop: target.attach(job_file, settings, view), data_dir)
 
 
 def register(app: typer.Typer) -> None:

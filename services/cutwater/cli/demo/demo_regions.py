@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cutwater.cli.options import JsonOption, settings_for
-from cutwater.cli.report import err, handled, out, print_json
+from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.job.job import Job
 from cutwater.local.machine.extras import require, require_checkout
-from cutwater.verify.read_rate import Pace
+from cutwater.verify.read_rate import ReadRateLimit
 from cutwater.verify.regions import Request, Side, compare, newest
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ DAYS_MIN, DAYS_MAX = 4, 31
 PER_SECOND_MAX = 5_000
 
 
-@handled
+@report_errors
 def demo_regions(
     days: Annotated[int, typer.Option(min=DAYS_MIN, max=DAYS_MAX, help="Days of flights to produce.")] = 7,
     rate: Annotated[int, typer.Option(min=10, max=PER_SECOND_MAX, help="Flights per second.")] = 200,
@@ -47,11 +47,11 @@ def demo_regions(
     """
     require("demo", "pandas", "duckdb")
     require_checkout("two_regions")
-    from examples.two_regions.report import Telling
+    from examples.two_regions.report import DemoReport
     from examples.two_regions.run import Wanted, run  # pandas and DuckDB: only this verb needs them
 
     console = err if as_json else out
-    telling = Telling(console, str(data_dir))
+    telling = DemoReport(console, str(data_dir))
     wanted = Wanted(days, rate, job_file, data_dir, keep)
     code = run(wanted, settings_for(data_dir), console, telling, _verified)
     if as_json:
@@ -63,7 +63,7 @@ def _verified(job: Job, there: Region, here: Region) -> Verified:
     from examples.two_regions.scenario import Verified  # as above
 
     asked = Request(job, Side(there.name, there.cluster), Side(here.name, here.cluster))
-    found = compare(asked, newest(asked), Pace())
+    found = compare(asked, newest(asked), ReadRateLimit())
     return Verified(found.milestone.token, found.held[1].rows, found.differing_rows, found.equal)
 
 

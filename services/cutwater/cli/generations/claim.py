@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cutwater.adapters.topics.candidates import parent_of, promoted
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.provable_milestones import newest_provable
-from cutwater.cli.options import Place
+from cutwater.cli.options import JobContext
 from cutwater.cli.report import iso, out, print_json
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.start_state import require_kept
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Claim, Milestone
-from cutwater.operations.generations.claims import Claims, Planned, Words, copies_of
+from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
 from cutwater.operations.generations.parent_changelog import kept_behind
 from cutwater.operations.generations.seed_source import SeedSource, seed_source
 from cutwater.operations.generations.start_check import require_may_start
 from cutwater.operations.service_main import now_ms
 
 
-def claims_of(place: Place) -> Claims:
+def claims_of(place: JobContext) -> Claims:
     return Claims(place.cluster, place.job, place.settings.region, now_ms)
 
 
-def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
+def claim(place: JobContext, words: GenerationRequest, dry_run: bool, as_json: bool) -> Claim:
     """Claim a generation or continue with an earlier claim, and report it. Raises as `Claims.ask`."""
     settings, sources = place.settings, list[SeedSource]()
 
@@ -47,15 +47,15 @@ def claim(place: Place, words: Words, dry_run: bool, as_json: bool) -> Claim:
         # The embedded broker is a single one; the settings count only for a user's own brokers.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
-    _say_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json)
+    _print_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json)
     return planned.claim
 
 
-def _require_works(place: Place, parent: Milestone) -> None:
+def _require_works(place: JobContext, parent: Milestone) -> None:
     """Raise UsageError if the generation's driver could never start, which only its log would report."""
     require_may_start(place.cluster, place.job, parent, place.settings)
     require_kept(parent, kept_behind(place.cluster, parent.source_cut))
-    if found := Witness(place.cluster).lost(parent.evidence, parent.source_cut):
+    if found := LogCheck(place.cluster).find_losses(parent.evidence, parent.source_cut):
         advice = newest_provable(place.cluster, place.job.name).advice
         raise UsageError(f"below the cut of {parent.token} {'; '.join(found)}. {advice}")
 
@@ -78,7 +78,7 @@ class Undone(NamedTuple):
         return f"{self.milestones:,} milestones after it up to {self.newest}; the {self.events:,} events"
 
 
-def _undone(place: Place, planned: Planned) -> Undone | None:
+def _undone(place: JobContext, planned: Planned) -> Undone | None:
     """Return what the claim undoes; None if it is no rollback or is promoted."""
     last = promoted(place.cluster, place.job.name)
     if not planned.claim.rewinds_to or planned.done or last is None:
@@ -88,7 +88,7 @@ def _undone(place: Place, planned: Planned) -> Undone | None:
     return Undone(last.sequence - parent.sequence, events, last.token)
 
 
-def _say_claim(
+def _print_claim(
     planned: Planned, source: SeedSource | None, undone: Undone | None, dry_run: bool, as_json: bool
 ) -> None:
     made = planned.claim

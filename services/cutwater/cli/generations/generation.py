@@ -8,17 +8,25 @@ import typer
 
 from cutwater.adapters.topics.candidates import parent_of, promoted
 from cutwater.cli.generations.claim import claim, claims_of
-from cutwater.cli.generations.promotion_wait import await_promotion, behind, say_promotion
+from cutwater.cli.generations.promotion_wait import await_promotion, delay_with_eta, print_promotion_plan
 from cutwater.cli.generations.prune import prune
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, WideOption, place_of
-from cutwater.cli.report import handled, iso, out, print_json, say, table
+from cutwater.cli.options import (
+    BootstrapOption,
+    DataDirOption,
+    JobContext,
+    JobOption,
+    JsonOption,
+    WideOption,
+    find_job,
+)
+from cutwater.cli.report import iso, out, print_json, print_note, report_errors, table
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.catch_up import approach
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.text_tables import Column
-from cutwater.operations.generations.claims import Words
+from cutwater.operations.generations.claims import GenerationRequest
 
 PROMOTE_S = 600.0
 
@@ -46,7 +54,7 @@ WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for the 
 
 
 @group.command("start")
-@handled
+@report_errors
 def start(
     job_file: JobOption = None,
     from_: Annotated[str | None, typer.Option("--from", help="Token of its parent. Default: the newest.")] = None,
@@ -75,11 +83,11 @@ def start(
     Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
-    claim(place, Words(from_, partitions, False, reason, another), dry_run, as_json)
+    place = find_job(job_file, bootstrap_servers, data_dir)
+    claim(place, GenerationRequest(from_, partitions, False, reason, another), dry_run, as_json)
 
 
-@handled
+@report_errors
 def rollback(
     to: Annotated[str, typer.Option(help="Token of the milestone to go back to.")],
     job_file: JobOption = None,
@@ -107,8 +115,8 @@ def rollback(
     Examples:  cutwater rollback --to g1-local-00000000:42
     ·  cutwater rollback --to g1-local-00000000:42 --dry-run
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
-    words = Words(to, partitions, True, reason or f"rollback to {to}", another)
+    place = find_job(job_file, bootstrap_servers, data_dir)
+    words = GenerationRequest(to, partitions, True, reason or f"rollback to {to}", another)
     made = claim(place, words, dry_run, as_json)
     if not dry_run:
         claims_of(place).promote(made.generation)
@@ -116,7 +124,7 @@ def rollback(
 
 
 @group.command("promote")
-@handled
+@report_errors
 def promote(
     generation: GenerationArgument,
     job_file: JobOption = None,
@@ -138,10 +146,10 @@ def promote(
     Examples:  cutwater generation promote g2-local-5f0c21aa
     ·  cutwater generation promote g2-local-5f0c21aa --dry-run
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir)
     wanted = Generation.parse(generation)
     if dry_run:
-        say_promotion(place, wanted)
+        print_promotion_plan(place, wanted)
     else:
         claims_of(place).promote(wanted)
         await_promotion(place, wanted, wait)
@@ -149,7 +157,7 @@ def promote(
 
 
 @group.command("abort")
-@handled
+@report_errors
 def abort(
     generation: GenerationArgument,
     job_file: JobOption = None,
@@ -167,18 +175,18 @@ def abort(
     Examples:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
     ·  cutwater generation abort g2-local-5f0c21aa --dry-run
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir)
     wanted = Generation.parse(generation)
     if dry_run:
         would = "would be given up" if claims_of(place).to_abort(wanted).open else "is given up already"
-        say(f"{wanted} {would}")
+        print_note(f"{wanted} {would}")
     else:
         claims_of(place).abort(wanted, reason or "given up by hand")
     _show(place, [claims_of(place).known().require(wanted)], as_json)
 
 
 @group.command("list")
-@handled
+@report_errors
 def list_(
     job_file: JobOption = None,
     bootstrap_servers: BootstrapOption = None,
@@ -192,17 +200,19 @@ def list_(
 
     Examples:  cutwater generation list  ·  cutwater generation list --json
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir)
     found = list(claims_of(place).known().by_id.values())
     _show(place, found, as_json, _first(found, promoted(place.cluster, place.job.name)))
 
 
 def _show(
-    place: Place, found: list[Candidate], as_json: bool, unclaimed: dict[Generation, int] | None = None
+    place: JobContext, found: list[Candidate], as_json: bool, unclaimed: dict[Generation, int] | None = None
 ) -> None:
     """Print generations. `unclaimed`: those without a claim, with their number of partitions."""
     last = promoted(place.cluster, place.job.name)
-    told = [_unclaimed(*one, last) for one in (unclaimed or {}).items()] + [_told(one, last) for one in found]
+    told = [_unclaimed(*one, last) for one in (unclaimed or {}).items()] + [
+        _generation_json(one, last) for one in found
+    ]
     if as_json:
         print_json(told)
         return
@@ -213,7 +223,7 @@ def _show(
 def _first(found: list[Candidate], last: Milestone | None) -> dict[Generation, int]:
     """Return the first generations, of this job and of mirrored regions, that claims and milestones name."""
     told = [parent_of(one.claim) for one in found] + ([last] if last else [])
-    return {one.generation: len(one.changelog_cut) for one in told if not claimed(one.generation)}
+    return {one.generation: len(one.changelog_cut) for one in told if not is_claimed(one.generation)}
 
 
 def _unclaimed(generation: Generation, partitions: int, last: Milestone | None) -> dict[str, Any]:
@@ -229,7 +239,7 @@ def _unclaimed(generation: Generation, partitions: int, last: Milestone | None) 
     }
 
 
-def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
+def _generation_json(one: Candidate, last: Milestone | None) -> dict[str, Any]:
     claim = one.claim
     follows = last if last and last.generation.number < claim.generation.number else None
     nearer = approach(one, parent_of(claim), follows) if follows else None
@@ -242,7 +252,7 @@ def _told(one: Candidate, last: Milestone | None) -> dict[str, Any]:
         "claimed": iso(claim.at_ms),
         "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
         "epoch": one.newest.epoch if one.newest else None,
-        "behind": behind(one, follows) if follows else None,
+        "behind": delay_with_eta(one, follows) if follows else None,
         "events_left": nearer.events if nearer else None,
         "events_per_s": round(nearer.reads_per_s, 1) if nearer else None,
         "seconds_left": round(nearer.left_s, 1) if nearer and nearer.left_s is not None else None,

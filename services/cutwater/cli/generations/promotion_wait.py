@@ -6,10 +6,10 @@ import time
 
 from cutwater.adapters.topics.candidates import parent_of, promoted
 from cutwater.cli.generations.claim import claims_of
-from cutwater.cli.options import Place
-from cutwater.cli.report import err, say
+from cutwater.cli.options import JobContext
+from cutwater.cli.report import err, print_note
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations.candidates import Candidate, delayed
+from cutwater.core.generations.candidates import Candidate, promotion_delay
 from cutwater.core.generations.catch_up import approach
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
@@ -19,25 +19,25 @@ SAY_S = 5.0
 """Least time between lines on an output without a status line."""
 
 
-def say_promotion(place: Place, generation: Generation) -> None:
+def print_promotion_plan(place: JobContext, generation: Generation) -> None:
     """Print what `promote` would do, after the same checks. Raises as `promote`."""
     last = promoted(place.cluster, place.job.name)
     if claims_of(place).to_promote(generation):
-        say(f"the promotion of {generation} would be requested")
+        print_note(f"the promotion of {generation} would be requested")
     elif last is not None and last.generation == generation:
-        say(f"{generation} is promoted already")
+        print_note(f"{generation} is promoted already")
     else:
-        say(f"the promotion of {generation} is requested already")
+        print_note(f"the promotion of {generation} is requested already")
 
 
-def await_promotion(place: Place, generation: Generation, wait_s: float) -> None:
+def await_promotion(place: JobContext, generation: Generation, wait_s: float) -> None:
     """Wait for a promotion and report the progress. Raises UnavailableError after `wait_s`."""
     begun = time.monotonic()
     said_s, waited = begun, False
     with err.status(f"promoting {generation}") as status:
         while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
             candidate = claims_of(place).known().require(generation)
-            why = behind(candidate, last) if last else "there is no milestone"
+            why = delay_with_eta(candidate, last) if last else "there is no milestone"
             if candidate.withdrawn is not None:
                 raise UsageError(f"{generation} was given up: {candidate.withdrawn}")
             if last is not None and last.generation.number > generation.number:
@@ -45,7 +45,7 @@ def await_promotion(place: Place, generation: Generation, wait_s: float) -> None
                     f"{last.token} is of a later generation, which was promoted: {generation} is past"
                 )
             if wait_s == 0:
-                say(f"{generation} is promoted when it has caught up: see 'cutwater generation list'")
+                print_note(f"{generation} is promoted when it has caught up: see 'cutwater generation list'")
                 return
             now = time.monotonic()
             if now > begun + wait_s:
@@ -56,15 +56,15 @@ def await_promotion(place: Place, generation: Generation, wait_s: float) -> None
             status.update(line)
             if err.plain and (not waited or now - said_s >= SAY_S):
                 said_s, waited = now, True
-                say(line)
+                print_note(line)
             time.sleep(LOOK_S)
     back = f", and continues from the state of {last.rewinds_to}" if last.rewinds_to else ""
-    say(f"{generation} is promoted after {time.monotonic() - begun:.0f} s: {last.token}{back}")
+    print_note(f"{generation} is promoted after {time.monotonic() - begun:.0f} s: {last.token}{back}")
 
 
-def behind(one: Candidate, last: Milestone) -> str | None:
+def delay_with_eta(one: Candidate, last: Milestone) -> str | None:
     """Return why a candidate cannot be promoted yet, with the time left if its rate is known."""
-    why, nearer = delayed(one.newest, one.claim, last), approach(one, parent_of(one.claim), last)
+    why, nearer = promotion_delay(one.newest, one.claim, last), approach(one, parent_of(one.claim), last)
     return f"{why}; {nearer}" if why and nearer else why
 
 

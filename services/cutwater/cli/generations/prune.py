@@ -6,14 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, Place, WideOption, place_of
-from cutwater.cli.report import err, handled, out, print_json, table
+from cutwater.cli.options import (
+    BootstrapOption,
+    DataDirOption,
+    JobContext,
+    JobOption,
+    JsonOption,
+    WideOption,
+    find_job,
+)
+from cutwater.cli.report import err, out, print_json, report_errors, table
 from cutwater.core.util.text_tables import Column
-from cutwater.operations.generations.prune import Earlier, Retiring
+from cutwater.operations.generations.prune import Earlier, GenerationPruning
 from cutwater.operations.service_main import now_ms
 
 
-@handled
+@report_errors
 def prune(
     job_file: JobOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
@@ -43,16 +51,16 @@ def prune(
     Examples:  cutwater generation prune --dry-run  ·  cutwater generation prune
     ·  cutwater generation prune job.yaml --bootstrap-servers kafka-1:9092 --with-snapshots --json
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
-    retiring = Retiring(place.cluster, place.job, place.settings, _store(place), now_ms)
+    place = find_job(job_file, bootstrap_servers, data_dir)
+    retiring = GenerationPruning(place.cluster, place.job, place.settings, _store(place), now_ms)
     with err.status("reading earlier generations"):
         if not dry_run:
-            retiring.alone()
-        found = retiring.look(with_snapshots, with_forks)
+            retiring.fence_others()
+        found = retiring.list_earlier(with_snapshots, with_forks)
         for one in found if not dry_run else ():
             if one.why_kept is None:
                 retiring.remove(one)
-    told = [_told(one, dry_run) for one in found]
+    told = [_pruned_json(one, dry_run) for one in found]
     if as_json:
         print_json(told)
         return
@@ -66,11 +74,11 @@ def prune(
     out.table(table(f"earlier generations of {place.job.name}", columns, rows))
 
 
-def _store(place: Place) -> str:
+def _store(place: JobContext) -> str:
     return place.stack.snapshots if place.stack else place.settings.snapshots
 
 
-def _told(one: Earlier, dry_run: bool) -> dict[str, Any]:
+def _pruned_json(one: Earlier, dry_run: bool) -> dict[str, Any]:
     done = "would be removed" if dry_run else "removed"
     return {
         "generation": str(one.generation),

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.cli.options import JsonOption, WideOption
-from cutwater.cli.report import handled, out, print_json, say, table
+from cutwater.cli.report import out, print_json, print_note, report_errors, table
 from cutwater.core.util.text_tables import Column
 from cutwater.local.machine.download_cache import CACHE_VARIABLE
 
@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True)
 
 
 @dataclass(frozen=True)
-class Shown:
+class SettingRow:
     """One setting as it is printed. A secret shows only whether it is set."""
 
     name: str
@@ -33,10 +33,10 @@ class Shown:
     meaning: str
 
 
-def settings_shown(settings: Settings) -> list[Shown]:
+def settings_shown(settings: Settings) -> list[SettingRow]:
     """Return every setting, in the order of docs/SETTINGS.md."""
     return [
-        Shown(
+        SettingRow(
             name=f"{_PREFIX}{name.upper()}",
             value=_value(getattr(settings, name)),
             source="environment" if name in settings.model_fields_set else "default",
@@ -47,7 +47,7 @@ def settings_shown(settings: Settings) -> list[Shown]:
     ]
 
 
-def unknown(environment: Mapping[str, str]) -> list[str]:
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return the names of CUTWATER_ variables that are no setting, usually typing errors."""
     known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields} | {CACHE_VARIABLE}
     return sorted(name for name in environment if name.upper().startswith(_PREFIX) and name.upper() not in known)
@@ -60,7 +60,7 @@ def _value(value: Any) -> Any:
 
 
 @app.command()
-@handled
+@report_errors
 def show(as_json: JsonOption = False, wide: WideOption = False) -> None:
     """Show every setting, its value and where it comes from. Secrets are masked.
 
@@ -75,8 +75,8 @@ def show(as_json: JsonOption = False, wide: WideOption = False) -> None:
         rows = ((one.name, one.value, one.source, one.meaning) for one in shown)
         columns = ("variable", "value", Column("from", 1), Column("meaning", below=True))
         out.table(table("settings", columns, rows))
-    for name in unknown(os.environ):
-        say(f"warning: {name} is set, but no setting has this name (docs/SETTINGS.md lists them)")
+    for name in unknown_variables(os.environ):
+        print_note(f"warning: {name} is set, but no setting has this name (docs/SETTINGS.md lists them)")
 
 
 @app.callback()

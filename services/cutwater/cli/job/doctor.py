@@ -15,7 +15,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
-from cutwater.cli.report import err, handled, out, print_json, table
+from cutwater.cli.report import err, out, print_json, report_errors, table
 from cutwater.core.checks import acls, replication
 from cutwater.core.checks.cluster import ClusterFacts, check_cluster, check_topics
 from cutwater.core.checks.findings import Finding, Level, error, ok, skipped, worst
@@ -32,7 +32,7 @@ from cutwater.operations.service_main import now_ms
 _COLOURS = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
 
 
-@handled
+@report_errors
 def doctor(
     job_file: Annotated[
         Path | None, typer.Argument(help="The job file. Without one, only machine and brokers are checked.")
@@ -82,7 +82,9 @@ def _findings(
         driver_heap_bytes=machine_probes.heap_bytes(settings.spark_driver_memory),
         embedded_broker=cluster is None,
     )
-    yield from check_machine(machine_probes.look(settings.data_dir, cluster is None, settings.checkpoint), need)
+    yield from check_machine(
+        machine_probes.inspect_machine(settings.data_dir, cluster is None, settings.checkpoint), need
+    )
     lacks_secret = settings.needs_spark_secret and not settings.spark_secret.get_secret_value()
     yield from check_spark(settings.spark_master, settings.spark_authenticate, lacks_secret)
     if problem:
@@ -103,7 +105,7 @@ def _job(path: Path | None) -> tuple[Job | None, Finding | None]:
 
 
 def _cluster(cluster: Cluster, job: Job | None, settings: Settings, probe: bool) -> Iterator[Finding]:
-    facts = cluster_facts.ask(cluster)
+    facts = cluster_facts.read_brokers(cluster)
     if probe and not facts.problem:
         name = f"{job.name if job else 'cutwater'}.doctor-{uuid.uuid4().hex[:8]}"
         facts = cluster_facts.with_clock(cluster, facts, name)
@@ -119,15 +121,17 @@ def _topics(cluster: Cluster, facts: ClusterFacts, job: Job, settings: Settings)
     except CutwaterError as wrong:
         yield error("generation", str(wrong), "the topics of the first generation are checked instead")
     copies = replication.decide(facts.brokers, settings.replication_factor, settings.min_insync_replicas)
-    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
-    facts = cluster_facts.look(cluster, facts, job.topic, specs, copies)
+    specs = topics.generation_topics(
+        job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms
+    )
+    facts = cluster_facts.read_topics(cluster, facts, job.topic, specs, copies)
     if job.attached:
         yield skipped("source", "the query is your own", "check the topics that it reads yourself")
     else:
         position = cluster_facts.position(cluster, job.name, job.topic, now_ms())
         yield from check_source(job, facts, position, cluster_facts.undatable_of(cluster, facts, job.topic))
     yield from check_topics(facts, specs, copies)
-    yield from check_rights(facts, acls.needed(job.name, job.topic, settings.generation))
+    yield from check_rights(facts, acls.required_acls(job.name, job.topic, settings.generation))
 
 
 def register(app: typer.Typer) -> None:

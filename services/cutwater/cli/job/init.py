@@ -17,17 +17,17 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import partition_count, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
-from cutwater.cli.report import err, handled, out, print_json
+from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.events.schema_inference import infer
-from cutwater.core.job.draft_file import Draft, job_name, render, schema_name, told
+from cutwater.core.job.draft_file import Draft, job_name, rejection_text, render, schema_name
 from cutwater.core.job.draft_proposal import Proposal, propose
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import ADDEND_DIGITS, TIMES
 from cutwater.core.job.usable_events import Rejected, tally
-from cutwater.operations.event_sample import judged
-from cutwater.operations.format_detection import Recognised, recognise, written_with
+from cutwater.operations.event_sample import judge_records
+from cutwater.operations.format_detection import DetectedFormat, detect_format, written_with
 from cutwater.operations.topic_sample import Sample, sample
 
 ANSWER_S = 10.0
@@ -42,7 +42,7 @@ class _Event:
     left_out: tuple[tuple[str, str], ...]
 
 
-@handled
+@report_errors
 def init(
     from_topic: Annotated[str, typer.Option(help="The topic to sample.")],
     bootstrap_servers: BootstrapOption = None,
@@ -76,7 +76,7 @@ def init(
     _refuse_to_overwrite([target], force)
     wait_for_broker(cluster, ANSWER_S)
     samples = _samples(cluster, from_topic, records, as_json)
-    found = recognise(samples, from_topic, schema, (target.parent, target.parent / "schemas"))
+    found = detect_format(samples, from_topic, schema, (target.parent, target.parent / "schemas"))
     event = _event(found, name, key, event_time)
     schema_target = target.with_name(f"{name}_event.avsc") if _writes_schema(found, target) else None
     _refuse_to_overwrite([schema_target] if schema_target else [], force)
@@ -105,7 +105,7 @@ def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sa
         return sample(cluster, topic, records, lambda done: progress.update(task, completed=done))
 
 
-def _event(found: Recognised, name: str, key: str | None, event_time: str | None) -> _Event:
+def _event(found: DetectedFormat, name: str, key: str | None, event_time: str | None) -> _Event:
     if found.schema is not None:
         # Decimals with no digit before the point leave no room for a sum.
         types = {field: one for field, one in field_types(found.schema).items() if one.scale < ADDEND_DIGITS}
@@ -118,17 +118,17 @@ def _event(found: Recognised, name: str, key: str | None, event_time: str | None
 
 
 def _rejected(job: Job, samples: list[Sample]) -> list[Rejected]:
-    judged_ = judged(job, samples, written_with(job, samples))
+    judged_ = judge_records(job, samples, written_with(job, samples))
     return tally((found, one.value) for one, found in judged_ if isinstance(found, Flaw))
 
 
-def _writes_schema(found: Recognised, target: Path) -> bool:
+def _writes_schema(found: DetectedFormat, target: Path) -> bool:
     """Return whether a schema must be written or copied beside the job file, to be found by its name."""
     file = found.schema_file
     return file is None or file.resolve().parent not in (target.resolve().parent, schema_folder().resolve())
 
 
-def _name_of(found: Recognised) -> str:
+def _name_of(found: DetectedFormat) -> str:
     return found.schema_file.name if found.schema_file else ""
 
 
@@ -139,7 +139,7 @@ def _refuse_to_overwrite(files: list[Path], force: bool) -> None:
 
 
 def _write(
-    draft: Draft, schema: dict[str, Any], target: Path, schema_target: Path | None, found: Recognised
+    draft: Draft, schema: dict[str, Any], target: Path, schema_target: Path | None, found: DetectedFormat
 ) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,8 @@ def _show(draft: Draft, target: Path, schema_target: Path | None, examples: bool
     for rejected in draft.rejected:
         example = _example(rejected, examples)
         out.print(
-            f"  {told(rejected)}{'' if example is None else f'; the first begins with {example}'}", whole=True
+            f"  {rejection_text(rejected)}{'' if example is None else f'; the first begins with {example}'}",
+            whole=True,
         )
     written = f"{target} and {schema_target}" if schema_target else str(target)
     out.print(f"written: {written}; next: cutwater doctor {target}", whole=True)

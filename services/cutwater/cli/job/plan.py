@@ -17,7 +17,7 @@ from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
-from cutwater.cli.report import err, handled, out, print_json, say, table
+from cutwater.cli.report import err, out, print_json, print_note, report_errors, table
 from cutwater.core.checks import acls, capacity, event_sample, replication
 from cutwater.core.checks.capacity import Load
 from cutwater.core.checks.event_sample import SampledEvent, SampleFigures
@@ -31,7 +31,7 @@ from cutwater.operations.job_volume import measure
 ANSWER_S = 10.0
 
 
-class Said(NamedTuple):
+class LoadOptions(NamedTuple):
     """The load as far as the command line gives it."""
 
     events_per_s: float | None
@@ -48,7 +48,7 @@ class Said(NamedTuple):
         return replace(usual, **said)
 
 
-@handled
+@report_errors
 def plan(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     events_per_second: Annotated[
@@ -90,7 +90,7 @@ def plan(
     job = load_job(job_file)
     cluster = cluster_for(settings, bootstrap_servers)
     with err.status("querying the cluster" if cluster else "planning"):
-        made = _plan(job, settings, cluster, Said(events_per_second, keys, event_bytes))
+        made = _plan(job, settings, cluster, LoadOptions(events_per_second, keys, event_bytes))
         made = _mirrored(made, settings, mirror_of or settings.origin_region)
     if as_json:
         print_json({**made.plain(), "commands": made.commands(principal)})
@@ -98,11 +98,13 @@ def plan(
         _show(made, principal)
 
 
-def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: Said) -> Plan:
+def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: LoadOptions) -> Plan:
     if cluster:
         wait_for_broker(cluster, ANSWER_S)
         job, settings = working_for(job, settings, cluster)
-    specs = topics.owned(job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms)
+    specs = topics.generation_topics(
+        job.name, settings.generation, job.shards.partitions, job.output, job.lists_retention_ms
+    )
     brokers, existing, source_partitions, measured = replication.FACTOR_WANTED, frozenset[str](), None, None
     events: list[SampledEvent] = []
     if cluster:
@@ -115,7 +117,7 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: Said) -> 
         events = sample_events(cluster, job, registry_for(job, settings)) if source_partitions else []
     copies = replication.decide(brokers, settings.replication_factor, settings.min_insync_replicas)
     epoch_s = max(settings.trigger_ms, 300) / 1_000
-    sampled = event_sample.count(job, events, epoch_s, said.events_per_s)
+    sampled = event_sample.measure_sample(job, events, epoch_s, said.events_per_s)
     load = said.load(sampled, epoch_s, source_partitions or 4)
     sizes = capacity.sizes_of(job, sampled.state, sampled.written) if sampled else capacity.sizes_of(job)
     if measured:
@@ -132,12 +134,12 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: Said) -> 
         existing=existing,
         replication=copies,
         warnings=[*replication.doubts(copies, brokers), *capacity.doubts(job, comes_to)],
-        acls=acls.needed(job.name, job.topic, settings.generation),
+        acls=acls.required_acls(job.name, job.topic, settings.generation),
         load=load,
         estimate=comes_to,
         measured=measured,
         sampled=sampled,
-        unknown=capacity.unknown(job, sampled, measured is not None, other_load),
+        unknown=capacity.list_uncertainties(job, sampled, measured is not None, other_load),
     )
 
 
@@ -152,8 +154,10 @@ def _mirrored(made: Plan, settings: Settings, origin: str) -> Plan:
     if not origin:
         return made
     bootstrap = (origin == settings.origin_region and settings.origin_bootstrap_servers) or None
-    there = Mirroring(origin, bootstrap, acls.mirror_there(made.job, made.source))
-    return replace(made, acls=[*made.acls, *acls.mirror_here(made.job, made.source, origin)], mirrors=[there])
+    there = Mirroring(origin, bootstrap, acls.origin_mirror_acls(made.job, made.source))
+    return replace(
+        made, acls=[*made.acls, *acls.local_mirror_acls(made.job, made.source, origin)], mirrors=[there]
+    )
 
 
 def _show(made: Plan, principal: str) -> None:
@@ -171,9 +175,9 @@ def _show(made: Plan, principal: str) -> None:
     title = f"topics of job {made.job} at {where}: {copies}"
     out.table(table(title, ("topic", "", "partitions", Column("settings", below=True)), rows))
     for line in made.warnings:
-        say(f"warning: {line}")
+        print_note(f"warning: {line}")
     for line in made.unknown:
-        say(f"cannot be estimated within a factor of {capacity.SURE_FACTOR:g}: {line}")
+        print_note(f"cannot be estimated within a factor of {capacity.SURE_FACTOR:g}: {line}")
     out.table(_rights("ACLs per service", made.acls))
     for one in made.mirrors:
         out.table(_rights(f"ACLs of the mirror in region {one.region}, where it only reads", one.acls))

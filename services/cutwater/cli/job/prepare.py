@@ -9,11 +9,11 @@ import typer
 
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
-from cutwater.cli.report import err, handled, out, print_json
+from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.local import job_topics
 
 
-@handled
+@report_errors
 def prepare(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     source: Annotated[

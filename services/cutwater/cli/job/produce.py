@@ -16,14 +16,14 @@ from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.options import DataDirOption, JsonOption, settings_for
-from cutwater.cli.report import err, handled, out, print_json
+from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.util.text_tables import number_text
 from cutwater.core.util.timestamps import parsed
 from cutwater.local import running_file
 
 
-@handled
+@report_errors
 def produce(
     file: Annotated[Path, typer.Argument(help="File of JSON lines, one event each; '-' reads standard input.")],
     data_dir: DataDirOption = None,
@@ -43,7 +43,7 @@ def produce(
         raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
-    columns = (TextColumn("produced"), BarColumn(), Produced(), TimeElapsedColumn())
+    columns = (TextColumn("produced"), BarColumn(), RateColumn(), TimeElapsedColumn())
     with err.progress(*columns, quiet=as_json, transient=False) as progress:
         task = progress.add_task("produced", total=None)
         lines = _Lines(file, times)
@@ -57,7 +57,7 @@ def produce(
         out.print(f"{number_text(count)} events delivered to {job.topic}")
 
 
-class Produced(ProgressColumn):
+class RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         rate = "" if task.speed is None else f", {number_text(round(task.speed))} events/s"
         return Text(f"{number_text(round(task.completed))} events{rate}")

@@ -14,7 +14,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, cluster_for, settings_for
-from cutwater.cli.report import handled, out, print_json, say
+from cutwater.cli.report import out, print_json, print_note, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.events.schema_compatibility import BACKWARD
 from cutwater.core.events.schema_versions import SchemaFile, changes_problems, problems
@@ -34,7 +34,7 @@ app = typer.Typer(
 
 
 @app.command()
-@handled
+@report_errors
 def check(
     folder: Annotated[Path, typer.Argument(help="Folder with .avsc files.")] = Path("schemas"),
     against: Annotated[
@@ -57,7 +57,7 @@ def check(
         print_json({"files": [one.name for one in files], "rule": rule, "problems": found})
     else:
         for line in found:
-            say(line)
+            print_note(line)
         out.print(f"{len(files)} schemas, rule {rule}: {len(found) or 'no'} problem{'s'[: len(found) != 1]}")
     return 1 if found else 0
 
@@ -69,7 +69,7 @@ def _before(folder: Path, against: str) -> list[SchemaFile]:
 
 
 @app.command()
-@handled
+@report_errors
 def show(
     job_file: Annotated[Path | None, typer.Argument(help="The job file. Default: the running stack's.")] = None,
     data_dir: DataDirOption = None,
@@ -99,7 +99,7 @@ def _shown(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 @app.command("register")
-@handled
+@report_errors
 def register_schemas(
     job_file: JobFile,
     bootstrap_servers: BootstrapOption = None,

@@ -11,20 +11,26 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics import commit_stream
-from cutwater.adapters.topics.candidates import candidates, parent_of, promoted, told_parent
+from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
-from cutwater.cli.regions.failover_report import GoingOn, Steps
-from cutwater.cli.report import handled, iso, out, print_json
+from cutwater.cli.regions.failover_report import Steps, TakeoverReport
+from cutwater.cli.report import iso, out, print_json, report_errors
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover.failover import Again, came_by, require_current, require_dead, require_not_given
-from cutwater.core.generations.candidates import delayed
+from cutwater.core.failover.failover import (
+    EarlierClaim,
+    origin_claim,
+    require_current,
+    require_dead,
+    require_not_given,
+)
+from cutwater.core.generations.candidates import promotion_delay
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Claim, Milestone, Release
 from cutwater.operations.generations.claims import copies_of
 from cutwater.operations.generations.seed_source import SeedSource, seed_source
 from cutwater.operations.generations.start_check import require_may_start
-from cutwater.operations.regions.failover import FailingOver, Found, release, releasing
+from cutwater.operations.regions.failover import Failover, OriginCopies, release, releasing
 from cutwater.operations.service_main import now_ms
 
 LOOK_S = 0.5
@@ -40,7 +46,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would 
 WaitOption = Annotated[float, typer.Option(min=0, help="Seconds to wait for the promotion; 0 returns at once.")]
 
 
-@handled
+@report_errors
 def failover(
     job_file: JobArgument,
     origin: OriginOption = None,
@@ -70,14 +76,14 @@ def failover(
     Examples:  cutwater failover job.yaml --origin us --dry-run  ·  cutwater failover job.yaml --origin us
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
-    one, steps = _failing_over(settings, job, origin), Steps()
+    one, steps = _make_failover(settings, job, origin), Steps()
     with steps.step("looking at what has arrived"):
-        found = one.look(PATIENCE_S)
-        again = one.claimed(found)
+        found = one.read_copies(PATIENCE_S)
+        again = one.earlier_claim(found)
         if again is not None:  # that try has fenced the mirror, so its loss counts all that was copied
-            found = one.look()
+            found = one.read_copies()
     if again is not None and again.done:
-        GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
+        TakeoverReport(job, found, again.claim).print_report(promoted(settings.cluster, job.name), steps, as_json)
         return
     careful = not force and again is None
     if careful:
@@ -89,13 +95,13 @@ def failover(
         _source(one, settings, job, found)  # fail before the mirror is fenced
         with steps.step("fencing the mirror"):
             one.fence()
-            found = one.look()
+            found = one.read_copies()
         if careful:
             _require_left(settings, found, fenced=True)  # the mirror may have copied until it was fenced
-    _go_on(one, settings, job, found, steps, wait, as_json)
+    _continue_job(one, settings, job, found, steps, wait, as_json)
 
 
-@handled
+@report_errors
 def switchover(
     job_file: JobArgument,
     origin: OriginOption = None,
@@ -118,10 +124,10 @@ def switchover(
     Examples:  cutwater switchover job.yaml --origin us --dry-run  ·  cutwater switchover job.yaml --origin us
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
-    one, steps = _failing_over(settings, job, origin), Steps()
+    one, steps = _make_failover(settings, job, origin), Steps()
     with steps.step("looking at both regions"):
-        found = one.look()
-        made = _released(settings, job)
+        found = one.read_copies()
+        made = _existing_release(settings, job)
         if made is None:
             newest = promoted(settings.origin_cluster, job.name)
             _require_arrived(found, newest)
@@ -134,16 +140,18 @@ def switchover(
             made = release(settings.origin_cluster, job, settings.origin, settings.region, now_ms)
     with steps.step("waiting for its last milestone") as status:
         found = _await_arrival(one, made, wait, status)
-    again = one.claimed(found)
+    again = one.earlier_claim(found)
     if again is not None:  # from an earlier try, or from before the release
-        require_current(again, told_parent(again.claim).token, made.token, released=True)
+        require_current(again, origin_parent(again.claim).token, made.token, released=True)
         if again.done:
-            GoingOn(job, found, again.claim).tell(promoted(settings.cluster, job.name), steps, as_json)
+            TakeoverReport(job, found, again.claim).print_report(
+                promoted(settings.cluster, job.name), steps, as_json
+            )
             return
-    _go_on(one, settings, job, found, steps, wait, as_json)
+    _continue_job(one, settings, job, found, steps, wait, as_json)
 
 
-@handled
+@report_errors
 def release_(
     job_file: JobArgument,
     to: Annotated[str, typer.Option(help="The region that continues the job.")],
@@ -175,7 +183,7 @@ def release_(
         out.print(f"{'given up' if does else 'would be given up'}: {', '.join(given_up)}")
 
 
-def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOver:
+def _make_failover(settings: Settings, job: Job, origin: str | None) -> Failover:
     origin = origin or settings.origin_region
     if not origin:
         raise UsageError("no region to take over from is named: give --origin, or set CUTWATER_ORIGIN_REGION")
@@ -185,10 +193,10 @@ def _failing_over(settings: Settings, job: Job, origin: str | None) -> FailingOv
         )
     if not job.topic:
         raise UsageError(f"job {job.name} is attached to a query of your own, whose sources are not mirrored")
-    return FailingOver(settings.cluster, job, settings.region, origin, now_ms)
+    return Failover(settings.cluster, job, settings.region, origin, now_ms)
 
 
-def _require_left(settings: Settings, found: Found, fenced: bool = False) -> None:
+def _require_left(settings: Settings, found: OriginCopies, fenced: bool = False) -> None:
     """Raise UsageError if the origin seems alive, or has released the job to a third region."""
     if found.planned:
         return
@@ -198,7 +206,9 @@ def _require_left(settings: Settings, found: Found, fenced: bool = False) -> Non
     require_dead(found.arrival.origin, found.heard_ms, now_ms(), least_ms, fenced)
 
 
-def _require_way(one: FailingOver, settings: Settings, job: Job, found: Found, newest: Milestone | None) -> None:
+def _require_way(
+    one: Failover, settings: Settings, job: Job, found: OriginCopies, newest: Milestone | None
+) -> None:
     """Raise if a switchover could not finish: the job would be released, and continue nowhere.
 
     Raises as `_asked`, `FailingOver.require_settled` and `require_copying`. `newest`: the origin's newest
@@ -206,12 +216,12 @@ def _require_way(one: FailingOver, settings: Settings, job: Job, found: Found, n
     """
     one.require_settled()
     one.require_copying()
-    again, _ = _asked(one, settings, job, found)
+    again, _ = _claim_to_use(one, settings, job, found)
     if again is not None and newest is not None:
-        require_current(again, told_parent(again.claim).token, newest.token, released=False)
+        require_current(again, origin_parent(again.claim).token, newest.token, released=False)
 
 
-def _released(settings: Settings, job: Job) -> Release | None:
+def _existing_release(settings: Settings, job: Job) -> Release | None:
     """Return the release of the job in the origin, if any. Raises UsageError if it names another region."""
     made = commit_stream.release(settings.origin_cluster, topics.milestones(job.name))
     if made is not None and made.to != settings.region:
@@ -219,7 +229,7 @@ def _released(settings: Settings, job: Job) -> Release | None:
     return made
 
 
-def _require_arrived(found: Found, newest: Milestone | None) -> None:
+def _require_arrived(found: OriginCopies, newest: Milestone | None) -> None:
     """Raise UnavailableError if the origin's current generation has no arrival here.
 
     After the release no other milestone follows. `newest`: the origin's newest milestone.
@@ -231,18 +241,20 @@ def _require_arrived(found: Found, newest: Milestone | None) -> None:
         )
 
 
-def _source(one: FailingOver, settings: Settings, job: Job, found: Found) -> SeedSource | None:
+def _source(one: Failover, settings: Settings, job: Job, found: OriginCopies) -> SeedSource | None:
     """Return where the state will be read; None if an earlier try's generation may have read it already."""
-    again, claim = _asked(one, settings, job, found)
+    again, claim = _claim_to_use(one, settings, job, found)
     return None if again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
 
 
-def _asked(one: FailingOver, settings: Settings, job: Job, found: Found) -> tuple[Again | None, Claim]:
+def _claim_to_use(
+    one: Failover, settings: Settings, job: Job, found: OriginCopies
+) -> tuple[EarlierClaim | None, Claim]:
     """Return an earlier try's claim, if any, and the claim to use: that one, or a new one.
 
     Raises as `FailingOver.claimed` and `plan`, and if the claim's driver would refuse the job file.
     """
-    again = one.claimed(found)
+    again = one.earlier_claim(found)
     claim = again.claim if again else one.plan(found)
     if again is None or not again.done:
         require_may_start(settings.cluster, job, parent_of(claim), settings)
@@ -250,23 +262,23 @@ def _asked(one: FailingOver, settings: Settings, job: Job, found: Found) -> tupl
 
 
 def _plan(
-    one: FailingOver,
+    one: Failover,
     settings: Settings,
     job: Job,
-    found: Found,
+    found: OriginCopies,
     steps: Steps,
     as_json: bool,
     to_come: bool = False,
 ) -> None:
     """Print what would be done. `to_come`: whether another milestone must arrive first."""
-    again, claim = _asked(one, settings, job, found)
+    again, claim = _claim_to_use(one, settings, job, found)
     source = None if to_come or again else seed_source(settings.cluster, job, settings, claim, settings.snapshots)
     done = again is not None and again.done
-    GoingOn(job, found, claim, source, to_come and not done).tell(None, steps, as_json)
+    TakeoverReport(job, found, claim, source, to_come and not done).print_report(None, steps, as_json)
 
 
-def _go_on(
-    one: FailingOver, settings: Settings, job: Job, found: Found, steps: Steps, wait_s: float, as_json: bool
+def _continue_job(
+    one: Failover, settings: Settings, job: Job, found: OriginCopies, steps: Steps, wait_s: float, as_json: bool
 ) -> None:
     source = _source(one, settings, job, found)
     copies = copies_of(settings.cluster, settings.replication_factor, settings.min_insync_replicas)
@@ -275,19 +287,19 @@ def _go_on(
     with steps.step("claiming a generation"):
         claim = one.claim(found, copies)
         one.claims.promote(claim.generation)
-    going = GoingOn(job, found, claim, source)
+    going = TakeoverReport(job, found, claim, source)
     if not as_json:
         out.print(f"{claim.generation} is claimed: start its driver and commit-signal")
-        going.say_parent()
+        going.print_parent()
     first = None
     try:
         with steps.step("promoting it") as status:
             first = _await_promotion(settings, job, claim, wait_s, status)
     finally:
-        going.tell_end(first, steps, as_json)  # prints the loss as JSON even if no driver is started
+        going.print_result(first, steps, as_json)  # prints the loss as JSON even if no driver is started
 
 
-def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) -> Found:
+def _await_arrival(one: Failover, made: Release, wait_s: float, status: Any) -> OriginCopies:
     deadline = time.monotonic() + wait_s
     while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:
         newest = arrival.token if arrival else "none"
@@ -299,7 +311,7 @@ def _await_arrival(one: FailingOver, made: Release, wait_s: float, status: Any) 
                 "mirror runs, and run this again. To undo the release, run 'cutwater generation start' there"
             )
         time.sleep(LOOK_S)
-    return one.look()
+    return one.read_copies()
 
 
 def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, status: Any) -> Milestone | None:
@@ -309,7 +321,7 @@ def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, 
         last = promoted(settings.cluster, job.name)
         known = candidates(settings.cluster, job.name)
         if last is not None and last.generation.number >= claim.generation.number:
-            if came_by(known, last.generation, told_parent) != claim:
+            if origin_claim(known, last.generation, origin_parent) != claim:
                 raise UsageError(
                     f"{last.token} is of another line, which was promoted: {claim.generation} is past"
                 )
@@ -319,7 +331,7 @@ def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, 
             raise UsageError(f"{claim.generation} was given up: {candidate.withdrawn}")
         if wait_s == 0:
             return None
-        why = delayed(candidate.newest, claim, last) or "its commit-signal has not done it yet"
+        why = promotion_delay(candidate.newest, claim, last) or "its commit-signal has not done it yet"
         if time.monotonic() > deadline:
             raise UnavailableError(
                 f"{claim.generation} is not promoted yet: {why}. Do its driver and commit-signal run?"

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.adapters.topics.candidates import told_parent
+from cutwater.adapters.topics.candidates import origin_parent
 from cutwater.cli.report import err, iso, out, print_json
 from cutwater.core.failover.failover import Loss, copied_up_to, known_loss
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.records import Claim, Milestone
 from cutwater.operations.generations.seed_source import SeedSource
-from cutwater.operations.regions.failover import Found
+from cutwater.operations.regions.failover import OriginCopies
 
 
 class Steps:
@@ -35,25 +35,25 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class GoingOn:
+class TakeoverReport:
     job: Job
-    found: Found
+    found: OriginCopies
     claim: Claim
     source: SeedSource | None = None
     """Where its state will be read."""
-    to_come: bool = False
+    awaits_release: bool = False
     """Whether the live region must first release the job, and its last milestone arrive."""
 
     @property
     def parent(self) -> Milestone:
         """Return the milestone that the claim continues from, even if others have arrived since."""
-        return told_parent(self.claim)
+        return origin_parent(self.claim)
 
     @property
     def loss(self) -> Loss:
         """Return the known loss; none while `to_come`. Events copied since the claim are read here, not lost."""
         parent, found = self.parent, self.found
-        newest = parent if self.to_come else max(parent, found.newest, key=lambda one: one.sequence)
+        newest = parent if self.awaits_release else max(parent, found.newest, key=lambda one: one.sequence)
         since = copied_up_to(found.copied, self.job.topic, self.claim.origin)
         copied = {
             TopicPartition(self.job.topic, place.partition): max(at, since.offset(place))
@@ -64,18 +64,18 @@ class GoingOn:
     @property
     def closed_by(self) -> str | None:
         """Return the end up to which windows are closed here; None for none, and while `to_come`."""
-        watermark_ms = 0 if self.to_come else self.parent.watermark_ms
+        watermark_ms = 0 if self.awaits_release else self.parent.watermark_ms
         return iso(watermark_ms) if watermark_ms > 0 else None
 
     @property
     def planned(self) -> bool:
-        return self.to_come or self.found.released_behind(self.parent.token)
+        return self.awaits_release or self.found.released_behind(self.parent.token)
 
-    def say_parent(self) -> None:
+    def print_parent(self) -> None:
         """Print the parent and the loss before the later steps, which may take long or fail."""
         if self.source is not None:
             out.print(str(self.source))
-        if self.to_come:
+        if self.awaits_release:
             out.print(
                 f"{self.claim.origin} releases the job first, and it continues here from the last milestone "
                 f"there: nothing is lost. The newest arrival is {self.parent.token} now, the newest known "
@@ -97,7 +97,7 @@ class GoingOn:
                 f"Events that are copied from {self.claim.origin} later for a closed window are listed as late"
             )
 
-    def tell_end(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+    def print_result(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
         """Print the result and the steps. `first`: the newest milestone here, or None if not promoted."""
         if as_json:
             print_json(self._as_object(first, steps))
@@ -107,10 +107,10 @@ class GoingOn:
         for name, took in steps.took.items():
             out.print(f"  {name}: {took:.1f} s")
 
-    def tell(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
+    def print_report(self, first: Milestone | None, steps: Steps, as_json: bool) -> None:
         if not as_json:
-            self.say_parent()
-        self.tell_end(first, steps, as_json)
+            self.print_parent()
+        self.print_result(first, steps, as_json)
 
     def _as_object(self, first: Milestone | None, steps: Steps) -> dict[str, Any]:
         loss = self.loss

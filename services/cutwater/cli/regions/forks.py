@@ -10,13 +10,13 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
-from cutwater.cli.report import err, handled, iso, out, print_json, table
+from cutwater.cli.report import err, iso, out, print_json, report_errors, table
 from cutwater.core.errors import UsageError
-from cutwater.core.failover.exact_loss import ExactLoss, Missed
+from cutwater.core.failover.exact_loss import ExactLoss, PartitionLoss
 from cutwater.core.failover.forks import Fork, Line
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.text_tables import Column, ranked
-from cutwater.operations.regions.forks import Forking
+from cutwater.operations.regions.forks import ForkReader
 from cutwater.operations.service_main import now_ms
 
 app = typer.Typer(
@@ -33,7 +33,7 @@ _LINE = ("milestones", "events", "committed from", "to")
 
 
 @app.command("list")
-@handled
+@report_errors
 def list_(
     job_file: JobFile,
     bootstrap_servers: BootstrapOption = None,
@@ -50,11 +50,11 @@ def list_(
 
     Examples:  cutwater forks list job.yaml  ·  cutwater forks list job.yaml --json
     """
-    settings, forking = _forking(job_file, bootstrap_servers)
+    settings, forking = _make_forking(job_file, bootstrap_servers)
     with err.status("reading claims and commit streams"):
         found = forking.forks()
     if as_json:
-        print_json({"region": settings.region, "forks": [as_object(one) for one in found]})
+        print_json({"region": settings.region, "forks": [fork_json(one) for one in found]})
     elif not found:
         out.print(f"region {settings.region}: no generation continues another region's milestone")
     else:
@@ -64,7 +64,7 @@ def list_(
 
 
 @app.command()
-@handled
+@report_errors
 def decide(
     job_file: JobFile,
     keep: Annotated[
@@ -84,7 +84,7 @@ def decide(
     Examples:  cutwater forks decide job.yaml --keep g2-eu-0badcafe --reason "readers follow eu"
     ·  cutwater forks decide job.yaml --keep g1-us-00000000 --reason "us had the payments" --json
     """
-    _, forking = _forking(job_file, bootstrap_servers)
+    _, forking = _make_forking(job_file, bootstrap_servers)
     made = forking.decide(Generation.parse(keep), reason, now_ms())
     if as_json:
         print_json(
@@ -95,7 +95,7 @@ def decide(
 
 
 @app.command()
-@handled
+@report_errors
 def loss(
     job_file: JobFile,
     origin: Annotated[str | None, typer.Option(help="The failed region. Default: CUTWATER_ORIGIN_REGION.")] = None,
@@ -114,16 +114,16 @@ def loss(
 
     Examples:  cutwater forks loss job.yaml  ·  cutwater forks loss job.yaml --origin us --json
     """
-    settings, forking = _forking(job_file, bootstrap_servers, origin)
+    settings, forking = _make_forking(job_file, bootstrap_servers, origin)
     with err.status("reading") as status:
         fork, found = forking.loss(lambda topic, count: status.update(f"reading {topic}: {count:,} records"))
     if as_json:
-        print_json(loss_object(fork, found))
+        print_json(loss_json(fork, found))
     else:
         _show_loss(settings, fork, found)
 
 
-def _forking(job_file: Path, bootstrap: str | None, origin: str | None = None) -> tuple[Settings, Forking]:
+def _make_forking(job_file: Path, bootstrap: str | None, origin: str | None = None) -> tuple[Settings, ForkReader]:
     settings, job = settings_for(None, bootstrap), load_job(job_file)
     named = bool(settings.origin_region and settings.origin_bootstrap_servers)
     if origin is not None and origin != settings.origin_region:
@@ -132,10 +132,10 @@ def _forking(job_file: Path, bootstrap: str | None, origin: str | None = None) -
             "whose brokers CUTWATER_ORIGIN_BOOTSTRAP_SERVERS names"
         )
     there = settings.origin_cluster if named else None
-    return settings, Forking(settings.cluster, job, settings.origin_region, there)
+    return settings, ForkReader(settings.cluster, job, settings.origin_region, there)
 
 
-def as_object(one: Fork) -> dict[str, Any]:
+def fork_json(one: Fork) -> dict[str, Any]:
     decision = one.decision
     return {
         "generation": str(one.claim.generation),
@@ -192,9 +192,9 @@ def _line_row(line: Line) -> list[Any]:
     return [line.first, line.last, line.milestones, line.events, iso(line.first_ms), iso(line.last_ms)]
 
 
-def loss_object(fork: Fork, found: ExactLoss) -> dict[str, Any]:
+def loss_json(fork: Fork, found: ExactLoss) -> dict[str, Any]:
     return {
-        **as_object(fork),
+        **fork_json(fork),
         "exact": found.exact,
         "problems": list(found.problems),
         "promoted_ms": found.promoted_ms,
@@ -211,7 +211,7 @@ def loss_object(fork: Fork, found: ExactLoss) -> dict[str, Any]:
     }
 
 
-def _missed_json(one: Missed) -> dict[str, Any]:
+def _missed_json(one: PartitionLoss) -> dict[str, Any]:
     return {
         "topic": one.place.topic,
         "partition": one.place.partition,
@@ -255,7 +255,7 @@ def _produced_since(found: ExactLoss, here: str, there: str) -> list[tuple[str, 
     return [("  produced later", found.afterwards, f"dated after {when}: a producer still writes in {there}")]
 
 
-def _problems(one: Missed, here: str) -> list[str]:
+def _problems(one: PartitionLoss, here: str) -> list[str]:
     found = []
     if one.deleted:
         found.append(f"{one.deleted:,} offsets after {one.copied:,} are deleted there: the loss is larger")

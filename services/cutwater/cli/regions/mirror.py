@@ -12,10 +12,10 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics import mirror_topics
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.regions.resync import Asked, Goes, from_a_snapshot, tell_given_up
-from cutwater.cli.report import handled, iso, out, print_json, say, table
+from cutwater.cli.regions.resync import DeletionSummary, ResyncRequest, print_plan, resync_from_snapshot
+from cutwater.cli.report import iso, out, print_json, print_note, report_errors, table
 from cutwater.core.errors import UsageError
-from cutwater.core.mirror.resync_guard import told
+from cutwater.core.mirror.resync_guard import format_resyncs
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.util.printable_text import printable
@@ -35,7 +35,7 @@ OriginOption = Annotated[
 
 
 @app.command()
-@handled
+@report_errors
 def status(
     job_file: JobFile,
     origin: OriginOption = None,
@@ -58,9 +58,10 @@ def status(
         print_json({"origin": region, "paused": paused, "begun_anew": sorted(renewed), "partitions": rows})
         return
     if renewed:
-        say(
-            f"a resync of {told(renewed)} is in progress. If it was interrupted, run 'cutwater mirror resync "
-            f"--withdraw'. If that is refused, and only while {region} is up, run 'cutwater mirror resync' again"
+        print_note(
+            f"a resync of {format_resyncs(renewed)} is in progress. If it was interrupted, run 'cutwater mirror "
+            f"resync --withdraw'. If that is refused, and only while {region} is up, run 'cutwater mirror "
+            "resync' again"
         )
     columns = (
         *("topic", "partition", Column("copied to", below=True), Column("next", 2), Column("records", 3)),
@@ -70,7 +71,7 @@ def status(
 
 
 @app.command()
-@handled
+@report_errors
 def pause(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: BootstrapOption = None) -> None:
     """Stop copying until `resume`. Milestones that are already copied still arrive.
 
@@ -84,7 +85,7 @@ def pause(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Boo
 
 
 @app.command()
-@handled
+@report_errors
 def resume(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: BootstrapOption = None) -> None:
     """Let a paused mirror continue at its position.
 
@@ -98,7 +99,7 @@ def resume(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Bo
 
 
 @app.command()
-@handled
+@report_errors
 def resync(
     job_file: JobFile,
     topic: Annotated[str, typer.Option(help="The topic by its name in the origin, as in the mirror's log.")],
@@ -150,7 +151,7 @@ def resync(
     --topic flights.changelog.g1-us-00000000 --from-snapshot --store s3://us-backups/cutwater --dry-run
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers, data_dir)
-    asked = Asked(settings, load_job(job_file), region, topic, store, as_json)
+    asked = ResyncRequest(settings, load_job(job_file), region, topic, store, as_json)
     if withdraw:
         if from_snapshot or store or dry_run or delete_only_copy:
             raise UsageError("--withdraw copies nothing and asks nothing: give it with --topic alone")
@@ -158,36 +159,36 @@ def resync(
     elif from_snapshot:
         if delete_only_copy:
             raise UsageError("--from-snapshot needs the origin: do not give --delete-only-copy with it")
-        from_a_snapshot(asked, dry_run, lambda goes: _confirm(asked, goes, yes))
+        resync_from_snapshot(asked, dry_run, lambda goes: _confirm(asked, goes, yes))
     else:
         if store:
             raise UsageError("--store names snapshots: give --from-snapshot too")
         _from_its_start(asked, delete_only_copy, dry_run, yes)
 
 
-def _from_its_start(asked: Asked, although_gone: bool, dry_run: bool, yes: bool) -> None:
+def _from_its_start(asked: ResyncRequest, although_gone: bool, dry_run: bool, yes: bool) -> None:
     """Start a copy of the origin's whole log. `although_gone`: do not query the origin for the topic."""
     settings, job, region, topic = asked.settings, asked.job.name, asked.region, asked.topic
-    unasked = "--delete-only-copy" if although_gone else _unnamed(settings, region)
+    unasked = "--delete-only-copy" if although_gone else _why_not_queried(settings, region)
     origin = None if unasked else settings.origin_cluster
-    copy = resyncing.standing(settings.cluster, job, region, topic)
+    copy = resyncing.read_copy_state(settings.cluster, job, region, topic)
     resyncing.require_any(copy, region)
     if origin is not None:
         resyncing.require_kept_there(settings.cluster, origin, region, topic)
-    goes = Goes(job, region, resyncing.last_arrival(settings.cluster, job, region), unasked)
+    goes = DeletionSummary(job, region, resyncing.last_arrival(settings.cluster, job, region), unasked)
     if dry_run:
-        tell_given_up(copy, goes, asked.as_json)
+        print_plan(copy, goes, asked.as_json)
         return
     _confirm(asked, goes, yes)
     # With the origin, to query it again: the confirmation may have taken long.
-    resyncing.resync(settings.cluster, job, region, topic, now_ms, say, origin)
+    resyncing.resync(settings.cluster, job, region, topic, now_ms, print_note, origin)
     if asked.as_json:
         print_json({"topic": topic, "snapshot": None})
     else:
         out.print(f"{topic} is copied again when the mirror runs: start it again")
 
 
-def _unnamed(settings: Settings, region: str) -> str:
+def _why_not_queried(settings: Settings, region: str) -> str:
     """Return why the copied region cannot be queried; empty if the settings name its brokers."""
     if settings.origin_region == region and settings.origin_bootstrap_servers:
         return ""
@@ -214,8 +215,8 @@ def _place(
     return settings, job, region
 
 
-def _confirm(asked: Asked, goes: Goes, yes: bool) -> None:
-    say(str(goes))
+def _confirm(asked: ResyncRequest, goes: DeletionSummary, yes: bool) -> None:
+    print_note(str(goes))
     if yes:
         return
     target = mirror_records.target(asked.job.name, asked.topic, asked.region)

@@ -12,10 +12,10 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics import mirror_topics
 from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
-from cutwater.cli.report import err, handled, iso, out, print_json, say, table
+from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.mirror.replica_lag import Pace, SafeTime, awaited, safe_time
 from cutwater.core.protocol.cuts import TopicPartition
@@ -28,7 +28,7 @@ ASK_S = 3.0
 _UNKNOWN = "?"
 
 
-@handled
+@report_errors
 def regions(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     bootstrap_servers: BootstrapOption = None,
@@ -93,12 +93,12 @@ def _ends(settings: Settings, origin: str, places: list[TopicPartition]) -> dict
         there = settings.origin_cluster
         wait_for_broker(there, ASK_S)
     except UsageError as error:
-        say(f"{origin} is not queried: {error}")
+        print_note(f"{origin} is not queried: {error}")
         return None
     except UnavailableError:
         return None
     try:
-        return Ends(there, ASK_S).written(places)
+        return Offsets(there, ASK_S).written(places)
     except CutwaterError:
         return None
 

@@ -11,19 +11,19 @@ from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColum
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import brokers
-from cutwater.cli.report import err, iso, out, print_json, say, table
+from cutwater.cli.report import err, iso, out, print_json, print_note, table
 from cutwater.core.checks import replication
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Arrival
-from cutwater.mirror.resync.from_snapshot import Plan, Seeding
-from cutwater.mirror.resync.resync import Standing, last_arrival
+from cutwater.mirror.resync.from_snapshot import Plan, SnapshotResync
+from cutwater.mirror.resync.resync import CopyState, last_arrival
 from cutwater.operations.service_main import now_ms
-from cutwater.views.snapshots.repositories import shelves_at
+from cutwater.views.snapshots.repositories import repositories_at
 
 
-class Asked(NamedTuple):
+class ResyncRequest(NamedTuple):
     settings: Settings
     job: Job
     region: str
@@ -33,14 +33,14 @@ class Asked(NamedTuple):
     as_json: bool
 
 
-class Goes(NamedTuple):
+class DeletionSummary(NamedTuple):
     """What is deleted with the copy of any topic, and whether the origin was queried for the topic."""
 
     job: str
     region: str
     newest: Arrival | None
     """The newest arrival; None if there is none."""
-    unasked: str
+    not_queried_reason: str
     """Why the origin was not queried for the topic; empty if it was."""
 
     def __str__(self) -> str:
@@ -50,8 +50,10 @@ class Goes(NamedTuple):
             newest = f"{self.newest.token} of {iso(self.newest.arrived_ms)}"
             gone = f"all arrivals from {self.region} are deleted too, the newest {newest}"
         lines = [f"{gone}: until milestones arrive again, no failover from {self.region} is possible"]
-        if self.unasked:
-            lines.append(f"{self.region} is not queried ({self.unasked}): what is deleted may be the only copy")
+        if self.not_queried_reason:
+            lines.append(
+                f"{self.region} is not queried ({self.not_queried_reason}): what is deleted may be the only copy"
+            )
         return "\n".join(lines)
 
     def plain(self) -> dict[str, Any]:
@@ -61,28 +63,28 @@ class Goes(NamedTuple):
                 "newest": str(self.newest.token) if self.newest else None,
                 "arrived": iso(self.newest.arrived_ms) if self.newest else None,
             },
-            "origin_asked": not self.unasked,
+            "origin_asked": not self.not_queried_reason,
         }
 
 
-def from_a_snapshot(asked: Asked, dry_run: bool, confirm: Callable[[Goes], None]) -> None:
+def resync_from_snapshot(asked: ResyncRequest, dry_run: bool, confirm: Callable[[DeletionSummary], None]) -> None:
     """Start a copy with a snapshot. `confirm`: raises if the user does not agree. Raises as `Seeding`."""
     seeding = _seeding(asked)
     with err.status("reading the origin's log and the snapshots"):
         plan = seeding.plan()
         newest = last_arrival(asked.settings.cluster, asked.job.name, asked.region)
-    goes = Goes(asked.job.name, asked.region, newest, unasked="")
+    goes = DeletionSummary(asked.job.name, asked.region, newest, not_queried_reason="")
     if dry_run:
-        _tell(plan, asked, goes, rows=None)
+        _print_result(plan, asked, goes, rows=None)
         return
     confirm(goes)
     with _counting() as report:
-        plan = seeding.run(say, report)
+        plan = seeding.run(print_note, report)
         rows = report.rows
-    _tell(plan, asked, goes, rows)
+    _print_result(plan, asked, goes, rows)
 
 
-def _seeding(asked: Asked) -> Seeding:
+def _seeding(asked: ResyncRequest) -> SnapshotResync:
     settings = asked.settings
     if settings.origin != asked.region:
         raise UsageError(
@@ -95,25 +97,25 @@ def _seeding(asked: Asked) -> Seeding:
     copies = replication.decide(
         brokers(settings.cluster), settings.replication_factor, settings.min_insync_replicas
     )
-    return Seeding(
+    return SnapshotResync(
         settings.cluster,
         settings.origin_cluster,
         asked.job,
         asked.region,
         asked.topic,
-        shelves_at(place, settings),
+        repositories_at(place, settings),
         settings.data_dir,
         now_ms,
-        _Said(),
+        _ConsoleLog(),
         copies,
     )
 
 
-class _Said:
+class _ConsoleLog:
     """A logger that prints to standard error."""
 
     def info(self, what: str, **about: Any) -> None:
-        say(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
+        print_note(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
 
     warning = error = info
 
@@ -135,11 +137,11 @@ def _counting() -> Iterator[_Report]:
         yield _Report(bar)
 
 
-def tell_given_up(copy: Standing, goes: Goes, as_json: bool) -> None:
+def print_plan(copy: CopyState, goes: DeletionSummary, as_json: bool) -> None:
     told = {
         "deletes": copy.target if copy.exists else None,
         "positions": len(copy.known),
-        "begun_anew": copy.begun,
+        "begun_anew": copy.resync_started,
         **goes.plain(),
     }
     if as_json:
@@ -151,20 +153,20 @@ def tell_given_up(copy: Standing, goes: Goes, as_json: bool) -> None:
     out.print(str(goes))
 
 
-def _tell_begun(copy: Standing) -> None:
-    if copy.begun:
+def _tell_begun(copy: CopyState) -> None:
+    if copy.resync_started:
         out.print("a resync of this topic is in progress; if it was interrupted, this command finishes it")
 
 
-def _tell(plan: Plan, asked: Asked, goes: Goes, rows: int | None) -> None:
+def _print_result(plan: Plan, asked: ResyncRequest, goes: DeletionSummary, rows: int | None) -> None:
     """Print the plan or the result. `rows`: None if nothing was done."""
-    milestone, copy = plan.seed.milestone, plan.standing
+    milestone, copy = plan.seed.milestone, plan.copy_state
     told: dict[str, Any] = {
         "topic": asked.topic,
         "dry_run": rows is None,
         "deletes": copy.target if copy.exists else None,
         "positions": len(copy.known),
-        "begun_anew": copy.begun,
+        "begun_anew": copy.resync_started,
         **goes.plain(),
         "snapshot": str(milestone.token),
         "committed": iso(milestone.committed_ms),
@@ -182,7 +184,7 @@ def _tell(plan: Plan, asked: Asked, goes: Goes, rows: int | None) -> None:
         print_json(told)
         return
     for token, why in told["passed_over"].items():
-        say(f"not the snapshot {token}: {why}")
+        print_note(f"not the snapshot {token}: {why}")
     columns = ("partition", "copied from", "the origin's log starts at", "and ends at")
     title = f"{asked.topic} from the snapshot of {milestone.token}, {iso(milestone.committed_ms)}"
     out.table(table(title, columns, [tuple(row.values()) for row in told["partitions"]]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from cutwater.cli.report import iso, out, print_json, say, table
-from cutwater.core.driver.rejected_events import LatePair, Letter, Place
+from cutwater.cli.report import iso, out, print_json, print_note, table
+from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.text_tables import Column
 
@@ -22,7 +22,7 @@ class Form(NamedTuple, Generic[T]):
 def show(
     title: str, chosen: Sequence[T], problems: Sequence[str], form: Form[T], limit: int, as_json: bool
 ) -> int:
-    shown = sorted(chosen, key=age)[-limit:]
+    shown = sorted(chosen, key=sort_key)[-limit:]
     if as_json:
         print_json({"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]})
     else:
@@ -30,14 +30,14 @@ def show(
     return say_problems(problems)
 
 
-def age(one: T) -> tuple[Generation, int, Place]:
+def sort_key(one: T) -> tuple[Generation, int, EventPosition]:
     """Return the sort key of an entry. Epochs count from 0 in each generation, so the generation comes first."""
     return one.by.generation, one.by.epoch, one.event
 
 
 def say_problems(problems: Sequence[str]) -> int:
     for one in problems:
-        say(f"the list is not complete: {one}")
+        print_note(f"the list is not complete: {one}")
     return 1 if problems else 0
 
 
@@ -45,7 +45,7 @@ def _text(key: bytes | None) -> str | None:
     return None if key is None else key.decode("utf-8", errors="backslashreplace")
 
 
-def place_json(place: Place | None) -> str | None:
+def place_json(place: EventPosition | None) -> str | None:
     return None if place is None else str(place)
 
 
@@ -80,7 +80,7 @@ def _late_json(one: LatePair) -> dict[str, Any]:
     }
 
 
-def _told_by(one: T) -> tuple[str, int]:
+def _writer_columns(one: T) -> tuple[str, int]:
     return f"g{one.by.generation.number}", one.by.epoch
 
 
@@ -93,7 +93,7 @@ def _letter_row(one: Letter) -> tuple[object, ...]:
         key,
         one.value_bytes,
         iso(one.written_ms),
-        *_told_by(one),
+        *_writer_columns(one),
         _text(one.head),
         one.replayed,
     )
@@ -101,7 +101,7 @@ def _letter_row(one: Letter) -> tuple[object, ...]:
 
 def _late_row(one: LatePair) -> tuple[object, ...]:
     times = (one.window_start_ms, one.window_end_ms, one.event_time_ms, one.watermark_ms)
-    return one.event, one.key, *map(iso, times), *_told_by(one)
+    return one.event, one.key, *map(iso, times), *_writer_columns(one)
 
 
 LETTER = Form(

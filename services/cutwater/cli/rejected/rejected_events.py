@@ -15,9 +15,9 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.rejected.entries import LATE, LETTER, age, letter_json, place_json, say_problems, show
-from cutwater.cli.report import err, handled, out, print_json, say
-from cutwater.core.driver.rejected_events import Choice, Letter, Place
+from cutwater.cli.rejected.entries import LATE, LETTER, letter_json, place_json, say_problems, show, sort_key
+from cutwater.cli.report import err, out, print_json, print_note, report_errors
+from cutwater.core.driver.rejected_events import Choice, EventPosition, Letter
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import REASONS
 from cutwater.core.protocol.generation import Generation
@@ -47,7 +47,7 @@ EpochOption = Annotated[int | None, typer.Option(min=0, help="Only this epoch, o
 
 
 @letters_app.command("list")
-@handled
+@report_errors
 def list_letters(
     reason: ReasonOption = None,
     epoch: EpochOption = None,
@@ -79,7 +79,7 @@ def list_letters(
 
 
 @letters_app.command("replay")
-@handled
+@report_errors
 def replay(
     reason: ReasonOption = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of oldest entries to produce.")] = 1_000,
@@ -103,7 +103,7 @@ def replay(
     try:
         found = _letters(stack, settings)
         open_letters = [one for one in _with_reason(found.entries, reason) if one.replayed is None]
-        chosen = sorted(open_letters, key=age)[:limit]
+        chosen = sorted(open_letters, key=sort_key)[:limit]
         gone = _replay(replayer, chosen, quiet=as_json) if replayer else {}
     finally:
         if replayer:
@@ -120,7 +120,7 @@ def replay(
 
 
 @late_app.command("list")
-@handled
+@report_errors
 def list_late(
     key: Annotated[str | None, typer.Option(help="Only this key.")] = None,
     epoch: EpochOption = None,
@@ -156,7 +156,7 @@ def _letters(
 
 def _note(elsewhere: Sequence[str]) -> None:
     for one in elsewhere:
-        say(one)
+        print_note(one)
 
 
 def _parsed(generation: str | None) -> Generation | None:
@@ -167,7 +167,7 @@ def _replayer(stack: running_file.RunningStack) -> Replayer:
     return Replayer(stack.cluster, stack.job, load_job(Path(stack.job_file)).topic, now_ms)
 
 
-def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[Place, Place]:
+def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[EventPosition, EventPosition]:
     columns = (TextColumn("produced again"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with err.progress(*columns, quiet=quiet, transient=False) as progress:
         task = progress.add_task("replay", total=len(letters))

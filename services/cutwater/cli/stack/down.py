@@ -12,13 +12,13 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka import admin
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
-from cutwater.cli.report import err, handled, out, print_json
+from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.local import added_topics, running_file
 from cutwater.local.added_topics import Added
 
 
-@handled
+@report_errors
 def down(
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete the data folder too, and the topics added to your cluster.")

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.topics.recovery_log import history as read_history
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, place_of
-from cutwater.cli.report import err, handled, iso, out, print_json, table
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
+from cutwater.cli.report import err, iso, out, print_json, report_errors, table
 from cutwater.core.errors import UsageError
-from cutwater.core.protocol.recovery_log import Recovery, chosen
+from cutwater.core.protocol.recovery_log import Recovery, select_starts
 from cutwater.core.util.text_tables import Column, Lines, number_text
 from cutwater.core.util.timestamps import iso_ms
 from cutwater.operations.service_main import now_ms
@@ -23,7 +23,7 @@ _AGO = re.compile(r"([0-9]{1,9})(s|m|h|d)")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
-@handled
+@report_errors
 def history(
     job_file: JobOption = None,
     service: Annotated[str | None, typer.Option(help=f"Only this service: {', '.join(SERVICES)}.")] = None,
@@ -46,11 +46,11 @@ def history(
     if service is not None and service not in SERVICES:
         raise UsageError(f"'{service}' is not a service; the services are: {', '.join(SERVICES)}")
     since_ms = _moment_ms(since, now_ms()) if since else None
-    place = place_of(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir)
     with err.status("reading the recovery trail"):
-        found = chosen(read_history(place.cluster, place.job.name, READ_MAX), service, since_ms)[-limit:]
+        found = select_starts(read_history(place.cluster, place.job.name, READ_MAX), service, since_ms)[-limit:]
     if as_json:
-        print_json([as_object(one) for one in found])
+        print_json([recovery_json(one) for one in found])
         return
     columns: list[str | Column] = ["begun", "service", Column("process", 2), Column("outcome", 1)]
     columns += [Column(name, below=True) for name in ("found", "decided", "steps")]
@@ -66,7 +66,7 @@ def _moment_ms(text: str, now: int) -> int:
         raise UsageError(f"--since {text!r} is not a time: write 12h, or 2026-01-02T03:00:00Z") from None
 
 
-def as_object(one: Recovery) -> dict[str, Any]:
+def recovery_json(one: Recovery) -> dict[str, Any]:
     return {
         "begun": iso(one.begun_ms),
         "begun_ms": one.begun_ms,

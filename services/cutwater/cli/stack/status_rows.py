@@ -26,7 +26,7 @@ from cutwater.operations.job_status import SourceEnds
 from cutwater.operations.service_main import now_ms
 
 
-def standing(stack: RunningStack, settings: Settings, view: dict[str, object]) -> dict[str, Any]:
+def read_progress(stack: RunningStack, settings: Settings, view: dict[str, object]) -> dict[str, Any]:
     """Return drift, parts and active alerts of the stack's generation, as plain values. Raises CutwaterError."""
     job = load_job(Path(stack.job_file))
     limits = job_status.limits_of(job, settings)
@@ -69,7 +69,7 @@ def repeated_failures(stack: RunningStack, now_ms: int) -> list[Alert]:
     ]
 
 
-def show(found: dict[str, Any]) -> None:
+def print_progress(found: dict[str, Any]) -> None:
     far = found["drift"]
     rows = list(found["parts"].items())
     rows += [

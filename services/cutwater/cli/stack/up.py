@@ -14,12 +14,12 @@ import httpx
 import typer
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics import commit_stream
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.report import err, handled, iso, milestone_json, out, print_json, say, table
-from cutwater.cli.stack.status_rows import repeated_failures, show, standing
+from cutwater.cli.report import err, iso, milestone_json, out, print_json, print_note, report_errors, table
+from cutwater.cli.stack.status_rows import print_progress, read_progress, repeated_failures
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.rejection import skew_warning
 from cutwater.core.monitoring.alert_rules import late_warning
@@ -40,7 +40,7 @@ _ABOUT_THE_START = re.compile(
 """Log lines of the started process that `up --detach` prints, besides errors."""
 
 
-@handled
+@report_errors
 def up(
     job_file: Annotated[Path, typer.Argument(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
     detach: Annotated[bool, typer.Option("--detach", help="Return when every service answers.")] = False,
@@ -77,7 +77,7 @@ def up(
             status.stop()
             _show(stack, as_json)
 
-        run_stack(Stack(job_file, settings, say, own_cluster=bool(bootstrap_servers)), stop, ready)
+        run_stack(Stack(job_file, settings, print_note, own_cluster=bool(bootstrap_servers)), stop, ready)
 
 
 def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str | None) -> RunningStack:
@@ -105,7 +105,7 @@ def _relay(log: TextIO) -> None:
     while (line := log.readline()).endswith("\n"):
         at = log.tell()
         if _ABOUT_THE_START.match(line):
-            say(line.rstrip())
+            print_note(line.rstrip())
     log.seek(at)
 
 
@@ -159,7 +159,7 @@ def _show_program(stack: RunningStack) -> None:
         out.print("set the other CUTWATER_KAFKA_* variables there as for 'cutwater up'")
 
 
-@handled
+@report_errors
 def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: WideOption = False) -> int:
     """Show what runs, the progress of each part, and the active alerts.
 
@@ -176,10 +176,10 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
         failing = (one.text for one in repeated_failures(stack, now_ms()))
         raise UnavailableError("\n".join([str(error), *failing])) from None
     if newest:  # the file still names the generation at the start
-        stack = stack.of(str(newest[-1][0].generation))
+        stack = stack.for_generation(str(newest[-1][0].generation))
     view = _view(stack, settings)
     published = _published(stack)
-    found_now = standing(stack, settings, view)
+    found_now = read_progress(stack, settings, view)
     code = 1 if found_now["alerts"] else 0
     if as_json:
         newest_json = milestone_json(newest[-1][0]) if newest else None
@@ -196,7 +196,7 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
             out.print(Styled("warning:", "yellow"), f" {warning}", whole=True)
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
     out.print(f"published: {published or 'nothing'}")
-    show(found_now)
+    print_progress(found_now)
     return code
 
 
@@ -218,7 +218,7 @@ def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:
     try:
         url = f"{stack.api_url}/v1/milestone"
         answer: dict[str, object] = httpx.get(
-            url, headers=settings.api_headers, timeout=5.0, **straight(url)
+            url, headers=settings.api_headers, timeout=5.0, **direct_options(url)
         ).json()
     except (httpx.HTTPError, ValueError) as error:
         return {"detail": f"the API does not answer: {error}"}

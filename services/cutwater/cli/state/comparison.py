@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from cutwater.cli.report import iso
-from cutwater.core.checks.state_comparison import Difference, Sum
+from cutwater.core.checks.state_comparison import Difference, RowTotals
 from cutwater.core.util.text_tables import Column, Lines
 
 
-def sum_json(one: Sum) -> dict[str, Any]:
+def sum_json(one: RowTotals) -> dict[str, Any]:
     return {"rows": one.rows, "digest": f"{one.digest:016x}"}
 
 

@@ -16,8 +16,8 @@ from cutwater.adapters.columnar.arrow import pyarrow
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.options import JsonOption, WideOption, settings_for
-from cutwater.cli.report import err, handled, out, print_json, table
-from cutwater.client.export.parquet import Report, Written, in_folder, served, write
+from cutwater.cli.report import err, out, print_json, report_errors, table
+from cutwater.client.export.parquet import Report, Written, in_folder, open_rehydrators, write
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation, Token
@@ -28,7 +28,7 @@ from cutwater.views.store.folders import generations_in
 from cutwater.views.store.store import folder_of
 
 
-@handled
+@report_errors
 def export(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     to: Annotated[Path, typer.Option("--out", help="The Parquet file, or an existing folder for it.")],
@@ -68,7 +68,7 @@ def export(
     started = time.monotonic()
     with _counting() as report:
         written = list(_written(job, settings, to, url, at_least, data_dir, report))
-    _tell(written, time.monotonic() - started, as_json)
+    _print_result(written, time.monotonic() - started, as_json)
 
 
 def _written(
@@ -84,7 +84,7 @@ def _written(
         token = Token.parse(at_least) if at_least else None
         shares = shares_of(map(_group, urls)) if urls else _shares(settings)
         asked = [(owner, *standbys) for owner, standbys in shares.items()]
-        with served(job, asked, settings.api_headers, token, several=to.is_dir()) as parts:
+        with open_rehydrators(job, asked, settings.api_headers, token, several=to.is_dir()) as parts:
             return write(job, parts, to, report)
     if urls or at_least:
         raise UsageError("--data-dir names a folder: --url and --at-least are for a rehydrator")
@@ -121,10 +121,10 @@ def _counting() -> Iterator[Report]:
         yield lambda rows: bar.update(task, completed=rows)
 
 
-def _tell(written: list[Written], seconds: float, as_json: bool) -> None:
+def _print_result(written: list[Written], seconds: float, as_json: bool) -> None:
     rows = sum(one.rows for one in written)
     if as_json:
-        files = [_told(one) for one in written]
+        files = [_file_json(one) for one in written]
         print_json({"files": files, "rows": rows, "seconds": round(seconds, 3)})
         return
     title = f"{rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-3):,.0f}/s)"
@@ -142,7 +142,7 @@ def _warn(what: str, about: str) -> None:
     err.print(Styled(what, "yellow"), f" {about}", whole=True)
 
 
-def _told(one: Written) -> dict[str, Any]:
+def _file_json(one: Written) -> dict[str, Any]:
     held = None if one.partitions is None else sorted(one.partitions)
     kept = one.selection and one.selection.as_object()
     plain = {"path": str(one.path), "token": str(one.token), "partitions": held, "selection": kept}

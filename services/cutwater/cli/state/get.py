@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.cli.key_argument import KeyCommand
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.report import handled, out, print_json, table
+from cutwater.cli.report import out, print_json, report_errors, table
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.query.key_path import KEY_ROUTE, key_query
 from cutwater.core.util.text_tables import Column, ranked
@@ -21,7 +21,7 @@ _NAMES = ("key", "window_start", "window_end")
 """Columns of a row that are not measures."""
 
 
-@handled
+@report_errors
 def get(
     key: Annotated[str, typer.Argument(help="The key, such as JFK or -5; after -- if it begins with two dashes.")],
     start: Annotated[str | None, typer.Option("--from", help="First window start, ISO 8601 or ms.")] = None,
@@ -79,7 +79,7 @@ def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, 
     import httpx  # takes 0.1 s, needed only if a stack runs
 
     try:
-        answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S, **straight(url))
+        answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S, **direct_options(url))
     except httpx.InvalidURL:
         raise UsageError("the key is too long for a URL, and for an event: use POST /v1/keys") from None
     except httpx.HTTPError as error:

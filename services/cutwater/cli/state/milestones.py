@@ -9,14 +9,14 @@ import typer
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.provable_milestones import provable
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.report import err, handled, iso, milestone_json, out, print_json, say, table
-from cutwater.core.protocol.chain import breaks, link
+from cutwater.cli.report import err, iso, milestone_json, out, print_json, print_note, report_errors, table
+from cutwater.core.protocol.chain import find_chain_faults, link
 from cutwater.core.protocol.stream_audit import check as check_stream
 from cutwater.core.util.text_tables import Column
 from cutwater.local import running_file
 
 
-@handled
+@report_errors
 def milestones(
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of newest milestones to list.")] = 20,
     check: Annotated[
@@ -42,7 +42,9 @@ def milestones(
         found = commit_stream.milestones(stack.cluster, stack.job, None if check else limit)
         # Barriers last: the barrier of each milestone that was read is then written, or already pruned.
         broken = (
-            check_stream(found, commit_stream.barriers(stack.cluster, stack.job)) if check else list(breaks(found))
+            check_stream(found, commit_stream.barriers(stack.cluster, stack.job))
+            if check
+            else list(find_chain_faults(found))
         )
         proved = provable(stack.cluster, [one for one, _ in found]) if check else None
     shown = found[-limit:]
@@ -69,12 +71,12 @@ def milestones(
         )
         out.table(table(f"commit stream of {stack.job}", columns, rows))
     for one in broken:
-        say(f"broken at sequence {one.sequence}: {one.reason}")
+        print_note(f"broken at sequence {one.sequence}: {one.reason}")
     lost = proved.lost if proved else []
     for what in lost:
-        say(f"lost below the cuts of {found[-1][0].token}: {what}")
+        print_note(f"lost below the cuts of {found[-1][0].token}: {what}")
     if proved and lost:
-        say(proved.advice)
+        print_note(proved.advice)
     if check and not broken and not lost and not as_json:
         out.print(f"{len(found)} milestones: contiguous, chained, equal to their barriers, and nothing is lost")
     return 1 if broken or lost else 0

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, place_of
-from cutwater.cli.report import err, handled, out, print_json, table
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
+from cutwater.cli.report import err, out, print_json, report_errors, table
 from cutwater.core.util.text_tables import Column
-from cutwater.operations.generations.prune import Alone
+from cutwater.operations.generations.prune import ExclusiveWriter
 from cutwater.operations.service_main import now_ms
 from cutwater.operations.stream_retention import Cut, Pruning
 
 
-@handled
+@report_errors
 def prune(
     job_file: JobOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
@@ -40,15 +40,15 @@ def prune(
     Examples:  cutwater prune --dry-run  ·  cutwater prune
     ·  cutwater prune job.yaml --bootstrap-servers kafka-1:9092 --json
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir)
     store = place.stack.snapshots if place.stack else place.settings.snapshots
     pruning = Pruning(place.cluster, place.job, place.settings, store, now_ms)
     with err.status("reading the commit stream"):
-        alone = None if dry_run else Alone(place.cluster, place.job.name)
+        alone = None if dry_run else ExclusiveWriter(place.cluster, place.job.name)
         cuts = pruning.look()
         if alone is not None:
             pruning.remove(cuts, alone)
-    told = [_told(one, dry_run) for one in cuts]
+    told = [_pruned_json(one, dry_run) for one in cuts]
     if as_json:
         print_json(told)
         return
@@ -57,7 +57,7 @@ def prune(
     out.table(table(f"the oldest records of {place.job.name}", columns, rows))
 
 
-def _told(one: Cut, dry_run: bool) -> dict[str, Any]:
+def _pruned_json(one: Cut, dry_run: bool) -> dict[str, Any]:
     done = ("would be deleted" if dry_run else "deleted") if one.offsets else "nothing to delete"
     return {"topic": one.topic, "offsets": one.offsets, "first": one.first, "what": done, "kept": one.why}
 

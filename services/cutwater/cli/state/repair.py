@@ -9,9 +9,9 @@ from typing import NamedTuple
 import httpx
 import psutil
 
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.topics.candidates import working_for
-from cutwater.cli.options import Place
+from cutwater.cli.options import JobContext
 from cutwater.core.errors import UnavailableError
 from cutwater.local.running_file import RunningStack
 from cutwater.views.store import rebuild_order
@@ -30,7 +30,7 @@ class Repair(NamedTuple):
     stack: RunningStack | None
 
     @classmethod
-    def of(cls, place: Place) -> Repair:
+    def of(cls, place: JobContext) -> Repair:
         job, settings = working_for(place.job, place.settings)
         return cls(folder_of(settings.views_dir, job.name, settings.generation), place.stack)
 
@@ -45,7 +45,7 @@ class Repair(NamedTuple):
         Raises MachineError if the order cannot be written, UnavailableError if the view does not follow again in
         time (the rebuild continues).
         """
-        rebuild_order.give(self.folder)
+        rebuild_order.order_rebuild(self.folder)
         if self.stack is None:
             return f"rebuild ordered: start the rehydrator of {self.folder} again to run it"
         for process in _rehydrators(self.stack):
@@ -77,6 +77,6 @@ def _rehydrators(stack: RunningStack) -> list[psutil.Process]:
 
 def _ready(api_url: str) -> bool:
     try:
-        return httpx.get(f"{api_url}/readyz", timeout=ASK_S, **straight(api_url)).status_code == 200
+        return httpx.get(f"{api_url}/readyz", timeout=ASK_S, **direct_options(api_url)).status_code == 200
     except httpx.HTTPError:
         return False

@@ -9,29 +9,29 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from cutwater.adapters.config.held_part import Holding, holding_of, selected
+from cutwater.adapters.config.held_part import HeldPart, holding_of, selected_part
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_beside
-from cutwater.cli.report import err, handled, iso, out, print_json, say, table
+from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
 from cutwater.core.job.job import Job
 from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.partition_share import Partitions
-from cutwater.core.state.point_in_time_restore import Kept, Plan, Target, plan
+from cutwater.core.state.point_in_time_restore import RestorableSnapshot, RestorePlan, Target, plan
 from cutwater.core.state.snapshot_manifest import Manifest
 from cutwater.operations.service_main import keep_private, now_ms
 from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.follow.applier import Applied
 from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.point_in_time import Rebuild, known
-from cutwater.views.snapshots.repositories import shelf_of
-from cutwater.views.snapshots.restore import Restorer, Tier, stands_on
+from cutwater.views.snapshots.repositories import repository_of
+from cutwater.views.snapshots.restore import Restorer, Tier, stream_check
 from cutwater.views.store.store import folder_of
 
 
-@handled
+@report_errors
 def restore(
     job_file: Annotated[Path, typer.Argument(help="The job file.")],
     to: Annotated[
@@ -90,18 +90,18 @@ def restore(
         settings = settings.model_copy(update={"generation": target.token.generation})
     job, settings = working_for(job, settings)
     asked = (partitions or "", keys, prefix, since)
-    holding = selected(job.shards, *asked) if any(asked) else holding_of(settings, job.shards)[0]
+    holding = selected_part(job.shards, *asked) if any(asked) else holding_of(settings, job.shards)[0]
     wanted, selection = holding.partitions, holding.selection
     crew = workers or settings.restore_workers or workers_by_default()
     folder = folder_of(settings.data_dir, job.name, settings.generation)
     tiers = _tiers(settings, job, wanted, folder) if from_snapshots and selection is None else ()
     with err.status("reading the commit stream"):
-        there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _Said())
+        there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _ConsoleLog())
     if dry_run and not folder.exists():
         made = plan(target, there)
-        _tell(made, holding, crew, folder, None, made.lower_ms, as_json)
+        _print_plan(made, holding, crew, folder, None, made.lower_ms, as_json)
         return
-    watching = _Watching()
+    watching = _ProgressBar()
     with closing(
         Rebuild(
             settings.cluster,
@@ -123,37 +123,37 @@ def restore(
             with watching.bar(made.records_max):
                 done = rebuild.run(made)
         lower_ms = rebuild.lower_ms if done or made.since else made.lower_ms
-        _tell(made, holding, crew, folder, done, lower_ms, as_json)
+        _print_plan(made, holding, crew, folder, done, lower_ms, as_json)
 
 
 def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
     """Return the places that may hold snapshots: beside the folder, and the store of the settings."""
     near = Checkpoints(folder)
-    return (near, shelf_of(settings, job, partitions)) if settings.snapshots else (near,)
+    return (near, repository_of(settings, job, partitions)) if settings.snapshots else (near,)
 
 
 def _restorer(settings: Settings, job: Job, partitions: Partitions | None, tiers: tuple[Tier, ...]) -> Restorer:
-    said = _Said()
-    on_stream = stands_on(settings.cluster, job)
+    said = _ConsoleLog()
+    on_stream = stream_check(settings.cluster, job)
     return Restorer(job, settings.generation, partitions, tiers, on_stream, said, said)
 
 
-class _Said:
+class _ConsoleLog:
     """A logger that prints to standard error, and metrics that count nothing."""
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
     def unusable(self, reason: str) -> None: ...
 
-    def answers(self, well: bool) -> None: ...
+    def record_answer(self, well: bool) -> None: ...
 
     def info(self, what: str, **about: Any) -> None:
-        say(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
+        print_note(f"{what}: {', '.join(f'{name} {value}' for name, value in about.items())}")
 
     warning = error = info
 
 
-class _Watching:
+class _ProgressBar:
     def __init__(self) -> None:
         self._progress = err.progress(
             TextColumn("restoring"),
@@ -172,9 +172,9 @@ class _Watching:
         self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
 
 
-def _tell(
-    made: Plan,
-    holding: Holding,
+def _print_plan(
+    made: RestorePlan,
+    holding: HeldPart,
     workers: int,
     folder: Path,
     done: Applied | None,
@@ -204,28 +204,30 @@ def _tell(
     rows = ((one.partition, one.first, one.end, one.records_max) for one in made.slices)
     out.table(table(f"{milestone.token} in {folder}", ["partition", "from", "to", "records at most"], rows))
     if holding.selection:
-        say(f"only these rows are kept: {holding.selection}")
+        print_note(f"only these rows are kept: {holding.selection}")
     if made.snapshot:
         one = made.snapshot
-        say(f"snapshot {one.milestone.token}: {one.files} files, {one.bytes / 1e6:,.1f} MB")
+        print_note(f"snapshot {one.milestone.token}: {one.files} files, {one.bytes / 1e6:,.1f} MB")
     if made.passed_over:
         one = made.passed_over
-        say(f"snapshot {one.milestone.token} is not used: windows that end by {_lower(one)} were evicted from it")
+        print_note(
+            f"snapshot {one.milestone.token} is not used: windows that end by {_lower(one)} were evicted from it"
+        )
     if lower_ms is not None:
-        say(f"windows that end by {iso(lower_ms)} are missing: they were evicted from the view (max_bytes)")
+        print_note(f"windows that end by {iso(lower_ms)} are missing: they were evicted from the view (max_bytes)")
     if done:
-        say(f"restored: {done.records:,} records, {done.bytes / 1e6:,.0f} MB in {done.seconds:.1f} s")
+        print_note(f"restored: {done.records:,} records, {done.bytes / 1e6:,.0f} MB in {done.seconds:.1f} s")
     elif made.since and made.since == milestone:
-        say("the folder already holds this milestone")
+        print_note("the folder already holds this milestone")
     else:
-        say(f"to read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
+        print_note(f"to read: {made.records_max:,} records at most, about {told['seconds_expected']} s")
 
 
 def _restored(done: Applied) -> dict[str, Any]:
     return {"records": done.records, "bytes": done.bytes, "seconds": done.seconds}
 
 
-def _snapshot(one: Kept) -> dict[str, Any]:
+def _snapshot(one: RestorableSnapshot) -> dict[str, Any]:
     return {
         "token": str(one.milestone.token),
         "files": one.files,
@@ -234,7 +236,7 @@ def _snapshot(one: Kept) -> dict[str, Any]:
     }
 
 
-def _lower(one: Kept) -> str | None:
+def _lower(one: RestorableSnapshot) -> str | None:
     return None if one.lower_ms is None else iso(one.lower_ms)
 
 

@@ -14,12 +14,12 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import parents_needed
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, cluster_for, settings_for
-from cutwater.cli.report import err, handled, iso, out, print_json, say, table
+from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.state.snapshot_manifest import Manifest, Names, Policy, Unusable
@@ -27,8 +27,8 @@ from cutwater.core.util.printable_text import printable
 from cutwater.core.util.text_tables import Column, Lines
 from cutwater.local import running_file
 from cutwater.operations.service_main import now_ms
-from cutwater.views.snapshots.object_store_tier import Shelf
-from cutwater.views.snapshots.repositories import Shelves, shelves_at
+from cutwater.views.snapshots.object_store_tier import SnapshotRepository
+from cutwater.views.snapshots.repositories import SnapshotRepositories, repositories_at
 
 ASK_S = 30.0
 LOOK_S = 0.5
@@ -51,15 +51,15 @@ StoreOption = Annotated[
 
 
 @dataclass(frozen=True)
-class _Place:
+class _SnapshotContext:
     job: str
-    store: Shelves
+    store: SnapshotRepositories
     settings: Settings
     api_url: str
     cluster: Cluster | None
     """None if no brokers are named."""
 
-    def needed(self, shelf: Shelf) -> frozenset[int]:
+    def needed(self, shelf: SnapshotRepository) -> frozenset[int]:
         """Return the parent milestones of open claims; none without brokers."""
         try:
             generation = Generation.parse(shelf.names.generation)
@@ -67,15 +67,15 @@ class _Place:
             return frozenset()
         return parents_needed(self.cluster, self.job, generation) if self.cluster else frozenset()
 
-    def shelves(self) -> list[Shelf]:
+    def shelves(self) -> list[SnapshotRepository]:
         return self.store.below(self.job)
 
 
 @dataclass
-class _Found:
+class _ListedSnapshot:
     """A snapshot, or the reason why it cannot be used."""
 
-    shelf: Shelf
+    shelf: SnapshotRepository
     sequence: int
     manifest: Manifest | None
     problem: str = ""
@@ -95,7 +95,7 @@ class _Found:
 
 
 @app.command("list")
-@handled
+@report_errors
 def list_snapshots(
     job_file: JobOption = None,
     store: StoreOption = None,
@@ -112,7 +112,7 @@ def list_snapshots(
     place = _place(job_file, store, data_dir)
     with err.status("listing snapshots"):
         shelves = place.shelves()
-        found = [one for shelf in shelves for one in _of(shelf)]
+        found = [one for shelf in shelves for one in _snapshots_in(shelf)]
         stored = sum(size for shelf in shelves for size in shelf.stored().values())
     if as_json:
         print_json({"store": place.store.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]})
@@ -131,7 +131,7 @@ def list_snapshots(
 
 
 @app.command("verify")
-@handled
+@report_errors
 def verify_snapshots(
     job_file: JobOption = None,
     token: Annotated[
@@ -153,7 +153,7 @@ def verify_snapshots(
     """
     place = _place(job_file, store, data_dir)
     with err.status("listing snapshots"):
-        found = [one for shelf in place.shelves() for one in _of(shelf) if token in (None, one.token)]
+        found = [one for shelf in place.shelves() for one in _snapshots_in(shelf) if token in (None, one.token)]
     if token is not None and not found:
         raise UsageError(f"there is no snapshot of {token} in {place.store.place}; see 'cutwater snapshots list'")
     _read_all(found, quiet=as_json)
@@ -162,13 +162,13 @@ def verify_snapshots(
         print_json({"store": place.store.place, "snapshots": [*map(_plain, found)]})
     else:
         for one in damaged:
-            say(f"damaged: {one.token} ({one.shelf.names.share}): {one.problem}")
+            print_note(f"damaged: {one.token} ({one.shelf.names.share}): {one.problem}")
         out.print(f"{len(found) - len(damaged)} of {len(found)} snapshots are undamaged")
     return 1 if damaged else 0
 
 
 @app.command("prune")
-@handled
+@report_errors
 def prune_snapshots(
     job_file: JobOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
@@ -220,7 +220,7 @@ def prune_snapshots(
 
 
 @app.command("create")
-@handled
+@report_errors
 def create_snapshot(
     job_file: JobOption = None,
     wait: Annotated[float, typer.Option(min=0, max=86_400, help="Seconds to wait for its manifest.")] = 600.0,
@@ -252,7 +252,7 @@ def create_snapshot(
     shelf = place.store.shelf(Names(place.job, str(token.generation), str(share)))
     with err.status(f"waiting for the snapshot of {token}"):
         _wait(shelf, token, wait)
-    found = _found(shelf, token.sequence)
+    found = _read_snapshot(shelf, token.sequence)
     if found.problem:
         raise UsageError(
             f"the snapshot of {token} is in {place.store.place}, but cannot be used: {found.problem}. Check that "
@@ -264,7 +264,7 @@ def create_snapshot(
         out.print(f"{token}: in {place.store.place}")
 
 
-def _wait(shelf: Shelf, token: Token, wait_s: float) -> None:
+def _wait(shelf: SnapshotRepository, token: Token, wait_s: float) -> None:
     until = time.monotonic() + wait_s
     while token.sequence not in shelf.sequences():
         if time.monotonic() >= until:
@@ -275,7 +275,9 @@ def _wait(shelf: Shelf, token: Token, wait_s: float) -> None:
         time.sleep(LOOK_S)
 
 
-def _place(job_file: Path | None, store: str | None, data_dir: Path | None, api_url: str | None = None) -> _Place:
+def _place(
+    job_file: Path | None, store: str | None, data_dir: Path | None, api_url: str | None = None
+) -> _SnapshotContext:
     settings = settings_for(data_dir)
     place = store or settings.snapshots
     if job_file is not None:
@@ -285,25 +287,25 @@ def _place(job_file: Path | None, store: str | None, data_dir: Path | None, api_
         job, url, place = stack.job, api_url or stack.api_url, store or stack.snapshots or place
     if not place:
         raise UsageError("no store of snapshots is named: set CUTWATER_SNAPSHOTS, or give --store")
-    return _Place(job, shelves_at(place, settings), settings, url, cluster_for(settings, None))
+    return _SnapshotContext(job, repositories_at(place, settings), settings, url, cluster_for(settings, None))
 
 
 def _policy(settings: Settings) -> Policy:
     return Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
 
 
-def _of(shelf: Shelf) -> Iterator[_Found]:
-    return (_found(shelf, one) for one in shelf.sequences())
+def _snapshots_in(shelf: SnapshotRepository) -> Iterator[_ListedSnapshot]:
+    return (_read_snapshot(shelf, one) for one in shelf.sequences())
 
 
-def _found(shelf: Shelf, sequence: int) -> _Found:
+def _read_snapshot(shelf: SnapshotRepository, sequence: int) -> _ListedSnapshot:
     try:
-        return _Found(shelf, sequence, shelf.manifest(sequence))
+        return _ListedSnapshot(shelf, sequence, shelf.manifest(sequence))
     except Unusable as why:
-        return _Found(shelf, sequence, None, str(why))
+        return _ListedSnapshot(shelf, sequence, None, str(why))
 
 
-def _read_all(found: Iterable[_Found], quiet: bool) -> None:
+def _read_all(found: Iterable[_ListedSnapshot], quiet: bool) -> None:
     """Read each file once. A problem of a file counts for every snapshot that names it."""
     known: dict[tuple[str, str, int], str] = {}
     columns = (
@@ -325,7 +327,7 @@ def _read_all(found: Iterable[_Found], quiet: bool) -> None:
                 progress.advance(task, file.size)
 
 
-def _problem(shelf: Shelf, file: Any) -> str:
+def _problem(shelf: SnapshotRepository, file: Any) -> str:
     try:
         shelf.require_size(file)
         for _ in shelf.chunks(file):
@@ -335,11 +337,11 @@ def _problem(shelf: Shelf, file: Any) -> str:
     return ""
 
 
-def _plain(one: _Found) -> dict[str, Any]:
+def _plain(one: _ListedSnapshot) -> dict[str, Any]:
     return one.as_object()
 
 
-def _row(one: _Found) -> tuple[Any, ...]:
+def _row(one: _ListedSnapshot) -> tuple[Any, ...]:
     if one.manifest is None:
         return one.token, one.shelf.names.share, "", "", "", one.problem
     made = one.manifest
@@ -348,7 +350,7 @@ def _row(one: _Found) -> tuple[Any, ...]:
 
 def _ask(method: str, url: str, settings: Settings) -> dict[str, Any]:
     try:
-        answer = httpx.request(method, url, headers=settings.api_headers, timeout=ASK_S, **straight(url))
+        answer = httpx.request(method, url, headers=settings.api_headers, timeout=ASK_S, **direct_options(url))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
     if answer.status_code == 401:

@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, WideOption, place_of
-from cutwater.cli.report import handled, iso, out, print_json_line, table
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, WideOption, find_job
+from cutwater.cli.report import iso, out, print_json_line, report_errors, table
 from cutwater.client import CommittedMilestone, committed
 from cutwater.core.util.text_tables import Column, ranked
 from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.views.query.presenter import plain
 
 
-@handled
+@report_errors
 def tail(
     job_file: JobOption = None,
     after: Annotated[
@@ -47,21 +47,21 @@ def tail(
     Examples:  cutwater tail --limit 3  ·  cutwater tail --after g1-local-00000000:42 --json
     ·  cutwater tail job.yaml --bootstrap-servers kafka-1:9092 --changelog
     """
-    place = place_of(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir)
     source: Literal["output", "changelog"] = "changelog" if changelog else "output"
     with stop_on_signals() as stop:
         found = committed(place.job, place.cluster, source=source, after=after, stop=stop.is_set, idle_s=idle)
         try:
             for milestone in islice(found, limit):
                 if as_json:
-                    print_json_line(as_object(milestone), ascii_only=False)
+                    print_json_line(committed_json(milestone), ascii_only=False)
                 else:
                     _show(milestone, rows)
         except BrokenPipeError:  # `| head` has closed the pipe: discard what Python flushes at its exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def as_object(milestone: CommittedMilestone) -> dict[str, Any]:
+def committed_json(milestone: CommittedMilestone) -> dict[str, Any]:
     return {
         "token": str(milestone.token),
         "first_sequence": milestone.first_sequence,

@@ -12,13 +12,13 @@ from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
+    JobContext,
     JobOption,
     JsonOption,
-    Place,
     WideOption,
-    place_of,
+    find_job,
 )
-from cutwater.cli.report import err, handled, milestone_json, out, print_json, say, table
+from cutwater.cli.report import err, milestone_json, out, print_json, print_note, report_errors, table
 from cutwater.cli.state import verify_regions
 from cutwater.cli.state.comparison import DIFFERENCE, difference_json, difference_row, sum_json
 from cutwater.core.checks.state_comparison import (
@@ -44,7 +44,7 @@ DEFAULT_PLACES = tuple(one for one in PLACES if one != STATE)
 _COLOURS = {Verdict.EQUAL: "green", Verdict.DIFFERENT: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
 
 
-@handled
+@report_errors
 def verify(
     job_file: JobOption = None,
     at: Annotated[
@@ -116,7 +116,7 @@ def verify(
     unknown = sorted(set(place or ()) - set(PLACES))
     if unknown:
         raise UsageError(f"'{unknown[0]}' is not a place; the places are: {', '.join(PLACES)}")
-    found = place_of(job_file, bootstrap_servers, data_dir)
+    found = find_job(job_file, bootstrap_servers, data_dir)
     wanted = {*(place or DEFAULT_PLACES), *([STATE] if state else [])}
     request = _request(found, api_url, wanted, at, limit, rows_max)
     result, repaired = _verified(request), None
@@ -134,11 +134,11 @@ def verify(
                 repaired = view.run()
             result = _verified(replace(request, at=None))
     if as_json:
-        print_json(as_object(result, repaired))
+        print_json(verification_json(result, repaired))
     else:
         _show(result)
         for line in [repaired] if repaired else next_steps(result.answers):
-            say(line)
+            print_note(line)
     return exit_code(result.answers)
 
 
@@ -148,7 +148,7 @@ def _verified(request: Request) -> Result:
 
 
 def _request(
-    place: Place,
+    place: JobContext,
     api_url: str | None,
     places: Any,
     at: str | None,
@@ -186,7 +186,7 @@ def _request(
     )
 
 
-def as_object(result: Result, repaired: str | None = None) -> dict[str, Any]:
+def verification_json(result: Result, repaired: str | None = None) -> dict[str, Any]:
     """Return a verification as JSON prints it. `repaired`: what was done to the view, or would be."""
     return {
         "milestone": milestone_json(result.milestone),

@@ -9,13 +9,13 @@ from typing import Any
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.models import parse_duration
 from cutwater.cli.options import settings_for
-from cutwater.cli.report import err, iso, milestone_json, out, print_json, print_json_line, say, table
+from cutwater.cli.report import err, iso, milestone_json, out, print_json, print_json_line, print_note, table
 from cutwater.cli.state.comparison import DIFFERENCE, difference_json, difference_row, sum_json
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.local.processes.supervisor import stop_on_signals
-from cutwater.verify.read_rate import Pace
-from cutwater.verify.regions import Compared, Request, Side, compare, newest
+from cutwater.verify.read_rate import ReadRateLimit
+from cutwater.verify.regions import ComparisonResult, Request, Side, compare, newest
 from cutwater.views.changelog.range_reader import Stopped
 
 EVERY_MS_MIN = 1_000
@@ -49,13 +49,13 @@ def run(asked: Request, bytes_per_s: int, every: str | None, as_json: bool) -> i
     """Compare, and return the exit code. Raises as `verify.regions`."""
     if every is None:
         with err.status("comparing") as status:
-            pace = Pace(bytes_per_s)
+            pace = ReadRateLimit(bytes_per_s)
             result = compare(asked, newest(asked), pace, lambda where, rows: status.update(_reading(where, rows)))
-        _tell(asked, result, as_json)
+        _print_result(asked, result, as_json)
         return 0 if result.equal else DIFFERENT
     if asked.at is not None:
         raise UsageError("--at names one milestone, but --every compares each newer one: give only one of them")
-    return _again_and_again(asked, bytes_per_s, _every_ms(every), as_json)
+    return _compare_repeatedly(asked, bytes_per_s, _every_ms(every), as_json)
 
 
 def _every_ms(text: str) -> int:
@@ -68,7 +68,7 @@ def _every_ms(text: str) -> int:
     return found
 
 
-def _again_and_again(asked: Request, bytes_per_s: int, every_ms: int, as_json: bool) -> int:
+def _compare_repeatedly(asked: Request, bytes_per_s: int, every_ms: int, as_json: bool) -> int:
     """Compare each newer arrival until a signal. A round that cannot be compared is reported, and the next
     follows.
 
@@ -79,17 +79,17 @@ def _again_and_again(asked: Request, bytes_per_s: int, every_ms: int, as_json: b
     differed, code = False, 0
     with stop_on_signals() as stop:
         while not stop.is_set():
-            pace = Pace(bytes_per_s, sleep=stop.wait, stopping=stop.is_set)
+            pace = ReadRateLimit(bytes_per_s, sleep=stop.wait, stopping=stop.is_set)
             try:
                 found = newest(asked)
                 if found.arrival.token != done:
                     result = compare(asked, found, pace)
                     done = found.arrival.token
                     differed, code = differed or not result.equal, 0
-                    _tell(asked, result, as_json, one_line=True)
+                    _print_result(asked, result, as_json, one_line=True)
             except UnavailableError as error:
                 code = NOT_COMPARED
-                _tell_unknown(str(error), as_json)
+                _print_not_compared(str(error), as_json)
             except Stopped:
                 break
             stop.wait(every_ms / 1000)
@@ -100,11 +100,11 @@ def _reading(where: str, rows: int) -> str:
     return f"reading {where}: {rows:,} rows"
 
 
-def _tell(asked: Request, result: Compared, as_json: bool, one_line: bool = False) -> None:
+def _print_result(asked: Request, result: ComparisonResult, as_json: bool, one_line: bool = False) -> None:
     if as_json and one_line:
-        print_json_line(as_object(asked, result))
+        print_json_line(comparison_json(asked, result))
     elif as_json:
-        print_json(as_object(asked, result))
+        print_json(comparison_json(asked, result))
     elif one_line and result.equal:
         out.print(f"{result.milestone.token}: equal, {result.held[1].rows:,} rows")
     else:
@@ -112,14 +112,14 @@ def _tell(asked: Request, result: Compared, as_json: bool, one_line: bool = Fals
     sys.stdout.flush()
 
 
-def _tell_unknown(reason: str, as_json: bool) -> None:
+def _print_not_compared(reason: str, as_json: bool) -> None:
     if as_json:
         print_json_line({"verdict": "not compared", "reason": reason})
     else:
-        say(f"not compared: {reason}")
+        print_note(f"not compared: {reason}")
 
 
-def as_object(asked: Request, result: Compared) -> dict[str, Any]:
+def comparison_json(asked: Request, result: ComparisonResult) -> dict[str, Any]:
     regions = (asked.origin.region, asked.own.region)
     return {
         "milestone": milestone_json(result.milestone),
@@ -140,7 +140,7 @@ def as_object(asked: Request, result: Compared) -> dict[str, Any]:
     }
 
 
-def _show(asked: Request, result: Compared) -> None:
+def _show(asked: Request, result: ComparisonResult) -> None:
     regions, milestone = (asked.origin.region, asked.own.region), result.milestone
     verdict = "equal" if result.equal else "different"
     rows = [(name, one.rows, f"{one.digest:016x}") for name, one in zip(regions, result.held, strict=True)]

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from cutwater.adapters.columnar.arrow import Batch, schema_of
 from cutwater.adapters.columnar.parquet import parquet_file
-from cutwater.client.export.part_owners import WAIT_MS, Holders, in_order, late
-from cutwater.client.export.stream import exported
+from cutwater.client.export.part_owners import WAIT_MS, Holders, find_late, in_order
+from cutwater.client.export.stream import open_export
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.state.partition_share import Partitions, require_whole_once
 from cutwater.core.state.selection import Selection
 from cutwater.views.query.arrow_batches import batches
-from cutwater.views.query.milestone_json import about, described
+from cutwater.views.query.milestone_json import milestone_fields, row_metadata
 from cutwater.views.query.output_json import from_iso
 from cutwater.views.query.view import View
 from cutwater.views.store.store import Store, folder_of, part_in
@@ -100,7 +100,7 @@ def _file(
     bounds = [lower for part in parts if (lower := part.milestone.get("lower_bound")) is not None]
     # Rows above the highest bound are complete in every partition.
     milestone = {**parts[0].milestone, "lower_bound": max(bounds, key=from_iso, default=None)}
-    schema = schema_of(job, about(job.name, milestone, held, parts[0].selection))
+    schema = schema_of(job, row_metadata(job.name, milestone, held, parts[0].selection))
     with parquet_file(path, schema) as file:
         _read_ahead([*parts[1:], *later], path.parent)
         for part in parts:
@@ -134,12 +134,12 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
             raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which continues")
         milestone, rows = view.stored()
         with closing(batches(job, schema_of(job, {}), rows)) as made:  # open rows would keep the folder locked
-            told = described(milestone, view.lower_ms(milestone))
+            told = milestone_fields(milestone, view.lower_ms(milestone))
             yield Part(str(folder), milestone.token, told, held, selection, made)
 
 
 @contextmanager
-def served(
+def open_rehydrators(
     job: Job,
     asked: Sequence[Holders],
     headers: Mapping[str, str],
@@ -156,12 +156,12 @@ def served(
     Raise UnavailableError if no holder of a part answers, or the milestones stay different; UsageError if the
     rehydrators are not of one job.
     """
-    if at_least and (who := late(asked, headers, at_least)):
+    if at_least and (who := find_late(asked, headers, at_least)):
         raise UnavailableError(f"{who} did not reach {at_least} within {WAIT_MS / 1000:g} s: see its /readyz")
     stands = False
     for left in reversed(range(TRIES)):
         with ExitStack() as stack:
-            parts = [_opened(stack, job, holders, headers) for holders in asked]
+            parts = [_open_first(stack, job, holders, headers) for holders in asked]
             _require_whole_once(job, parts, several)
             newest = _newest(parts)
             if all(part.token == newest for part in parts) or (several and (stands or not left)):
@@ -170,7 +170,7 @@ def served(
         if stands:
             break
         time.sleep(_PAUSE_S)
-        stands = late(asked, headers, newest) is not None
+        stands = find_late(asked, headers, newest) is not None
     raise UnavailableError(
         f"the peers were at different milestones in {TRIES - left} tries: {_shown(parts)}. Try again, or name a "
         "folder with --out: then each makes a file at its own milestone"
@@ -184,20 +184,20 @@ def _require_whole_once(job: Job, parts: Sequence[Part], several: bool) -> None:
         require_whole_once(held, job.shards.partitions)
 
 
-def _opened(stack: ExitStack, job: Job, holders: Holders, headers: Mapping[str, str]) -> Part:
+def _open_first(stack: ExitStack, job: Job, holders: Holders, headers: Mapping[str, str]) -> Part:
     # If a rehydrator already runs as many exports as it allows, another one answers.
     problems: list[str] = []
     for url in in_order(holders, headers):
         try:
-            return stack.enter_context(_served(job, url, headers))
+            return stack.enter_context(_open_export(job, url, headers))
         except UnavailableError as problem:
             problems.append(str(problem))
     raise UnavailableError("; ".join(problems))
 
 
 @contextmanager
-def _served(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
-    with exported(url, headers) as found:
+def _open_export(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Part]:
+    with open_export(url, headers) as found:
         token = Token.parse(str(found.milestone["token"]))
         held = None if found.partitions is None else frozenset(found.partitions)
         selection = Selection.of_object(found.selection)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import httpx
 
-from cutwater.adapters.http.client_options import straight
+from cutwater.adapters.http.client_options import direct_options
 from cutwater.client.export.stream import API_TIMEOUT_S, answering, require_success
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.generation import Token
@@ -38,15 +38,15 @@ def in_order(holders: Holders, headers: Mapping[str, str]) -> Holders:
     return tuple(url for _, url in sorted(found, key=lambda one: one[0])) or holders
 
 
-def late(parts: Iterable[Holders], headers: Mapping[str, str], token: Token) -> str | None:
+def find_late(parts: Iterable[Holders], headers: Mapping[str, str], token: Token) -> str | None:
     """Return the holders of a part that does not reach this milestone within the wait; None if all parts do. Raise
     UnavailableError if no holder of a part answers; UsageError for a token that was lost."""
     deadline = time.monotonic() + WAIT_MS / 1000
-    late = (holders for holders in parts if not _reached(holders, headers, token, deadline))
+    late = (holders for holders in parts if not _wait_for_milestone(holders, headers, token, deadline))
     return next(map(" or ".join, late), None)
 
 
-def _reached(holders: Holders, headers: Mapping[str, str], token: Token, deadline: float) -> bool:
+def _wait_for_milestone(holders: Holders, headers: Mapping[str, str], token: Token, deadline: float) -> bool:
     step_ms, patience_s = (WAIT_MS, API_TIMEOUT_S) if len(holders) == 1 else (_STEP_MS, PATIENCE_S)
     while True:
         left_ms = max(0, round((deadline - time.monotonic()) * 1000))
@@ -67,7 +67,7 @@ def _reached(holders: Holders, headers: Mapping[str, str], token: Token, deadlin
 def _answer(url: str, headers: Mapping[str, str], timeout_s: float, but: int | None = None) -> httpx.Response:
     """Return the answer if it is a success or has status `but`. Raise UnavailableError or UsageError."""
     with answering(url):
-        answer = httpx.get(url, headers=dict(headers), timeout=timeout_s, **straight(url))
+        answer = httpx.get(url, headers=dict(headers), timeout=timeout_s, **direct_options(url))
         if answer.status_code != but:
             require_success(answer)
         return answer

@@ -16,7 +16,7 @@ _CLOSE_S = 1.0
 _PIECE_BYTES = 1 << 20
 
 
-class Ahead:
+class ReadAhead:
     """The bytes of one answer, in order. After `begin` a thread reads some of them ahead."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from cutwater.adapters.http.client_options import straight
-from cutwater.client.export.read_ahead import Ahead
+from cutwater.adapters.http.client_options import direct_options
+from cutwater.client.export.read_ahead import ReadAhead
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.views.store.key_layout import Window
 
@@ -36,17 +36,17 @@ class Exported(NamedTuple):
 
 
 @contextmanager
-def exported(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
+def open_export(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
     """Open a rehydrator's export. Its milestone is pinned during the block. Raise UnavailableError if it does not
     answer properly; UsageError if it requires a token."""
     url = f"{api_url}/v1/export"
     with ExitStack() as stack:
         with answering(url):
             answer = stack.enter_context(
-                httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S, **straight(url))
+                httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S, **direct_options(url))
             )
             require_success(answer)
-            ahead = stack.enter_context(closing(Ahead(answer.iter_bytes())))
+            ahead = stack.enter_context(closing(ReadAhead(answer.iter_bytes())))
             lines = _objects(ahead)
             head = next(lines)
             held = head["partitions"], head.get("selection"), head.get("replica", False)

@@ -49,19 +49,19 @@ class Acl:
         )
 
 
-def needed(job: str, source: str, generation: Generation) -> list[Acl]:
+def required_acls(job: str, source: str, generation: Generation) -> list[Acl]:
     """Return every ACL of a job, by service. `source`: the source topic; empty for a user's own query."""
     every = (*_setup(job, source, generation), *_driver(job, source), *_others(job, source))
     return [one for one in every if one.name]
 
 
-def mirror_here(job: str, source: str, origin: str) -> list[Acl]:
+def local_mirror_acls(job: str, source: str, origin: str) -> list[Acl]:
     """Return the ACLs of the mirror of region `origin` in its own region. `source`: the topic, empty for none."""
     every = (*_mirror(job, source, origin), *_mirror_tools(job, source, origin))
     return [one for one in every if one.name]
 
 
-def mirror_there(job: str, source: str) -> list[Acl]:
+def origin_mirror_acls(job: str, source: str) -> list[Acl]:
     """Return the ACLs that users of this region need in the mirrored one, where they write nothing."""
     every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source), *_asked(job))
     return [one for one in every if one.name]
@@ -125,7 +125,7 @@ def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     yield Acl(SETUP, "topic", source, ("Describe", "DescribeConfigs"))
     # Read: to see that the driver has started, and to measure.
     every = ("Create", "DescribeConfigs", "Read", "Delete")
-    for one in topics.owned(job, generation, 1):
+    for one in topics.generation_topics(job, generation, 1):
         if not one.name.startswith(_changelogs(job)):
             yield Acl(SETUP, "topic", one.name, every)
     yield Acl(SETUP, "topic", _changelogs(job), every, prefixed=True)
@@ -221,7 +221,7 @@ def _changelogs(job: str) -> str:
     return topics.changelog_prefix(job)
 
 
-def missing(wanted: Acl, allowed: frozenset[str]) -> list[str]:
+def missing_operations(wanted: Acl, allowed: frozenset[str]) -> list[str]:
     """Return the operations on an existing resource that are not in `allowed` (Kafka's names)."""
     held = {one.replace("_", "").lower() for one in allowed}
     return [one for one in wanted.operations if one != "Create" and one.lower() not in held]

@@ -173,7 +173,7 @@ def _below_horizon(job: Job, view: float, left_per_day: float, share: float) -> 
     return view * share / (1 - share) + tombstones
 
 
-def unknown(job: Job, sampled: SampleFigures | None, measured: bool, said: bool) -> list[str]:
+def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, said: bool) -> list[str]:
     """Return why figures are only upper bounds; empty if they are good to a factor of SURE_FACTOR.
 
     `measured`: whether bytes per row were measured on rows of this job. `said`: whether the user gave another rate

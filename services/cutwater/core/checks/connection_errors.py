@@ -48,7 +48,7 @@ class Refusal:
     final: bool
 
 
-def judge(code: str, text: str, protocol: str) -> Refusal | None:
+def explain_error(code: str, text: str, protocol: str) -> Refusal | None:
     """Return the refusal for a librdkafka error, by the name of its code and its text; None for other errors."""
     words = text.lower()
     for codes, sign, advice, final in _VERDICTS:
@@ -57,6 +57,6 @@ def judge(code: str, text: str, protocol: str) -> Refusal | None:
     return None
 
 
-def preferred(before: Refusal | None, now: Refusal | None) -> bool:
+def is_more_specific(before: Refusal | None, now: Refusal | None) -> bool:
     """Return whether `now` replaces `before`: the first refusal counts, unless only a later one is final."""
     return now is not None and (before is None or (now.final and not before.final))

@@ -80,7 +80,7 @@ def sketch_bytes(distinct: int) -> int:
     return _SET_HEAD_BYTES + 4 * slots
 
 
-def count(
+def measure_sample(
     job: Job, events: Sequence[SampledEvent], epoch_s: float, per_second: float | None
 ) -> SampleFigures | None:
     """Return the figures of a sample, folded in epochs of `epoch_s`; None if there is no event.

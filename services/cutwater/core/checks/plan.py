@@ -14,7 +14,7 @@ from cutwater.core.protocol.topics import TopicSpec
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurements:
     """Measurements of a job that has run already."""
 
     row_bytes: float
@@ -43,7 +43,7 @@ class Plan:
     acls: Sequence[Acl]
     load: Load
     estimate: Estimate
-    measured: Measured | None
+    measured: Measurements | None
     sampled: SampleFigures | None = None
     """None if no event of the source could be read."""
     unknown: Sequence[str] = ()
@@ -84,11 +84,11 @@ class Plan:
         """Return the `kafka-acls.sh` commands for all services and regions, without repeats."""
         places = [(self.bootstrap or "HOST:PORT", self.acls)]
         places += [(one.bootstrap or f"{one.region.upper()}-HOST:PORT", one.acls) for one in self.mirrors]
-        calls = (one.command(place, principal) for place, acls in places for one in merged(acls))
+        calls = (one.command(place, principal) for place, acls in places for one in merge_acls(acls))
         return list(dict.fromkeys(calls))
 
 
-def merged(acls: Sequence[Acl]) -> list[Acl]:
+def merge_acls(acls: Sequence[Acl]) -> list[Acl]:
     held: dict[tuple[str, str, bool], dict[str, None]] = {}
     for one in acls:
         held.setdefault((one.resource, one.name, one.prefixed), {}).update(dict.fromkeys(one.operations))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cutwater.core.checks.acls import Acl, missing
+from cutwater.core.checks.acls import Acl, missing_operations
 from cutwater.core.checks.cluster import ClusterFacts, unclean_elections
 from cutwater.core.checks.findings import Finding, error, ok, skipped, warning
 from cutwater.core.job.job import Job
@@ -93,23 +93,23 @@ def _time(job: Job, kept_ms: int, position: Position | None) -> Finding:
     if kept_ms < 0:
         return ok(check, "by time: unlimited")
     open_ms = job.lateness_ms + job.window.size_ms
-    said = f"by time: {span(kept_ms)}"
+    said = f"by time: {duration_text(kept_ms)}"
     if position is not None and position.age_ms > kept_ms // 2:
         return error(
             check,
-            f"{said}, and the newest milestone is {span(position.age_ms)} old",
+            f"{said}, and the newest milestone is {duration_text(position.age_ms)} old",
             "start the job before unread events are deleted, or raise retention.ms",
         )
     if kept_ms < job.lateness_ms:
         return error(
             check,
-            f"{said}, and the lateness is {span(job.lateness_ms)}",
+            f"{said}, and the lateness is {duration_text(job.lateness_ms)}",
             "an event may be deleted while its window is still open: raise retention.ms",
         )
     if kept_ms < open_ms:
         return warning(
             check,
-            f"{said}, and windows stay open for {span(open_ms)}",
+            f"{said}, and windows stay open for {duration_text(open_ms)}",
             "a job that starts again cannot fill its open windows: raise retention.ms",
         )
     return ok(check, said)
@@ -135,8 +135,8 @@ def _timestamps(job: Job, found: FoundTopic) -> Finding:
     setting = next((one for one in (TIMESTAMP_AHEAD, _AHEAD_OR_BEHIND) if one in found.config), TIMESTAMP_AHEAD)
     most_ms = int(found.config.get(setting) or _ENDLESS_MS)
     if most_ms <= max(job.max_ahead_ms, 24 * HOUR_MS):
-        return ok(check, f"at most {span(most_ms)} ahead of the broker's clock")
-    far = "any time" if most_ms >= _ENDLESS_MS else span(most_ms)
+        return ok(check, f"at most {duration_text(most_ms)} ahead of the broker's clock")
+    far = "any time" if most_ms >= _ENDLESS_MS else duration_text(most_ms)
     return warning(
         check,
         f"{setting} allows record timestamps {far} ahead of the broker's clock",
@@ -152,7 +152,9 @@ def _position(position: Position) -> Finding:
         if low > position.source_cut.offset(place)
     }
     if not lost:
-        return ok("checkpoint", f"newest milestone {span(position.age_ms)} old; all events after it are kept")
+        return ok(
+            "checkpoint", f"newest milestone {duration_text(position.age_ms)} old; all events after it are kept"
+        )
     place, (low, cut) = next(iter(lost.items()))
     return error(
         "checkpoint",
@@ -170,7 +172,9 @@ def check_rights(facts: ClusterFacts, wanted: Sequence[Acl]) -> Iterator[Finding
         if topic.operations is None:
             silent = True
             continue
-        without = sorted({operation for one in of_topic for operation in missing(one, topic.operations)})
+        without = sorted(
+            {operation for one in of_topic for operation in missing_operations(one, topic.operations)}
+        )
         lacks += [f"{operation} on topic {name}" for operation in without]
     if lacks:
         yield error(check, f"this user lacks {', '.join(lacks)}", "'cutwater plan' prints the kafka-acls commands")
@@ -184,7 +188,7 @@ def covers(acl: Acl, name: str) -> bool:
     return name.startswith(acl.name) if acl.prefixed else name == acl.name
 
 
-def span(ms: int) -> str:
+def duration_text(ms: int) -> str:
     """Return a duration as text, in a unit in which it is at least 2 or whole."""
     for unit, size in (("d", 24 * HOUR_MS), ("h", HOUR_MS), ("min", 60_000), ("s", 1_000)):
         if ms >= 2 * size or (ms >= size and ms % size == 0):

@@ -31,7 +31,7 @@ class RowName(NamedTuple):
     end_ms: int
 
 
-class Held(NamedTuple):
+class PlaceRow(NamedTuple):
     shard: int
     name: RowName
     value: bytes
@@ -68,40 +68,40 @@ def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> 
     return Scope(horizon)
 
 
-class Sum(NamedTuple):
+class RowTotals(NamedTuple):
     rows: int = 0
     digest: int = 0
 
-    def plus(self, other: Sum) -> Sum:
-        return Sum(self.rows + other.rows, self.digest ^ other.digest)
+    def plus(self, other: RowTotals) -> RowTotals:
+        return RowTotals(self.rows + other.rows, self.digest ^ other.digest)
 
 
-NOTHING = Sum()
+NOTHING = RowTotals()
 
 
-def summed(rows: Iterable[Held], hash_of: Callable[[RowName, bytes], int]) -> dict[int, Sum]:
+def sum_by_shard(rows: Iterable[PlaceRow], hash_of: Callable[[RowName, bytes], int]) -> dict[int, RowTotals]:
     """Return rows and digest by shard. The digest is an XOR of hashes, so the order does not matter."""
-    found: dict[int, Sum] = {}
+    found: dict[int, RowTotals] = {}
     for shard, name, value in rows:
-        found[shard] = found.get(shard, NOTHING).plus(Sum(1, hash_of(name, value)))
+        found[shard] = found.get(shard, NOTHING).plus(RowTotals(1, hash_of(name, value)))
     return found
 
 
-def total(shards: Mapping[int, Sum]) -> Sum:
+def total(shards: Mapping[int, RowTotals]) -> RowTotals:
     whole = NOTHING
     for one in shards.values():
         whole = whole.plus(one)
     return whole
 
 
-def differing(one: Mapping[int, Sum], other: Mapping[int, Sum]) -> set[int]:
+def differing_shards(one: Mapping[int, RowTotals], other: Mapping[int, RowTotals]) -> set[int]:
     return {shard for shard in one.keys() | other.keys() if one.get(shard) != other.get(shard)}
 
 
-def side_by_side(places: Mapping[str, Iterable[Held]]) -> Iterator[tuple[int, RowName, dict[str, bytes]]]:
+def side_by_side(places: Mapping[str, Iterable[PlaceRow]]) -> Iterator[tuple[int, RowName, dict[str, bytes]]]:
     """Yield (shard, name, value by place) of every row. Each place's rows must be sorted by shard and name."""
 
-    def tagged(place: str, rows: Iterable[Held]) -> Iterator[tuple[int, RowName, str, bytes]]:
+    def tagged(place: str, rows: Iterable[PlaceRow]) -> Iterator[tuple[int, RowName, str, bytes]]:
         return ((row.shard, row.name, place, row.value) for row in rows)
 
     # Never compare values: the place orders equal names.
@@ -122,7 +122,7 @@ class Difference:
     """The places outside the majority."""
 
 
-class Judge:
+class RowComparison:
     """Compares the values of one row. `shown`: converts a changelog value to the bytes that users see."""
 
     def __init__(
@@ -156,7 +156,7 @@ class Judge:
         stored = {place: value for place, value in values.items() if place not in self._shown_places}
         labels: dict[str, bytes | None] = dict(stored)
         by_shown: dict[bytes | None, bytes | None] = {
-            None if value is None else self.seen(value): value
+            None if value is None else self.presented_value(value): value
             for value, _ in reversed(Counter(stored.values()).most_common())
         }
         for place in values.keys() - stored.keys():
@@ -167,9 +167,9 @@ class Judge:
     def _text(self, place: str, value: bytes | None) -> str | None:
         if value is None:
             return None
-        return (value if place in self._shown_places else self.seen(value)).decode()
+        return (value if place in self._shown_places else self.presented_value(value)).decode()
 
-    def seen(self, value: bytes) -> bytes:
+    def presented_value(self, value: bytes) -> bytes:
         try:
             return self._shown(value)
         except Exception as error:  # damaged bytes are a finding; the comparison continues
@@ -200,8 +200,8 @@ class Verdict(StrEnum):
 class Answer:
     place: str
     verdict: Verdict
-    found: Sum = NOTHING
-    expected: Sum = NOTHING
+    found: RowTotals = NOTHING
+    expected: RowTotals = NOTHING
     differences: int = 0
     reason: str = ""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutwater.core.driver.checkpoint_check import NONE, Standing, require_match
+from cutwater.core.driver.checkpoint_check import NONE, NewestEpochs, require_match
 from cutwater.core.driver.ports import Barriers, Checkpoint, Past, Reached, Rows, nowhere
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone, Start
-from cutwater.core.protocol.recovery_log import Account, unrecorded
+from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 
 
 class TakeOver:
@@ -22,9 +22,9 @@ class TakeOver:
         barriers: Barriers,
         rows: Rows,
         newest_milestone: Callable[[], Milestone | None],
-        found: Callable[[Past, Standing], None] = lambda _past, _standing: None,
+        found: Callable[[Past, NewestEpochs], None] = lambda _past, _standing: None,
         reached: Reached = nowhere,
-        account: Account | None = None,
+        account: StartRecord | None = None,
     ) -> None:
         self._job = job
         self._generation = generation
@@ -41,13 +41,13 @@ class TakeOver:
         # Before fencing: a driver with the wrong checkpoint must not end a healthy one.
         start = self._account
         with start.step("comparing checkpoint and stream"):
-            start.found(**vars(self._compare(self._barriers.read_past(), alone=False)))
+            start.record_facts(**vars(self._compare(self._barriers.read_past(), alone=False)))
         with start.step("fencing older drivers"):
             past = self._barriers.open()
         number = past.attempt + 1
         with start.step("comparing again, alone"):
             standing = self._compare(past, alone=True)
-            start.found(**vars(standing))
+            start.record_facts(**vars(standing))
         with start.step("looking for foreign rows"):
             before = past.before(standing.next_epoch)
             self._rows.check_start(before, self._generation, standing.next_epoch, number)
@@ -55,13 +55,13 @@ class TakeOver:
         self._barriers.write(Start(self._job, self._generation, number, now_ms()))
         self._reached("start-written")
         again = " again" if standing.planned == standing.next_epoch else ""
-        start.decided(f"run epoch {standing.next_epoch}{again} as attempt {number}", number)
+        start.record_decision(f"run epoch {standing.next_epoch}{again} as attempt {number}", number)
         return number, past
 
-    def _compare(self, past: Past, alone: bool) -> Standing:
+    def _compare(self, past: Past, alone: bool) -> NewestEpochs:
         """Return the epochs of checkpoint and stream; raise DivergenceError if they contradict each other."""
         newest, milestone = past.newest, self._newest_milestone()
-        standing = Standing(
+        standing = NewestEpochs(
             planned=self._checkpoint.newest_planned(),
             committed=self._checkpoint.newest_committed(),
             barrier=newest.epoch if newest else NONE,

@@ -16,7 +16,7 @@ NONE = -1
 
 
 @dataclass(frozen=True)
-class Standing:
+class NewestEpochs:
     """The newest epoch in each place; -1 for none."""
 
     planned: int
@@ -32,7 +32,7 @@ class Standing:
         return self.committed + 1
 
 
-def lagging(standing: Standing) -> str | None:
+def lagging(standing: NewestEpochs) -> str | None:
     """Return why the checkpoint is older than the stream; None if it is not. Also valid while another driver
     writes, if the stream is read before the checkpoint: both only grow."""
     if standing.planned < standing.barrier:
@@ -44,7 +44,7 @@ def lagging(standing: Standing) -> str | None:
     return None
 
 
-def contradiction(standing: Standing) -> str | None:
+def contradiction(standing: NewestEpochs) -> str | None:
     """Return why this checkpoint cannot have written the stream; None if it can. Requires older drivers fenced."""
     reason = lagging(standing)
     if reason:
@@ -56,7 +56,9 @@ def contradiction(standing: Standing) -> str | None:
     return None
 
 
-def require_match(job: str, standing: Standing, planned: Cut | None, told: Cut | None, alone: bool = True) -> None:
+def require_match(
+    job: str, standing: NewestEpochs, planned: Cut | None, told: Cut | None, alone: bool = True
+) -> None:
     """Raise DivergenceError if checkpoint and stream contradict each other.
 
     `planned`: the source cut in `offsets/N` of the newest barrier's epoch, None without that file. `told`: the

@@ -12,7 +12,7 @@ from cutwater.core.protocol.records import Barrier, Committed, Heartbeat
 HEARTBEAT_MS_MAX = 60_000
 
 
-class Announcing:
+class CommitHints:
     """Writes 'committed N' once the commit log holds N, and heartbeats while idle; correctness needs neither."""
 
     def __init__(

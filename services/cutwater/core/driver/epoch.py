@@ -9,18 +9,18 @@ from cutwater.core.driver.ports import (
     Barriers,
     Checkpoint,
     Clearing,
+    EpochPlan,
     Lists,
     Past,
-    Plan,
     Range,
     Reached,
     Rows,
     nowhere,
 )
 from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import NO_VALUE, Seen
+from cutwater.core.events.rejection import NO_VALUE, InputStats
 from cutwater.core.generations.source_topics import moved_on
-from cutwater.core.generations.start_state import FIRST, Origin
+from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
@@ -43,7 +43,7 @@ class Epochs:
         now_ms: Callable[[], int],
         clearing: Clearing | None = None,
         reached: Reached = nowhere,
-        origin: Origin = FIRST,
+        origin: StartState = FIRST,
     ) -> None:
         self._job = job
         self._writer = Writer(generation, attempt, -1)
@@ -58,7 +58,7 @@ class Epochs:
         self._clearing = clearing
         self._reached = reached
         self._origin = origin
-        self._planned: tuple[int, Plan] | None = None
+        self._planned: tuple[int, EpochPlan] | None = None
         self._clock_looked_ms = 0
 
     def _require_clock(self, cut: Cut, written: Written, began_ms: int) -> None:
@@ -66,7 +66,7 @@ class Epochs:
         now = self._now_ms()
         if 0 <= now - self._clock_looked_ms < LOOK_MS or not any(written.rows.values()):
             return
-        if (told := self._rows.appended(cut, written)) is not None:
+        if (told := self._rows.read_append_time(cut, written)) is not None:
             where, appended_ms = told
             require_clock(began_ms, now, appended_ms, where)
             self._clock_looked_ms = now
@@ -85,15 +85,15 @@ class Epochs:
         """Return the uncommitted epoch with rows or a barrier of any attempt. No query may run meanwhile."""
         epoch = self._checkpoint.newest_committed() + 1
         told = self.newest is not None and self.newest.epoch >= epoch
-        return epoch if told or self._rows.grown(self._past.before(epoch)) else None
+        return epoch if told or self._rows.has_grown(self._past.before(epoch)) else None
 
-    def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], Seen]) -> None:
+    def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], InputStats]) -> None:
         """Write one epoch. `action`: writes the rows, once. `look`: returns the observed input statistics."""
         started_ms = self._now_ms()
         me = self._writer._replace(epoch=epoch)
         before = self._past.before(epoch)  # it is committed, otherwise Spark would not run its successor
         plan = self._checkpoint.plan(epoch)
-        self._rows.begin(before, plan.source_cut)
+        self._rows.begin_epoch(before, plan.source_cut)
         buried = self._clearing.collect(me, before) if self._clearing else {}
         if buried:
             self._reached("cleared")
@@ -137,7 +137,7 @@ class Epochs:
         self._planned = (epoch, plan)
         self._past = self._past.with_(barrier)
 
-    def _range(self, plan: Plan, epoch: int) -> Range:
+    def _range(self, plan: EpochPlan, epoch: int) -> Range:
         if epoch == 0:
             return self._origin.range(plan, None)
         # The plan of the epoch before is known, except for an attempt's first epoch: avoid reading its file again.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import Seen
+from cutwater.core.events.rejection import InputStats
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import Evidence
@@ -19,7 +19,7 @@ from cutwater.core.protocol.records import Barrier, Signal
 
 
 @dataclass(frozen=True)
-class Plan:
+class EpochPlan:
     """The content of `offsets/N` of the checkpoint."""
 
     source_cut: Cut
@@ -86,7 +86,7 @@ class Checkpoint(Protocol):
 
     def is_planned(self, epoch: int) -> bool: ...
 
-    def plan(self, epoch: int) -> Plan:
+    def plan(self, epoch: int) -> EpochPlan:
         """Return the plan of a planned epoch."""
 
 
@@ -114,13 +114,13 @@ class Proved(NamedTuple):
 class Rows(Protocol):
     """Proofs of the changelog's rows; each raises DivergenceError naming the foreign or lost records."""
 
-    def begin(self, before: Barrier | None, source_cut: Cut) -> None:
+    def begin_epoch(self, before: Barrier | None, source_cut: Cut) -> None:
         """Check, before an epoch writes, that all records below the cuts of the barrier before still exist."""
 
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
         """Prove the started epoch. `buried`: tombstones written by its clearing, by partition."""
 
-    def appended(self, cut: Cut, written: Written) -> tuple[str, int] | None:
+    def read_append_time(self, cut: Cut, written: Written) -> tuple[str, int] | None:
         """Return a partition with rows of this epoch and the append time of one by the broker; None if unknown."""
 
     def check_start(
@@ -129,7 +129,7 @@ class Rows(Protocol):
 
     def check_idle(self, barrier: Barrier) -> None: ...
 
-    def grown(self, before: Barrier | None) -> bool:
+    def has_grown(self, before: Barrier | None) -> bool:
         """Return whether there are records above the barrier."""
 
 
@@ -147,7 +147,7 @@ class Clearing(Protocol):
 class Lists(Protocol):
     """The lists of events that an epoch could not use."""
 
-    def write(self, me: Writer, range_: Range, seen: Seen) -> int:
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
         """Write the entries; return the number of late (event, window) pairs."""
 
 

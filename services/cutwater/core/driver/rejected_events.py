@@ -23,7 +23,7 @@ HEAD_BYTES = 200
 """Number of bytes shown of a rejected event."""
 
 
-class Place(NamedTuple):
+class EventPosition(NamedTuple):
     """The position of an event, or of its replay."""
 
     topic: str
@@ -46,7 +46,7 @@ class Listed(NamedTuple):
 class Letter:
     """A dead letter, without its bytes."""
 
-    event: Place
+    event: EventPosition
     by: Listed
     reason: str
     key: bytes | None
@@ -54,7 +54,7 @@ class Letter:
     """The size of the event's value; None if it has none."""
     written_ms: int
     """The timestamp of the event's record as its producer set it; may be in any year."""
-    replayed: Place | None
+    replayed: EventPosition | None
     at: tuple[int, int]
     """(partition, offset) on the dead-letter topic."""
     field: str | None = None
@@ -69,7 +69,7 @@ class Letter:
 class LatePair:
     """An event that arrived too late for one window."""
 
-    event: Place
+    event: EventPosition
     by: Listed
     key: str
     window_start_ms: int
@@ -78,7 +78,7 @@ class LatePair:
     watermark_ms: int
 
 
-class Told(NamedTuple):
+class EpochAccount(NamedTuple):
     """The winning attempt of an epoch and its number of listed entries, from the milestone."""
 
     attempt: int
@@ -98,7 +98,9 @@ class Choice(Generic[T]):
     """Entries that are not expected on this list: on lists of other regions, or deleted by retention."""
 
 
-def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told], forgetful: bool = False) -> Choice[T]:
+def choose(
+    entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, EpochAccount], forgetful: bool = False
+) -> Choice[T]:
     """Return the entries of `told`'s epochs that count; other epochs are not, or not yet, part of the lineage.
 
     `forgetful`: the list's retention has deleted old entries, so fewer than the milestones count are no problem.
@@ -126,6 +128,6 @@ def choose(entries: Iterable[tuple[Listed, T]], told: Mapping[Epoch, Told], forg
     return Choice([entry for _, entry in kept], problems, gone)
 
 
-def carried(letters: Iterable[Letter], marks: Mapping[Place, Place]) -> list[Letter]:
+def carried(letters: Iterable[Letter], marks: Mapping[EventPosition, EventPosition]) -> list[Letter]:
     """Return the letters with their replays: a replay marked on one generation's letter counts for all."""
     return [replace(one, replayed=one.replayed or marks.get(one.event)) for one in letters]

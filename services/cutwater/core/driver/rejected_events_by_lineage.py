@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from cutwater.core.driver.rejected_events import Epoch, Told
+from cutwater.core.driver.rejected_events import Epoch, EpochAccount
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 
 
-class Part(NamedTuple):
+class LineagePart(NamedTuple):
     """A generation's part of a line."""
 
     generation: Generation
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 class Accounts(NamedTuple):
     """The expected entries of a list by the milestones of one line, and the gaps in them."""
 
-    told: dict[Epoch, Told]
+    told: dict[Epoch, EpochAccount]
     """Only epochs that listed entries."""
     problems: list[str]
     elsewhere: list[str]
@@ -46,7 +46,7 @@ class Ancestry:
     def __init__(self, count: Callable[[Milestone], int]) -> None:
         """`count`: returns the number of listed entries from a milestone."""
         self._count = count
-        self._told: dict[Epoch, Told] = {}
+        self._told: dict[Epoch, EpochAccount] = {}
         self._epochs: dict[Generation, _Runs] = {}
         self._parents: dict[Generation, Epoch] = {}
         self._spans: list[tuple[int, Epoch]] = []
@@ -78,17 +78,17 @@ class Ancestry:
         """Add a candidate's milestone. The newest one is repeated as the first on the commit stream."""
         self._epochs.setdefault(milestone.generation, _Runs()).add(milestone.epoch)
         if entries := self._count(milestone):
-            told = Told(milestone.attempt, entries)
+            told = EpochAccount(milestone.attempt, entries)
             self._told.setdefault((milestone.generation, milestone.epoch), told)
 
-    def line(self, generation: Generation) -> list[Part]:
+    def line(self, generation: Generation) -> list[LineagePart]:
         """Return the parts of a generation's line, its own first."""
-        parts = [Part(generation, None)]
+        parts = [LineagePart(generation, None)]
         for _ in self._parents:  # an id contains its parent's hash, so a line has no cycle
             parent = self._parents.get(parts[-1].generation)
             if parent is None:
                 break
-            parts.append(Part(*parent))
+            parts.append(LineagePart(*parent))
         return parts
 
     def accounts(self, generation: Generation | None = None) -> Accounts:
@@ -106,7 +106,7 @@ class Ancestry:
         parts = list(line.values())
         return Accounts(told, [*self._unknown(parts)], [*self._elsewhere(parts), *self._pruned(parts)])
 
-    def _pruned(self, line: list[Part]) -> Iterator[str]:
+    def _pruned(self, line: list[LineagePart]) -> Iterator[str]:
         """Yield a note if `prune` has removed the start of the stream, and so epochs of this region."""
         if not self._spans:
             return
@@ -115,13 +115,13 @@ class Ancestry:
         if before or self._epochs[root].missing(0, first - 1) is not None:
             yield f"entries listed before milestone {sequence} are left out: the commit stream now begins there"
 
-    def _elsewhere(self, line: list[Part]) -> Iterator[str]:
+    def _elsewhere(self, line: list[LineagePart]) -> Iterator[str]:
         here = line[0].generation.region
         for generation, last in line:
             if (region := generation.region) != here:
                 yield f"entries of region {region} up to epoch {last} of {generation} are listed there, not here"
 
-    def _unknown(self, line: list[Part]) -> Iterator[str]:
+    def _unknown(self, line: list[LineagePart]) -> Iterator[str]:
         """Yield the missing milestones and claims. The start of the stream may have been pruned."""
         root, first = self._spans[0][1] if self._spans else (line[-1].generation, 0)
         for generation, last in line:
@@ -131,7 +131,7 @@ class Ancestry:
                 if missing is not None:
                     yield f"epoch {missing} of {generation}: its milestone was not found; run the command again"
         oldest = line[-1].generation
-        if claimed(oldest) and oldest.region == root.region and oldest.number > root.number:
+        if is_claimed(oldest) and oldest.region == root.region and oldest.number > root.number:
             yield f"the claim of {oldest} was not found: entries of earlier generations are unknown"
 
 

@@ -22,7 +22,7 @@ SLICE_RECORDS_MAX = 100_000
 _NEVER_MS = -(1 << 62)
 
 
-class Place(NamedTuple):
+class ScanPosition(NamedTuple):
     """The position of the scan in one partition."""
 
     position: int
@@ -36,15 +36,15 @@ class Slice(NamedTuple):
 
     keys: list[bytes]
     """The keys that get a tombstone, without duplicates."""
-    place: Place
+    place: ScanPosition
 
 
-def places(partitions: int, collected: Sequence[int]) -> list[Place]:
+def places(partitions: int, collected: Sequence[int]) -> list[ScanPosition]:
     """Return the positions from which an attempt continues: those in the barrier, otherwise the start."""
-    return [Place(collected[number] if number < len(collected) else 0) for number in range(partitions)]
+    return [ScanPosition(collected[number] if number < len(collected) else 0) for number in range(partitions)]
 
 
-def due(place: Place, horizon_ms: int, watermark_ms: int, share: float) -> bool:
+def due(place: ScanPosition, horizon_ms: int, watermark_ms: int, share: float) -> bool:
     """Return whether at least `share` of the changelog's event time is below the horizon; false if unknown."""
     if place.oldest_ms is None:
         return False
@@ -60,9 +60,9 @@ def sift(records: Iterable[ChangelogRow], end: int, horizon_ms: int, records_max
         if record.key is None or record.value is None:
             continue  # an earlier tombstone
         if record.end_ms is None or record.end_ms > horizon_ms or number >= records_max:
-            return Slice(list(keys), Place(record.offset, record.end_ms))
+            return Slice(list(keys), ScanPosition(record.offset, record.end_ms))
         keys[record.key] = None
-    return Slice(list(keys), Place(end))
+    return Slice(list(keys), ScanPosition(end))
 
 
 def is_garbage(record: ChangelogRow, generation: Generation, horizon_ms: int) -> bool:
@@ -115,7 +115,7 @@ class Collector:
         self._places[partition] = found.place
         return {partition: len(found.keys)} if found.keys else {}
 
-    def _known(self, partition: int, end: int) -> Place:
+    def _known(self, partition: int, end: int) -> ScanPosition:
         """Return the position with the window end of its first row."""
         place = self._places[partition]
         if place.oldest_ms is None and place.position < end:

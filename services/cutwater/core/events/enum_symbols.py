@@ -13,13 +13,13 @@ from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.schema_alignment import aligned
 
 
-class Unknown(NamedTuple):
+class UnknownSymbols(NamedTuple):
     symbols: tuple[str, ...]
     """Symbols of the writer that the reader does not have."""
     default: str
 
 
-def unknown_symbols(writer: Any, reader: Any) -> dict[str, Unknown]:
+def unknown_symbols(writer: Any, reader: Any) -> dict[str, UnknownSymbols]:
     """Return the symbols that are read as the enum's default, by field. Without a default events are rejected."""
     theirs, mine = Schema.of(aligned(writer, reader)), Schema.of(reader)
     written = {one["name"]: one["type"] for one in theirs.named[theirs.root]["fields"]}
@@ -29,20 +29,20 @@ def unknown_symbols(writer: Any, reader: Any) -> dict[str, Unknown]:
             sent = (symbol for type_ in _enums(theirs, written.get(one["name"])) for symbol in type_["symbols"])
             lost = tuple(symbol for symbol in sent if symbol not in enum["symbols"])
             if lost and enum.get("default") in enum["symbols"]:
-                found[one["name"]] = Unknown(lost, enum["default"])
+                found[one["name"]] = UnknownSymbols(lost, enum["default"])
     return found
 
 
-def all_unknown(writers: Iterable[Any], reader: Any) -> dict[str, Unknown]:
-    found: dict[str, Unknown] = {}
+def all_unknown(writers: Iterable[Any], reader: Any) -> dict[str, UnknownSymbols]:
+    found: dict[str, UnknownSymbols] = {}
     for writer in writers:
         for name, one in unknown_symbols(writer, reader).items():
             before = found[name].symbols if name in found else ()
-            found[name] = Unknown(tuple(dict.fromkeys((*before, *one.symbols))), one.default)
+            found[name] = UnknownSymbols(tuple(dict.fromkeys((*before, *one.symbols))), one.default)
     return found
 
 
-def widened(schema: dict[str, Any], fields: Mapping[str, Unknown]) -> dict[str, Any]:
+def widened(schema: dict[str, Any], fields: Mapping[str, UnknownSymbols]) -> dict[str, Any]:
     """Return the schema with these symbols added to the enums of its fields."""
     if not fields:
         return schema

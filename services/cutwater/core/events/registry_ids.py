@@ -30,7 +30,7 @@ class Entry:
         return f"{self.subject} version {self.version}, number {self.id} ({self.meaning})"
 
 
-class Judged(NamedTuple):
+class SubjectComparison(NamedTuple):
     """The differences between two registries in one subject."""
 
     missing: tuple[Entry, ...] = ()
@@ -45,7 +45,7 @@ class Judged(NamedTuple):
         return [*self.conflicts, *self.taken, *(f"{one} is not known here" for one in self.missing)]
 
 
-def judged(there: Sequence[Entry], here: Sequence[Entry], meant: Mapping[int, str]) -> Judged:
+def compare_subject(there: Sequence[Entry], here: Sequence[Entry], meant: Mapping[int, str]) -> SubjectComparison:
     """Compare the versions of one subject. `meant`: the meaning of every id here, whatever its subject."""
     by_id, by_version = {one.id: one for one in here}, {one.version: one for one in here}
     missing, taken, conflicts = [], [], []
@@ -59,4 +59,4 @@ def judged(there: Sequence[Entry], here: Sequence[Entry], meant: Mapping[int, st
             taken.append(f"{one} is not known here: its place is taken by {by_version[one.version]}")
         elif known is None:
             missing.append(one)
-    return Judged(tuple(missing), tuple(taken), tuple(conflicts))
+    return SubjectComparison(tuple(missing), tuple(taken), tuple(conflicts))

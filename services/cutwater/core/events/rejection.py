@@ -82,7 +82,7 @@ SKEW_SLOTS = 64
 
 
 @dataclass(frozen=True)
-class Seen:
+class InputStats:
     """The observations of one epoch on its input; the default is an epoch that read nothing."""
 
     events: int = 0
@@ -127,7 +127,7 @@ def unit_hint(number: int, kind: str) -> str:
     return next((one.said for one in unit_hints(kind) if one.first <= number < one.end), "")
 
 
-def may_hold_late(seen: Seen, window: WindowSpec, closed_ms: int) -> bool:
+def may_hold_late(seen: InputStats, window: WindowSpec, closed_ms: int) -> bool:
     """Return whether the oldest event of an epoch falls into a closed window, so that late pairs are possible."""
     return seen.oldest_ms is not None and first_end_ms(seen.oldest_ms, window) <= closed_ms
 

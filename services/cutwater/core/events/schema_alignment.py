@@ -28,7 +28,7 @@ _OF_BYTES = frozenset({"type", "symbols", "size", "fields", "logicalType", "prec
 class _Alignment:
     def __init__(self, writer: Schema, reader: Schema) -> None:
         self._writer, self._reader = writer, reader
-        self._told: set[str] = set()
+        self._defined: set[str] = set()
         """Types of the writer that are already defined in the result; further uses are by name."""
         self._theirs: dict[str, str] = {writer.root: reader.root}
         for name, type_ in writer.named.items():
@@ -45,9 +45,9 @@ class _Alignment:
             return {key: self._of(one) if key in ("items", "values") else one for key, one in node.items()}
         if node not in self._writer.named:
             return node
-        if node in self._told:
+        if node in self._defined:
             return self._theirs[node]
-        self._told.add(node)
+        self._defined.add(node)
         return self._named(node)
 
     def _named(self, name: str) -> dict[str, Any]:

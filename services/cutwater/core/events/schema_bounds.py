@@ -26,12 +26,12 @@ def endless(schema: Schema) -> list[str]:
     return list(_Bounds(schema).reasons())
 
 
-def holding_themselves(schema: Schema) -> list[str]:
+def recursive_types(schema: Schema) -> list[str]:
     """Return the recursive named types, which Spark cannot represent."""
     return _Bounds(schema).recursive
 
 
-class Bounded(NamedTuple):
+class UnrolledSchema(NamedTuple):
     """A record schema without recursive types that reads the same bytes, down to some depth."""
 
     types: tuple[dict[str, Any], ...]
@@ -41,19 +41,19 @@ class Bounded(NamedTuple):
     """The depth to which recursive types are unrolled; deeper events are undecodable. None if there are none."""
 
 
-def bounded(schema: Any) -> Bounded:
+def unroll_recursion(schema: Any) -> UnrolledSchema:
     """Return the schema with recursive types unrolled. Raises UsageError if it is no Avro schema."""
     read = Schema.of(schema)
     bounds = _Bounds(read)
     if not bounds.recursive:
-        return Bounded((), schema, None)
+        return UnrolledSchema((), schema, None)
     depths = {one: bounds.depth(one) for one in read.named}  # in this order, recursion is as deep as the text
     inner = max(depths[one] for one in bounds.recursive)
     size = len(json.dumps([read.named[one] for one in bounds.recursive]))
     levels = max(2, min(CALLS_MAX // inner, _CHARACTERS_MAX // size))
     unrolling = _Unrolling(read, bounds.recursive, levels)
     types = tuple(unrolling.types())
-    return Bounded(types, unrolling.root(), levels)
+    return UnrolledSchema(types, unrolling.root(), levels)
 
 
 class _Bounds:

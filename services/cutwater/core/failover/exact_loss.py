@@ -79,7 +79,7 @@ def late_of(pairs: Iterable[LatePair], copied: Mapping[TopicPartition, Later]) -
 
 
 @dataclass(frozen=True)
-class Missed:
+class PartitionLoss:
     """One partition of the origin's source."""
 
     place: TopicPartition
@@ -109,7 +109,7 @@ class Missed:
 class ExactLoss:
     """The loss of a failover."""
 
-    partitions: list[Missed]
+    partitions: list[PartitionLoss]
     late: Late
     problems: tuple[str, ...] = ()
     """Problems of the list of late events; it may lack entries."""

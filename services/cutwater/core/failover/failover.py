@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.candidates import PARENT_DIGITS, Candidate, Candidates
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import REGION_PATTERN, Generation, Token
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored, from_origin
@@ -45,7 +45,7 @@ def known_loss(arrived: Milestone, newest: Milestone, copied: Mapping[TopicParti
     return Loss(arrived.token, newest.token, missing, heard_ms)
 
 
-def begins_at(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Mapping[int, int]) -> Cut:
+def start_cut(arrival: Arrival, milestone: Milestone, source: str, region: str, firsts: Mapping[int, int]) -> Cut:
     """Return where a generation of `region` starts to read: in the copy of the origin's events, and in its own.
 
     `firsts`: the first offset of each partition of its own source, for partitions not read by the origin's line.
@@ -76,7 +76,7 @@ def require_placed(arrival: Arrival, stream: str, copied: Collection[TopicPartit
         )
 
 
-class Joined(NamedTuple):
+class CommonHistory(NamedTuple):
     """The point where the origin's line continues a milestone of this region."""
 
     at: int
@@ -85,23 +85,23 @@ class Joined(NamedTuple):
     """The generation of the milestone here at the newest hand-over."""
 
 
-def joined(line: Iterable[Milestone], own: Mapping[str, Token]) -> Joined | None:
+def find_common_history(line: Iterable[Milestone], own: Mapping[str, Token]) -> CommonHistory | None:
     """Return where the origin's line was last handed over from here; None if it never was.
 
     `line`: the first milestone of each generation on the origin's commit stream, in order. `own`: the milestones
     here by the first digits of their hash, with which the id of a generation started from one ends. A rollback
     there after the hand-over leaves less in common.
     """
-    found: Joined | None = None
+    found: CommonHistory | None = None
     for one in line:
-        if claimed(one.generation) and (handed := own.get(one.generation.parent[:PARENT_DIGITS])):
-            found = Joined(handed.sequence, handed.generation)
+        if is_claimed(one.generation) and (handed := own.get(one.generation.parent[:PARENT_DIGITS])):
+            found = CommonHistory(handed.sequence, handed.generation)
         elif found is not None and one.rewinds_to:
             found = found._replace(at=min(found.at, one.rewinds_to))
     return found
 
 
-def require_joined(found: Joined | None, job: str) -> Joined:
+def require_joined(found: CommonHistory | None, job: str) -> CommonHistory:
     """Return `found`. Raises UsageError if the two regions have nothing in common."""
     if found is None:
         raise UsageError(
@@ -158,7 +158,7 @@ def require_copying(origin: str, paused: bool) -> None:
         )
 
 
-def require_current(again: Again, parent: Token, newest: Token, released: bool) -> None:
+def require_current(again: EarlierClaim, parent: Token, newest: Token, released: bool) -> None:
     """Raise UsageError if a switchover would end with an earlier claim that is from another milestone. `parent`:
     the claim's parent. `newest`: the origin's newest milestone. `released`: the origin has released the job."""
     if parent == newest:
@@ -178,7 +178,7 @@ def require_current(again: Again, parent: Token, newest: Token, released: bool) 
     )
 
 
-def require_free(promoting: Candidate | None, again: Again | None) -> None:
+def require_free(promoting: Candidate | None, again: EarlierClaim | None) -> None:
     """Raise UsageError if another generation's promotion is pending here; it must be given up first. `promoting`:
     the candidate whose promotion after the newest milestone here was requested."""
     if promoting is None or (again is not None and (again.done or again.claim == promoting.claim)):
@@ -202,7 +202,9 @@ def require_kept(base: Candidate, parent: Token) -> None:
         )
 
 
-def came_by(known: Candidates, generation: Generation, parent_of: Callable[[Claim], Milestone]) -> Claim | None:
+def origin_claim(
+    known: Candidates, generation: Generation, parent_of: Callable[[Claim], Milestone]
+) -> Claim | None:
     """Return the claim by which a generation's line continued another region's; None if there is none. `known`:
     the claims here. `parent_of`: returns a claim's parent milestone."""
     while (candidate := known.by_id.get(generation)) is not None:  # an id contains its parent's hash: no cycles
@@ -212,7 +214,7 @@ def came_by(known: Candidates, generation: Generation, parent_of: Callable[[Clai
     return None
 
 
-class Again(NamedTuple):
+class EarlierClaim(NamedTuple):
     """The claim of an earlier try."""
 
     claim: Claim
@@ -226,8 +228,8 @@ def resumed(
     arrival: Arrival,
     parent_of: Callable[[Claim], Milestone],
     gave_up: bool,
-    joins: Callable[[], Joined | None],
-) -> Again | None:
+    joins: Callable[[], CommonHistory | None],
+) -> EarlierClaim | None:
     """Return the claim of an earlier try; None if a new claim is needed.
 
     `base`: the claim by which this region continued the origin's line. `waiting`: claims from the origin that are
@@ -237,7 +239,7 @@ def resumed(
     """
     for claim in reversed(waiting):
         if parent_of(claim).token == arrival.token:
-            return Again(claim, done=False)
+            return EarlierClaim(claim, done=False)
         raise UsageError(
             f"{claim.generation} was claimed from {parent_of(claim).token}, but the newest arrival is "
             f"{arrival.token}: 'cutwater generation abort {claim.generation}' first"
@@ -255,4 +257,4 @@ def resumed(
             "the job: later milestones have not arrived here. To take the job back, start a generation from the "
             "newest milestone here: 'cutwater generation start'"
         )
-    return Again(base, done=True)  # later arrivals are a fork
+    return EarlierClaim(base, done=True)  # later arrivals are a fork

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.candidates import PARENT_DIGITS, Candidate
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Claim, Decision, Milestone
 
 
-class Told(NamedTuple):
+class StreamMilestone(NamedTuple):
     """A milestone as on a commit stream."""
 
     milestone: Milestone
@@ -97,14 +97,14 @@ def foreign(line: Iterable[Generation], hashes: Iterable[bytes]) -> frozenset[Ge
     its milestones. A job's first generation is not foreign."""
     unknown: dict[str, set[Generation]] = {}
     for one in line:
-        if claimed(one):
+        if is_claimed(one):
             unknown.setdefault(one.parent, set()).add(one)
     for hash_ in hashes:
         unknown.pop(hash_.hex()[:PARENT_DIGITS], None)
     return frozenset[Generation]().union(*unknown.values())
 
 
-class Growing:
+class ForkTracker:
     """The milestones that contradict generations started from a growing stream.
 
     `parents`: the hashes of the generations' parent milestones. `elsewhere`: returns whether a generation of the
@@ -127,7 +127,7 @@ class Growing:
     def milestones(self) -> int:
         return sum(self.counts.values())
 
-    def take(self, one: Told) -> None:
+    def take(self, one: StreamMilestone) -> None:
         """Add the next milestone of the stream."""
         generation = one.milestone.generation
         going = self.lines.keys() - self._ended
@@ -147,10 +147,12 @@ class Growing:
             lines.append(Line.of(milestone))
 
 
-def behind(stream: Iterable[Told], parent: bytes, elsewhere: Collection[Generation]) -> list[Line] | None:
+def contradicting_lines(
+    stream: Iterable[StreamMilestone], parent: bytes, elsewhere: Collection[Generation]
+) -> list[Line] | None:
     """Return the lines that contradict a generation started from the milestone with this hash. `elsewhere`: the
     result of `foreign`. None if the stream does not hold the parent."""
-    growing = Growing([parent], elsewhere.__contains__)
+    growing = ForkTracker([parent], elsewhere.__contains__)
     for one in stream:
         growing.take(one)
     return growing.lines.get(parent)
@@ -165,7 +167,7 @@ def undecided(standing: Iterable[Candidate], origin: str) -> dict[bytes, Generat
     }
 
 
-def decided(forks: Iterable[Fork], keeps: Generation) -> Fork:
+def find_fork(forks: Iterable[Fork], keeps: Generation) -> Fork:
     """Return the fork that is decided by keeping this generation. Raises UsageError if it is not part of any."""
     known = list(forks)
     for fork in known:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cutwater.core.errors import CutwaterError, FencedError
-from cutwater.core.failover.failover import came_by
+from cutwater.core.failover.failover import origin_claim
 from cutwater.core.generations.candidates import Candidate, Candidates
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Claim, Milestone
 
@@ -27,7 +27,7 @@ ParentOf = Callable[[Claim], Milestone]
 """Returns a claim's parent milestone as written in its own region."""
 
 
-class Stood(NamedTuple):
+class LocalPosition(NamedTuple):
     """The job's position in the returning region."""
 
     behind: Token
@@ -50,20 +50,20 @@ def stood(
     known: Candidates,
     other: str,
     parent_of: ParentOf,
-) -> Stood | None:
+) -> LocalPosition | None:
     """Return the position; None if the generation continues another region without a milestone: no query is
     needed. `last`: the newest milestone of the commit stream. `known`: the claims here. `other`: the other
     region."""
-    candidate = known.by_id.get(generation) if claimed(generation) else None
+    candidate = known.by_id.get(generation) if is_claimed(generation) else None
     promoted = last is not None and last.generation == generation
     if candidate is not None and candidate.claim.origin and not promoted:
         return None
-    came = came_by(known, generation, parent_of)
+    came = origin_claim(known, generation, parent_of)
     held = parent_of(came).generation.number if came is not None and came.origin == other else 0
-    return Stood(last.token if last else Token(generation, 0), heard_ms, held)
+    return LocalPosition(last.token if last else Token(generation, 0), heard_ms, held)
 
 
-class Found(NamedTuple):
+class ResumeDecision(NamedTuple):
     """The decision for a process that wants to continue."""
 
     waits: bool
@@ -71,23 +71,25 @@ class Found(NamedTuple):
     """Why it waits; or, if it continues, why there was no answer."""
 
 
-def unanswered(here: Stood, other: str, error: CutwaterError, may_be_left: bool, go_on_behind: str) -> Found:
+def unanswered(
+    here: LocalPosition, other: str, error: CutwaterError, may_be_left: bool, go_on_behind: str
+) -> ResumeDecision:
     """Decide if the `other` region does not answer. `go_on_behind`: a token set by the operator. The operator's
     token replaces a missing answer; it never overrides an answer."""
     silent = f"region {other} does not answer"
     if not may_be_left:
-        return Found(False, f"{silent}: {error}")
+        return ResumeDecision(False, f"{silent}: {error}")
     if str(here.behind) == go_on_behind:
-        return Found(False, f"{silent}, and CUTWATER_GO_ON_BEHIND={here.behind} says to go on: {error}")
+        return ResumeDecision(False, f"{silent}, and CUTWATER_GO_ON_BEHIND={here.behind} says to go on: {error}")
     left = "while this one was silent" if here.heard_ms else "before this one lost it (if it is not new here)"
-    return Found(
+    return ResumeDecision(
         True,
         f"{silent}, and may have continued the job {left}: {error}. This process retries until it answers. If you "
         f"know that it has not continued the job, set CUTWATER_GO_ON_BEHIND={here.behind}",
     )
 
 
-class Went(NamedTuple):
+class RemoteTakeover(NamedTuple):
     """The takeover of this region's job by another region."""
 
     claim: Claim
@@ -97,7 +99,7 @@ class Went(NamedTuple):
     """Its own newest milestone; None if nothing is promoted there."""
 
 
-def went_on(standing: Iterable[Candidate], region: str, held: int) -> Claim | None:
+def find_takeover(standing: Iterable[Candidate], region: str, held: int) -> Claim | None:
     """Return the newest claim by which another region continued `region`'s line; None if none counts.
 
     `standing`: its claims from other regions' milestones that were not given up. In a region numbers rise, and
@@ -116,7 +118,7 @@ def _decided_for(region: str, one: Candidate) -> bool:
     return one.decision is not None and Generation.parse(one.decision.keeps).region == region
 
 
-def require_not_left(went: Went | None, job: str, region: str) -> None:
+def require_not_left(went: RemoteTakeover | None, job: str, region: str) -> None:
     """Raise FencedError if another region has taken over the job."""
     if went is None:
         return

@@ -90,7 +90,7 @@ class Candidates:
         may = [
             one
             for generation, one in self.by_id.items()
-            if one.newest and generation not in but and forbidden(one, parent_of(one.claim), last) is None
+            if one.newest and generation not in but and promotion_obstacle(one, parent_of(one.claim), last) is None
         ]
         asked = self.promoting
         return max(
@@ -137,7 +137,7 @@ class Candidates:
         return Generation(max(taken) + 1, region, parent_hash.hex()[:PARENT_DIGITS])
 
 
-def folded(records: Iterable[Candidacy]) -> Candidates:
+def fold_candidates(records: Iterable[Candidacy]) -> Candidates:
     """Fold records in log order."""
     found = Candidates()
     for record in records:
@@ -145,7 +145,7 @@ def folded(records: Iterable[Candidacy]) -> Candidates:
     return found
 
 
-def delayed(candidate: Milestone | None, claim: Claim, last: Milestone | None) -> str | None:
+def promotion_delay(candidate: Milestone | None, claim: Claim, last: Milestone | None) -> str | None:
     """Return why a candidate cannot be promoted yet after `last`, the newest milestone; None if it can. These
     reasons pass with time; those of `forbidden` do not."""
     if candidate is None:
@@ -169,7 +169,7 @@ def goes_back_to(claim: Claim, last: Milestone) -> int:
     return 0 if claim.origin and claim.rewinds_to >= last.sequence else claim.rewinds_to
 
 
-def forbidden(candidate: Candidate, parent: Milestone, last: Milestone | None) -> str | None:
+def promotion_obstacle(candidate: Candidate, parent: Milestone, last: Milestone | None) -> str | None:
     """Return why a candidate must never be promoted after `last`; None if it may be."""
     claim = candidate.claim
     if candidate.withdrawn is not None:

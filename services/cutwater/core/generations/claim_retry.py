@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cutwater.core.failover.failover import Again
-from cutwater.core.generations.candidates import Candidate, Candidates, forbidden
+from cutwater.core.failover.failover import EarlierClaim
+from cutwater.core.generations.candidates import Candidate, Candidates, promotion_obstacle
 from cutwater.core.protocol.records import Claim, Milestone
 
 
-class Wish(NamedTuple):
+class ClaimRequest(NamedTuple):
     """The requested start or rollback."""
 
     parent: Milestone | None
@@ -25,9 +25,9 @@ class Wish(NamedTuple):
     """Whether it is a rollback; its parent is given."""
 
 
-def earlier(
-    wish: Wish, known: Candidates, last: Milestone, parent_of: Callable[[Claim], Milestone]
-) -> Again | None:
+def find_earlier_claim(
+    wish: ClaimRequest, known: Candidates, last: Milestone, parent_of: Callable[[Claim], Milestone]
+) -> EarlierClaim | None:
     """Return the claim of an earlier try, the newest if there are several; None if a new claim is needed.
 
     `last`: the newest milestone of the commit stream. A promoted rollback with nothing promoted after it is done.
@@ -38,18 +38,18 @@ def earlier(
         if not _meant(wish, one.claim, parent):
             continue
         if wish.rewinds and one.claim.generation == last.generation:
-            return Again(one.claim, done=True)
-        if forbidden(one, parent, last) is None:
-            return Again(one.claim, done=False)
+            return EarlierClaim(one.claim, done=True)
+        if promotion_obstacle(one, parent, last) is None:
+            return EarlierClaim(one.claim, done=False)
     return None
 
 
-def may_be_gone_on_with(again: Again, asked: Candidate | None) -> bool:
+def may_be_gone_on_with(again: EarlierClaim, asked: Candidate | None) -> bool:
     """Return whether a retry may continue: not while the promotion of another candidate, `asked`, is pending."""
     return asked is None or asked.claim.generation == again.claim.generation
 
 
-def _meant(wish: Wish, claim: Claim, parent: Milestone) -> bool:
+def _meant(wish: ClaimRequest, claim: Claim, parent: Milestone) -> bool:
     back = parent.sequence if wish.rewinds else 0
     same = wish.parent is None or wish.parent == parent
     partitions = wish.partitions or len(parent.changelog_cut)

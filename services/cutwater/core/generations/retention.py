@@ -13,7 +13,7 @@ from cutwater.core.generations.candidates import Candidates
 from cutwater.core.protocol.generation import Generation
 
 
-class Standing(NamedTuple):
+class GenerationFacts(NamedTuple):
     """The facts about a job's generations."""
 
     promoted: Generation
@@ -34,7 +34,7 @@ class Standing(NamedTuple):
     """Whether generations that may be forks of another region's line stay."""
 
 
-def retained(generation: Generation, now: Standing) -> str | None:
+def retention_reason(generation: Generation, now: GenerationFacts) -> str | None:
     """Return why a generation must stay; None if nothing needs it."""
     if generation == now.promoted:
         return "it is promoted"
@@ -48,12 +48,12 @@ def retained(generation: Generation, now: Standing) -> str | None:
     return _read(generation, now)
 
 
-def left_behind(generation: Generation | None, promoted: Generation | None) -> bool:
+def is_superseded(generation: Generation | None, promoted: Generation | None) -> bool:
     """Return whether a later one was promoted: then nothing writes its changelog, and its region may remove it."""
     return generation is not None and promoted is not None and generation.number < promoted.number
 
 
-def _read(generation: Generation, now: Standing) -> str | None:
+def _read(generation: Generation, now: GenerationFacts) -> str | None:
     """Return which reader may still need it."""
     if now.output is not None and now.output.number <= generation.number < now.promoted.number:
         return f"the output has not moved on from {now.output}"
@@ -68,7 +68,7 @@ def _read(generation: Generation, now: Standing) -> str | None:
     return None
 
 
-def _went_back(generation: Generation, now: Standing) -> Generation | None:
+def _went_back(generation: Generation, now: GenerationFacts) -> Generation | None:
     """Return a later generation here that continues another region's line, after or beside this one's."""
     for later, candidate in now.known.by_id.items():
         claim = candidate.claim
@@ -77,13 +77,13 @@ def _went_back(generation: Generation, now: Standing) -> Generation | None:
     return None
 
 
-def _coming(generation: Generation, now: Standing) -> bool:
+def _coming(generation: Generation, now: GenerationFacts) -> bool:
     """Return whether it is a candidate that may still be promoted."""
     candidate = now.known.by_id.get(generation)
     return generation.number > now.promoted.number and candidate is not None and candidate.open
 
 
-def _left(generation: Generation, now: Standing) -> bool:
+def _left(generation: Generation, now: GenerationFacts) -> bool:
     """Return whether it was replaced before `since_ms`: each promotion ends all lower numbers."""
     if generation.number < now.promoted.number:
         return now.since is not None and generation.number < now.since.number

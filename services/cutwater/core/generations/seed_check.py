@@ -18,7 +18,7 @@ from cutwater.core.state.backlog import contained, fresh, mismatch
 
 
 @dataclass(frozen=True)
-class Read:
+class SeedCounts:
     """Counts from reading a parent's changelog up to the milestone's cut."""
 
     records: int
@@ -41,7 +41,7 @@ class Read:
     """Rows above the horizon."""
 
 
-def require_state(parent: Milestone, read: Read, written: int) -> None:
+def require_state(parent: Milestone, read: SeedCounts, written: int) -> None:
     """Raise DivergenceError or UsageError if the rows read are not the parent's state, UnavailableError if the
     number `written` differs: an attempt that is fenced unnoticed may lose its files to its successor."""
     topic = parent.changelog_cut.entries[0][0].topic
@@ -126,7 +126,7 @@ def may_be_overtaken(parent: Milestone, now_ms: int) -> bool:
     return not fresh(parent, now_ms)
 
 
-def overtaken(parent: Milestone, first_above_ms: Iterable[int | None], now_ms: int) -> str:
+def compaction_risk(parent: Milestone, first_above_ms: Iterable[int | None], now_ms: int) -> str:
     """Return why compaction may have removed values below the milestone's cut; empty if it cannot have. Checked
     when the reader passes the cut, and earlier to avoid useless reading. `first_above_ms`: as in `contained`."""
     if contained(first_above_ms, now_ms):
@@ -134,7 +134,7 @@ def overtaken(parent: Milestone, first_above_ms: Iterable[int | None], now_ms: i
     return f"compaction may have removed rows below the cut of {parent.token}, for newer ones above it"
 
 
-def lost(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> str:
+def missing_changelog(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> str:
     """Return which part of the changelog below the milestone's cut is gone; empty if none is. `kept`: first offset
     and end of each changelog partition. Compaction moves neither."""
     for place, offset in parent.changelog_cut:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from cutwater.core.driver.ports import Plan, Range
+from cutwater.core.driver.ports import EpochPlan, Range
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.source_topics import copied_region
@@ -22,7 +22,7 @@ _UNKNOWN_CHANGE = "the key, the event time, the window, the shards, or what a me
 
 
 @dataclass(frozen=True)
-class Origin:
+class StartState:
     """The values that a generation takes over from its parent milestone; default: a job's first generation."""
 
     source_cut: Cut = field(default_factory=Cut)
@@ -35,14 +35,14 @@ class Origin:
     """The source cut in the offsets of the regions whose sources are read as copies."""
 
     @staticmethod
-    def of(parent: Milestone) -> Origin:
-        return Origin(parent.source_cut, parent.watermark_ms, parent.horizon_ms, parent.origin_cut)
+    def of(parent: Milestone) -> StartState:
+        return StartState(parent.source_cut, parent.watermark_ms, parent.horizon_ms, parent.origin_cut)
 
-    def raised(self, floor_ms: int) -> Origin:
+    def raised(self, floor_ms: int) -> StartState:
         """Return a copy with the higher of both floors."""
         return replace(self, floor_ms=max(self.floor_ms, floor_ms))
 
-    def range(self, plan: Plan, before: Plan | None) -> Range:
+    def range(self, plan: EpochPlan, before: EpochPlan | None) -> Range:
         """Return the offsets of an epoch; `before`: the plan of the epoch before.
 
         Spark drops late events by the previous epoch's watermark and evicts by this epoch's. A generation's own
@@ -52,7 +52,7 @@ class Origin:
             return Range(self.source_cut, plan.source_cut, self.floor_ms)
         return Range(before.source_cut, plan.source_cut, max(self.floor_ms, before.watermark_ms))
 
-    def watermark_ms(self, plan: Plan) -> int:
+    def watermark_ms(self, plan: EpochPlan) -> int:
         """Return the watermark that an epoch's barrier reports."""
         return max(self.floor_ms, plan.watermark_ms)
 
@@ -65,10 +65,10 @@ class Origin:
         return max(self.horizon_ms, before_ms, horizon_ms(watermark_ms, retention_ms))
 
 
-FIRST = Origin()
+FIRST = StartState()
 
 
-def claimed(generation: Generation) -> bool:
+def is_claimed(generation: Generation) -> bool:
     """Return whether a claim names the generation; true for all except a job's first one."""
     return generation.parent != ROOT_PARENT
 
@@ -95,7 +95,7 @@ def require_at_work(generation: Generation, last: Milestone | None, candidate: C
     the newest milestone of the commit stream. `candidate`: the generation's claim, if it has one."""
     if last is not None and last.generation == generation:
         return
-    if last is None and not claimed(generation):
+    if last is None and not is_claimed(generation):
         return
     if candidate is None:
         ended = f"{last.generation} is promoted" if last else "nothing is promoted yet"

@@ -30,7 +30,7 @@ class Draft:
     rejected: Sequence[Rejected] = ()
 
 
-def told(one: Rejected) -> str:
+def rejection_text(one: Rejected) -> str:
     field = f"{json.dumps(one.flaw.field)} " if one.flaw.field else ""
     return f"{one.records:,} as '{one.flaw.reason}': {field}{one.flaw.rule}"
 
@@ -43,7 +43,7 @@ def _head(draft: Draft) -> list[str]:
     lines = [f"# Drafted by 'cutwater init' from {draft.samples:,} records of {draft.topic}: read it before use."]
     if draft.unreadable:
         lines.append(f"# {draft.unreadable:,} further records could not be read in this format.")
-    lines += [f"# Would be rejected, {told(one)}." for one in draft.rejected[:50]]
+    lines += [f"# Would be rejected, {rejection_text(one)}." for one in draft.rejected[:50]]
     lines += [f"# Left out of the schema: {json.dumps(name)}: {why}." for name, why in draft.left_out[:50]]
     return lines
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from cutwater.core.events.avro_types import PRIMITIVES, Schema
 from cutwater.core.events.rejection import YEARS
-from cutwater.core.events.schema_bounds import endless, holding_themselves
+from cutwater.core.events.schema_bounds import endless, recursive_types
 from cutwater.core.events.schema_inference import alike_but_for_case
 from cutwater.core.job.measures import MAX_DECIMAL
 
@@ -52,7 +52,7 @@ def unreadable(written: dict[str, Any]) -> list[str]:
     found = endless(schema) + [
         f"{one} is recursive, which Spark does not support: leave such fields out (fields that the schema does "
         "not name are ignored; the producers' schema is an older version, or in the registry)"
-        for one in holding_themselves(schema)
+        for one in recursive_types(schema)
     ]
     for name, type_ in schema.named.items():
         found += _of_logical(f"{type_['type']} {name}", type_)

@@ -33,7 +33,7 @@ class ShardMap:
     def partition(self, shard: int) -> int:
         return shard * self.partitions // self.shards
 
-    def owned(self, partition: int) -> range:
+    def shards_of_partition(self, partition: int) -> range:
         """Return the shards of one partition. The ceiling division inverts `partition` exactly."""
         first = -(-partition * self.shards // self.partitions)
         return range(first, -(-(partition + 1) * self.shards // self.partitions))

@@ -26,7 +26,7 @@ def too_large(job: Job, value: bytes | None) -> Flaw | None:
     return Flaw(rejection.TOO_LARGE, f"has more than {job.max_event_bytes} bytes, which is max_event_bytes")
 
 
-def unusable(
+def find_flaw(
     job: Job, types: Mapping[str, FieldType], event: Mapping[str, Any], written_ms: int | None
 ) -> Flaw | None:
     """Return the first flaw of a decoded event; None if it is usable.

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from cutwater.core.errors import DivergenceError
 from cutwater.core.mirror.copy_progress import runs_of, translated
-from cutwater.core.mirror.offset_map import Places
-from cutwater.core.protocol.chain import breaks, link
+from cutwater.core.mirror.offset_map import OffsetMap
+from cutwater.core.protocol.chain import find_chain_faults, link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.leader_epochs import Leaders, Match
@@ -37,7 +37,7 @@ class _Copy:
 
     def __init__(self, position: Mirrored) -> None:
         self.position = position
-        self.places = Places(position.before)
+        self.places = OffsetMap(position.before)
         self.places.add(runs_of(position), position.at_ms)
         self.leaders = Leaders(position.first, position.led)
 
@@ -83,7 +83,7 @@ class _Overtaken(Exception):
     """The milestone can never arrive; with the reason."""
 
 
-class Ledger:
+class ArrivalTracker:
     """The known milestones and copies. `last`: the newest arrival, if any."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Ledger:
         if self._before is not None and entry.offset <= self._before.offset:
             return
         pair = [one for one in (self._before, entry) if one is not None]
-        for found in breaks((one.milestone, one.record) for one in pair):
+        for found in find_chain_faults((one.milestone, one.record) for one in pair):
             if found.sequence == entry.milestone.sequence:
                 raise DivergenceError(
                     f"the stream copied from {self._origin} is broken at sequence {found.sequence}: "

@@ -19,7 +19,7 @@ HELD_S = 60.0
 """How long records wait at most. Reachable brokers answer sooner: a request has 20 s."""
 
 
-class Spared:
+class CompactionLagLease:
     """The compaction lag of one topic. Times are from a monotonic clock."""
 
     def __init__(self, lag_ms: int, asked_s: float) -> None:
@@ -31,14 +31,14 @@ class Spared:
         self.unknown = False
         """Whether copying continues without an answer."""
 
-    def told(self, lag_ms: int, asked_s: float) -> bool:
+    def update(self, lag_ms: int, asked_s: float) -> bool:
         """Record an answer; return whether the lag is shorter. A longer lag counts from the next start."""
         shorter = lag_ms < self._known_ms
         self._known_ms, self._asked_s = min(lag_ms, self._known_ms), max(asked_s, self._asked_s)
         self.lag_ms = min(self.lag_ms, self._known_ms)  # `holds` decides about a longer one
         return shorter
 
-    def holds(self, came_s: float | None, now_s: float) -> bool:
+    def must_wait(self, came_s: float | None, now_s: float) -> bool:
         """Return whether records must wait, and set `lag_ms` until the next call. `came_s`: the arrival time of
         the newest record; None if there is none."""
         read_s = now_s if came_s is None else came_s

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol.cuts import Cut, TopicPartition
-from cutwater.core.protocol.leader_epochs import Led, joined
-from cutwater.core.protocol.log_evidence import UNKNOWN, Evidence, Standing, of_ends
+from cutwater.core.protocol.leader_epochs import LeaderStart, join_leaders
+from cutwater.core.protocol.log_evidence import UNKNOWN, Evidence, LogEnd, evidence_of_ends
 from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.state.backlog import MARGIN_MS
 
@@ -29,7 +29,7 @@ NEVER_MS = 1 << 62
 """The lag of a topic that is not compacted."""
 
 
-class Place(NamedTuple):
+class OriginPartition(NamedTuple):
     """A partition of the origin in its current state."""
 
     topic: str
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     partitions: int
 
 
-class Read(NamedTuple):
+class RecordMeta(NamedTuple):
     """The attributes of a record on which the position depends."""
 
     offset: int
@@ -56,12 +56,14 @@ class Piece:
     """The source offset below which everything has been read."""
     end: int
     """The log's end in the same answer; -1 if unknown."""
-    records: Sequence[Read]
-    leaders: Sequence[Led] = ()
+    records: Sequence[RecordMeta]
+    leaders: Sequence[LeaderStart] = ()
     """The leaders that wrote it."""
 
 
-def begun(job: str, origin: str, place: Place, first: int, local: int, now_ms: int) -> Mirrored:
+def initial_position(
+    job: str, origin: str, place: OriginPartition, first: int, local: int, now_ms: int
+) -> Mirrored:
     """Return the position before anything is copied, at the start of the log."""
     return Mirrored(
         job=job,
@@ -97,7 +99,9 @@ def seeded(at: Mirrored, records: int, size: int, local: int, source_ms: int) ->
     return replace(at, records=records, size=size, local=local, source_ms=source_ms if records else at.source_ms)
 
 
-def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int, leader: int = UNKNOWN) -> Mirrored:
+def advance_position(
+    at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int, leader: int = UNKNOWN
+) -> Mirrored:
     """Return the position after a piece whose first record goes to offset `base` here.
 
     `leader`: an epoch whose log is known to hold all below the position; ignored if the piece has leaders of its
@@ -114,7 +118,7 @@ def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int, leade
     # Also of the old records: their local offsets are known, and `whole_from` refuses cuts among them.
     runs = _runs((one.offset for one in read), base)
     _require_rising(at, piece, runs)
-    led = joined(at.led[-1:], piece.leaders)
+    led = join_leaders(at.led[-1:], piece.leaders)
     return replace(
         at,
         before=at.next,
@@ -136,7 +140,7 @@ def moved(at: Mirrored, piece: Piece, base: int, now_ms: int, lag_ms: int, leade
     )
 
 
-def tells_more(new: Mirrored, old: Mirrored) -> bool:
+def is_worth_writing(new: Mirrored, old: Mirrored) -> bool:
     """Return whether a position without records is worth a transaction of its own."""
     return (new.next, new.whole_to, new.ended, new.leader) != (old.next, old.whole_to, old.ended, old.leader)
 
@@ -144,9 +148,9 @@ def tells_more(new: Mirrored, old: Mirrored) -> bool:
 def copied_so_far(positions: Iterable[Mirrored], target: Callable[[str], str]) -> tuple[Evidence, Cut]:
     """Return the cut that must still exist here, with the evidence that brokers gave for it. `target`: returns the
     local name of an origin's topic."""
-    return of_ends(
+    return evidence_of_ends(
         {
-            TopicPartition(target(one.topic), one.partition): Standing(one.local, one.local_epoch)
+            TopicPartition(target(one.topic), one.partition): LogEnd(one.local, one.local_epoch)
             for one in positions
             if one.local_epoch != UNKNOWN
         }
@@ -155,9 +159,9 @@ def copied_so_far(positions: Iterable[Mirrored], target: Callable[[str], str]) -
 
 def read_so_far(positions: Iterable[Mirrored]) -> tuple[Evidence, Cut]:
     """Return the copied cut that the origin must still hold, with the evidence for it, if any."""
-    return of_ends(
+    return evidence_of_ends(
         {
-            TopicPartition(one.topic, one.partition): Standing(one.next, one.leaders[-1])
+            TopicPartition(one.topic, one.partition): LogEnd(one.next, one.leaders[-1])
             for one in positions
             if one.leaders
         }

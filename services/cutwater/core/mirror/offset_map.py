@@ -51,7 +51,7 @@ class _Block(NamedTuple):
         return len(self.packed) + BLOCK_BYTES
 
 
-class Places:
+class OffsetMap:
     """The offset map of one partition from a source offset. Runs are added in the order of writing."""
 
     def __init__(self, known_from: int, bytes_max: int = BYTES_MAX) -> None:

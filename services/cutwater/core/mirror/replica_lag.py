@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from cutwater.core.generations.retention import left_behind
+from cutwater.core.generations.retention import is_superseded
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored
 from cutwater.core.protocol.records import Milestone
@@ -70,7 +70,7 @@ def awaited(copies: Iterable[Mirrored], arrived: Arrival | None) -> list[Mirrore
     region may have removed them, which would make the lag unknown."""
     if arrived is None:
         return list(copies)
-    return [one for one in copies if not left_behind(generation_of(one.job, one.topic), arrived.generation)]
+    return [one for one in copies if not is_superseded(generation_of(one.job, one.topic), arrived.generation)]
 
 
 def safe_time(

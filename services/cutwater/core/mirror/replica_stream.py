@@ -15,14 +15,14 @@ from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import NOWHERE
 from cutwater.core.protocol.mirror_records import Arrival
-from cutwater.core.state.backlog import Entry, Missed
+from cutwater.core.state.backlog import Entry, MissedMilestone
 
 HELD = 1_000
 """Records of each topic read ahead of the other, plus those of one poll."""
 _HELD_MAX = 10 * HELD
 
 
-class Landing:
+class ReplicaStream:
     """Joins milestones and arrivals. The reader bounds it by `wants_milestones` and `wants_arrivals`."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Landing:
         """Add the next arrival."""
         self._arrivals.append((offset, arrival))
 
-    def ready(self) -> Iterator[Entry | Missed]:
+    def ready(self) -> Iterator[Entry | MissedMilestone]:
         """Yield what is ready, in order. Raises DivergenceError if an arrival is of another milestone."""
         while self._milestones and self._arrivals:
             entry, (offset, arrival) = self._milestones[0], self._arrivals[0]
@@ -66,7 +66,7 @@ class Landing:
                 continue
             self._milestones.popleft()
             if arrival.sequence > entry.milestone.sequence:
-                yield Missed(self._passed(entry))
+                yield MissedMilestone(self._passed(entry))
                 continue
             if arrival.milestone_hash != link(entry.record) or arrival.generation != entry.milestone.generation:
                 raise DivergenceError(

@@ -61,12 +61,12 @@ def require_settled(origin: str, renewed: Mapping[str, int]) -> None:
     """
     if renewed:
         raise UnavailableError(
-            f"a resync of {told(renewed)} from {origin} is in progress: wait for it to finish. If it was "
-            "interrupted: run 'cutwater mirror resync --withdraw' (possible while no position has been deleted), "
-            f"or run 'cutwater mirror resync' again (only while {origin} is up)"
+            f"a resync of {format_resyncs(renewed)} from {origin} is in progress: wait for it to finish. If it "
+            "was interrupted: run 'cutwater mirror resync --withdraw' (possible while no position has been "
+            f"deleted), or run 'cutwater mirror resync' again (only while {origin} is up)"
         )
 
 
-def told(renewed: Mapping[str, int]) -> str:
+def format_resyncs(renewed: Mapping[str, int]) -> str:
     """Format the copies in resync with their start times."""
     return ", ".join(f"{topic} (since {iso(at_ms)})" for topic, at_ms in sorted(renewed.items()))

@@ -70,10 +70,12 @@ def copy_of(found: FoundTopic, name: str, job: str, region: str) -> CopySpec:
     """Return the specification of the copy of a topic of the origin `region`; `name`: its name here."""
     size = max(largest_of(found.config), _BATCH_BYTES)
     if (generation := topics.generation_of(job, name)) is not None:
-        owned = topics.owned(job, generation, found.partitions)
+        owned = topics.generation_topics(job, generation, found.partitions)
         return CopySpec(name, found.partitions, _fixed(owned, name), _largest(size + HEADER_ROOM))
     if name == mirror_records.milestones_from(job, region):  # byte for byte
-        return CopySpec(name, found.partitions, _fixed(mirror_records.owned(job, region), name), _largest(size))
+        return CopySpec(
+            name, found.partitions, _fixed(mirror_records.mirror_topics(job, region), name), _largest(size)
+        )
     taken = tuple((key, found.config[key]) for key in _OF_EVENTS if key in found.config)
     return CopySpec(name, found.partitions, (), (_ORIGINS_TIMES, *taken, *_largest(size + HEADER_ROOM)))
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_rules import JUDGES, Limits, Verdict
 from cutwater.core.monitoring.alerts import TEXT_MAX, Alert, Key
-from cutwater.core.monitoring.job_status import Watched, progress_ms
+from cutwater.core.monitoring.job_status import JobStatus, progress_ms
 
 TOLD_BY = "watch"
 
 
-def decide(state: Watched, limits: Limits, now_ms: int) -> list[Alert]:
+def decide(state: JobStatus, limits: Limits, now_ms: int) -> list[Alert]:
     """Return the records of raised and resolved alerts to write now; not again once folded in."""
     return [*_own(state, limits, now_ms), *_told(state, limits, now_ms)]
 
 
-def _own(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
+def _own(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
     for key, judge in JUDGES.items():
         before = state.alerts.get(key)
         is_on = before if before and before.on else None
@@ -29,7 +29,7 @@ def _own(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
             yield _resolved(state, is_on, now_ms, verdict.text)
 
 
-def _told(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
+def _told(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
     """Yield the ends of alerts that services wrote before they stopped: on progress, or after a while."""
     for one in alerts.on(state.alerts):
         if one.key in JUDGES:
@@ -41,7 +41,7 @@ def _told(state: Watched, limits: Limits, now_ms: int) -> Iterator[Alert]:
             yield _resolved(state, one, now_ms, f"{one.part} makes progress again")
 
 
-def _raised(state: Watched, key: Key, verdict: Verdict, now_ms: int) -> Alert:
+def _raised(state: JobStatus, key: Key, verdict: Verdict, now_ms: int) -> Alert:
     return Alert(
         job=state.job,
         generation=state.generation,
@@ -56,6 +56,6 @@ def _raised(state: Watched, key: Key, verdict: Verdict, now_ms: int) -> Alert:
     )
 
 
-def _resolved(state: Watched, alert: Alert, now_ms: int, text: str) -> Alert:
+def _resolved(state: JobStatus, alert: Alert, now_ms: int, text: str) -> Alert:
     ended = alerts.resolved(alert, now_ms, text, state.sequence, TOLD_BY)
     return replace(ended, generation=state.generation)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cutwater.core.events.rejection import skew_warning
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert, Key
-from cutwater.core.monitoring.job_status import NONE, Reader, Watched, drift, progress_ms
+from cutwater.core.monitoring.job_status import NONE, JobStatus, Reader, drift, progress_ms
 
 DRIFT_EPOCHS_MIN = 3
 """Fewer epochs without a milestone are no drift: one is always in progress."""
@@ -54,11 +54,11 @@ class Verdict:
     value: int = 0
 
 
-Judge = Callable[[Watched, Limits, int, Alert | None], Verdict | None]
+Judge = Callable[[JobStatus, Limits, int, Alert | None], Verdict | None]
 """(state, limits, now in ms, the alert if it is active) -> what to do, None for nothing."""
 
 
-def _stuck(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _stuck(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     processed = state.processed
     newest = processed.epoch if processed else NONE
     if processed and state.confirmed < newest:
@@ -75,7 +75,7 @@ def _stuck(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> 
     return Verdict(False, f"epoch {newest} is written") if moved or done else None
 
 
-def _driver_silent(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _driver_silent(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     if not state.spoke_ms:
         return None  # no driver has ever started
     age = now_ms - state.spoke_ms
@@ -84,7 +84,7 @@ def _driver_silent(state: Watched, limits: Limits, now_ms: int, is_on: Alert | N
     return Verdict(False, "the driver writes records again")
 
 
-def _signal_silent(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _signal_silent(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     if state.confirmed <= (state.committed.epoch if state.committed else NONE):
         return Verdict(False, "every committed epoch has its milestone")
     age = now_ms - state.owed_ms
@@ -97,8 +97,8 @@ def _signal_silent(state: Watched, limits: Limits, now_ms: int, is_on: Alert | N
     return Verdict(False, "milestones are written again") if moved else None
 
 
-def _reader_silent(name: str, of: Callable[[Watched, Limits], Reader | None]) -> Judge:
-    def judge(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _reader_silent(name: str, of: Callable[[JobStatus, Limits], Reader | None]) -> Judge:
+    def judge(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
         reader = of(state, limits)
         if reader is None:
             return None
@@ -114,13 +114,13 @@ def _reader_silent(name: str, of: Callable[[Watched, Limits], Reader | None]) ->
     return judge
 
 
-def _epochs_grow(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _epochs_grow(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     levels = [one.epochs for one in state.samples]
     text = "{} written epochs have no milestone, and the number grows"
     return _growth(levels, drift(state).epochs, DRIFT_EPOCHS_MIN, is_on, text)
 
 
-def _events_grow(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _events_grow(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     if state.waiting is None:
         return None
     levels = [one.waiting for one in state.samples if one.waiting is not None]
@@ -137,7 +137,7 @@ def _growth(levels: list[int], now: int, floor: int, is_on: Alert | None, text: 
     return Verdict(True, text.format(now), now) if grown else None
 
 
-def _dead_letters(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _dead_letters(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     found = sum(one.rejected for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms))
     if found >= limits.dead_letters:
         text = f"{found} events within {_s(limits.window_ms)} could not be used (cutwater dead-letters list)"
@@ -145,7 +145,7 @@ def _dead_letters(state: Watched, limits: Limits, now_ms: int, is_on: Alert | No
     return Verdict(False, f"none within {_s(limits.window_ms)}") if not found else None
 
 
-def _skew(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _skew(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     recent = [one.skew_ms for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms)]
     warning = skew_warning(max(recent, default=0), limits.lateness_ms)
     if warning:
@@ -153,7 +153,7 @@ def _skew(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> V
     return Verdict(False, "the partitions are within the lateness")
 
 
-def _late(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _late(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     recent = [one for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms)]
     late, usable = sum(one.late for one in recent), sum(one.usable for one in recent)
     if not usable:
@@ -177,7 +177,7 @@ def late_warning(late: int, usable: int, limits: Limits) -> str | None:
     )
 
 
-def _fenced(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
+def _fenced(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
     quiet = now_ms - max(state.foreign_ms, is_on.raised_ms if is_on else 0)
     if quiet >= limits.window_ms:
         return Verdict(False, "it was not seen again")
@@ -187,7 +187,7 @@ def _fenced(state: Watched, limits: Limits, now_ms: int, is_on: Alert | None) ->
     return Verdict(True, text, state.foreign_attempt)
 
 
-def _recent(begin_ms: int, state: Watched, limits: Limits, now_ms: int) -> bool:
+def _recent(begin_ms: int, state: JobStatus, limits: Limits, now_ms: int) -> bool:
     return now_ms - begin_ms < limits.window_ms + state.bucket_ms
 
 

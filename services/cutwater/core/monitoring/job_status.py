@@ -53,7 +53,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Watched:
+class JobStatus:
     """The known state of one generation of a job."""
 
     job: str
@@ -114,7 +114,7 @@ class Drift:
     """Milestones that the output does not hold."""
 
 
-def drift(state: Watched) -> Drift:
+def drift(state: JobStatus) -> Drift:
     """Return the drift; never negative, although one topic may be read ahead of another."""
     processed, committed = state.processed, state.committed
     unpublished = max(0, state.sequence - state.publisher.sequence)
@@ -128,7 +128,7 @@ def drift(state: Watched) -> Drift:
     return Drift(epochs, events, ms, state.waiting, unpublished)
 
 
-def progress_ms(state: Watched, part: str) -> int:
+def progress_ms(state: JobStatus, part: str) -> int:
     """Return the time of a part's last progress."""
     if part == alerts.DRIVER:
         return state.processed.written_ms if state.processed else 0

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import NONE, Bucket, Reader, Sample, Watched, drift
+from cutwater.core.monitoring.job_status import NONE, Bucket, JobStatus, Reader, Sample, drift
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Signal, Start, StreamRecord
 
@@ -20,7 +20,7 @@ BUCKETS_MAX = 12
 SAMPLES_MAX = 10
 
 
-def take_signal(state: Watched, topic: str, offset: int, signal: Signal) -> Watched:
+def take_signal(state: JobStatus, topic: str, offset: int, signal: Signal) -> JobStatus:
     """Add a record of the barriers topic."""
     if (read := _read(state, topic, offset)) is None:
         return state
@@ -39,7 +39,7 @@ def take_signal(state: Watched, topic: str, offset: int, signal: Signal) -> Watc
     return replace(_confirm(told, signal.epoch, at_ms), idle=isinstance(signal, Heartbeat))
 
 
-def take_stream(state: Watched, topic: str, offset: int, record: StreamRecord) -> Watched:
+def take_stream(state: JobStatus, topic: str, offset: int, record: StreamRecord) -> JobStatus:
     """Add a record of the commit stream. Its heartbeats repeat those of the barriers topic and are ignored."""
     if (read := _read(state, topic, offset)) is None:
         return state
@@ -60,44 +60,44 @@ def take_stream(state: Watched, topic: str, offset: int, record: StreamRecord) -
     )
 
 
-def take_published(state: Watched, topic: str, offset: int, sequence: int, at_ms: int) -> Watched:
+def take_published(state: JobStatus, topic: str, offset: int, sequence: int, at_ms: int) -> JobStatus:
     """Add the publisher's position: the milestone that the output holds completely, and its time."""
     if (read := _read(state, topic, offset)) is None:
         return state
     return replace(read, publisher=_moved(state.publisher, sequence, at_ms))
 
 
-def take_alert(state: Watched, topic: str, offset: int | None, alert: Alert) -> Watched:
+def take_alert(state: JobStatus, topic: str, offset: int | None, alert: Alert) -> JobStatus:
     """Add a record of the alerts topic; `offset`: None if this watch wrote it."""
     reads = {**state.reads, topic: offset + 1} if offset is not None else state.reads
     return replace(state, reads=reads, alerts=alerts.take(state.alerts, alert))
 
 
-def take_unreadable(state: Watched, topic: str, offset: int) -> Watched:
+def take_unreadable(state: JobStatus, topic: str, offset: int) -> JobStatus:
     """Count a record that does not belong on the topic, or is of a newer version."""
     read = _read(state, topic, offset)
     return state if read is None else replace(read, unreadable=read.unreadable + 1)
 
 
-def observe_view(state: Watched, sequence: int, now_ms: int) -> Watched:
+def observe_view(state: JobStatus, sequence: int, now_ms: int) -> JobStatus:
     """Add the view's milestone; sequence 0 if it shows nothing."""
     before = state.view or Reader(moved_ms=now_ms)
     return replace(state, view=_moved(before, sequence, now_ms) if sequence > before.sequence else before)
 
 
-def observe_end(state: Watched, end: Cut, now_ms: int, sample_ms: int) -> Watched:
+def observe_end(state: JobStatus, end: Cut, now_ms: int, sample_ms: int) -> JobStatus:
     """Add the source's end; keep a sample of the drift every `sample_ms`."""
     waiting = max(0, end.records_since(state.processed.source_cut if state.processed else Cut()))
     since = state.waiting_ms if waiting and state.waiting else now_ms
     return _sampled(replace(state, waiting=waiting, waiting_ms=since), now_ms, sample_ms)
 
 
-def observe_nothing(state: Watched, now_ms: int, sample_ms: int) -> Watched:
+def observe_nothing(state: JobStatus, now_ms: int, sample_ms: int) -> JobStatus:
     """Record that the source's end is unknown."""
     return _sampled(replace(state, waiting=None), now_ms, sample_ms)
 
 
-def _sampled(state: Watched, now_ms: int, sample_ms: int) -> Watched:
+def _sampled(state: JobStatus, now_ms: int, sample_ms: int) -> JobStatus:
     newest = state.samples[-1].at_ms if state.samples else None
     if newest is not None and 0 <= now_ms - newest < sample_ms:
         return state
@@ -107,14 +107,14 @@ def _sampled(state: Watched, now_ms: int, sample_ms: int) -> Watched:
     return replace(state, samples=(*kept, one)[-SAMPLES_MAX:])
 
 
-def _read(state: Watched, topic: str, offset: int) -> Watched | None:
+def _read(state: JobStatus, topic: str, offset: int) -> JobStatus | None:
     """Return the state with this offset read; None if it was read before."""
     if offset < state.reads.get(topic, 0):
         return None
     return replace(state, reads={**state.reads, topic: offset + 1})
 
 
-def _confirm(state: Watched, epoch: int, at_ms: int) -> Watched:
+def _confirm(state: JobStatus, epoch: int, at_ms: int) -> JobStatus:
     if epoch <= state.confirmed:
         return state
     committed = state.committed.epoch if state.committed else NONE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_rules import Limits
-from cutwater.core.monitoring.job_status import NONE, Reader, Watched, drift
+from cutwater.core.monitoring.job_status import NONE, JobStatus, Reader, drift
 
 QUIET_MS = 5_000
 """An idle driver reports new events sooner than this, by an epoch or a heartbeat."""
 
 
-def parts(state: Watched, limits: Limits, now_ms: int) -> dict[str, str]:
+def parts(state: JobStatus, limits: Limits, now_ms: int) -> dict[str, str]:
     """Return the status by part, from the known state and the active alerts."""
     found = {alerts.DRIVER: _driver(state, now_ms), alerts.SIGNAL: _signal(state)}
     if limits.publishes:
@@ -20,7 +20,7 @@ def parts(state: Watched, limits: Limits, now_ms: int) -> dict[str, str]:
     return found
 
 
-def _driver(state: Watched, now_ms: int) -> str:
+def _driver(state: JobStatus, now_ms: int) -> str:
     if not state.spoke_ms:
         return "not started"
     if _on(state, alerts.SILENT, alerts.DRIVER):
@@ -36,7 +36,7 @@ def _driver(state: Watched, now_ms: int) -> str:
     return "idle" if state.idle else "working"
 
 
-def _with_events(state: Watched, waiting: int, now_ms: int) -> str:
+def _with_events(state: JobStatus, waiting: int, now_ms: int) -> str:
     quiet_ms = max(0, now_ms - state.spoke_ms)
     if state.idle and quiet_ms < QUIET_MS:
         return "beginning"
@@ -47,7 +47,7 @@ def _with_events(state: Watched, waiting: int, now_ms: int) -> str:
     return f"at epoch {newest + 1}: {since}{_left(state, waiting)}"
 
 
-def _left(state: Watched, waiting: int) -> str:
+def _left(state: JobStatus, waiting: int) -> str:
     """Return the estimated remaining time by the rate of the newest epoch."""
     one = state.processed
     took_ms = one.written_ms - one.epoch_started_ms if one else 0
@@ -57,7 +57,7 @@ def _left(state: Watched, waiting: int) -> str:
     return f", {per_s:,.0f} events/s before: about {waiting / per_s:,.0f} s left"
 
 
-def _signal(state: Watched) -> str:
+def _signal(state: JobStatus) -> str:
     if _on(state, alerts.SILENT, alerts.SIGNAL):
         return "silent"
     behind = drift(state).epochs
@@ -65,13 +65,13 @@ def _signal(state: Watched) -> str:
     return f"{behind} epochs behind" if behind > 1 else "in step"
 
 
-def _reader(state: Watched, part: str, reader: Reader) -> str:
+def _reader(state: JobStatus, part: str, reader: Reader) -> str:
     if _on(state, alerts.SILENT, part):
         return "silent"
     behind = state.sequence - reader.sequence
     return f"{behind} milestones behind" if behind > 1 else "in step"
 
 
-def _on(state: Watched, kind: str, part: str) -> bool:
+def _on(state: JobStatus, kind: str, part: str) -> bool:
     known = state.alerts.get((kind, part))
     return known is not None and known.on

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import CORRECTION, TOMBSTONE
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.state.backlog import Entry, Jump, fresh
 from cutwater.core.state.reader_names import PUBLISHER
@@ -28,7 +28,7 @@ class Handover(Jump):
 
 
 @dataclass(frozen=True)
-class Wording:
+class RowKinds:
     """The kinds of a difference's rows."""
 
     plain: str
@@ -75,7 +75,7 @@ class Succession:
             self._meant = entry
         return None
 
-    def overtaken(self, to: Entry, looked: bool) -> None:
+    def mark_overtaken(self, to: Entry, looked: bool) -> None:
         """Record that compaction may have removed values of this milestone; `looked`: as in
         `views.changelog.proof.Overtaken`."""
         self._floor = to.milestone.sequence + looked
@@ -104,7 +104,7 @@ class Succession:
         before, sequence = self._last, entry.milestone.sequence
         if before is None or (before is self._published and sequence != before.milestone.sequence + 1):
             return  # the stream was pruned past the published milestone
-        for found in breaks((one.milestone, one.record) for one in (before, entry)):
+        for found in find_chain_faults((one.milestone, one.record) for one in (before, entry)):
             if found.sequence == sequence:
                 raise DivergenceError(f"the commit stream is broken at sequence {sequence}: {found.reason}")
 

@@ -101,7 +101,7 @@ def tail_of(before: End | None, end: End, rows: int) -> Tail:
 
 
 @dataclass(frozen=True)
-class Part:
+class MilestonePart:
     """The part of a milestone that is written in one transaction."""
 
     rows: Sequence[int]
@@ -110,7 +110,7 @@ class Part:
     last: bool
 
 
-def after(position: Published, plan: Step | Jump, part: Part) -> Published:
+def after(position: Published, plan: Step | Jump, part: MilestonePart) -> Published:
     """Return the position after a part is written."""
     milestone = plan.to.milestone
     if part.last:
@@ -126,7 +126,9 @@ def after(position: Published, plan: Step | Jump, part: Part) -> Published:
     )
 
 
-def ends(position: Published, whole: Milestone | None, plan: Step | Jump, part: Part, now_ms: int) -> list[End]:
+def ends(
+    position: Published, whole: Milestone | None, plan: Step | Jump, part: MilestonePart, now_ms: int
+) -> list[End]:
     """Return the end markers of a part, one per partition. `whole`: the decoded milestone in `position`."""
     milestone = plan.to.milestone
     return [

@@ -17,12 +17,12 @@ def link(record: bytes) -> bytes:
     return hashlib.sha256(record).digest()
 
 
-class Break(NamedTuple):
+class ChainFault(NamedTuple):
     sequence: int
     reason: str
 
 
-def breaks(stream: Iterable[tuple[Milestone, bytes]]) -> Iterator[Break]:
+def find_chain_faults(stream: Iterable[tuple[Milestone, bytes]]) -> Iterator[ChainFault]:
     """Yield every gap, fork and backward step. `stream`: (milestone, its bytes as written), in log order."""
     before: tuple[Milestone, bytes] | None = None
     for milestone, record in stream:
@@ -30,22 +30,22 @@ def breaks(stream: Iterable[tuple[Milestone, bytes]]) -> Iterator[Break]:
         before = (milestone, record)
 
 
-def _against(milestone: Milestone, before: tuple[Milestone, bytes] | None) -> Iterator[Break]:
+def _against(milestone: Milestone, before: tuple[Milestone, bytes] | None) -> Iterator[ChainFault]:
     number = milestone.sequence
     if before is None:
         # A pruned stream starts later, and its oldest kept hash is the root.
         if number == FIRST_SEQUENCE and milestone.parent_hash != ROOT_HASH:
-            yield Break(number, "the first milestone names a parent")
+            yield ChainFault(number, "the first milestone names a parent")
         return
     previous, record = before
     if number != previous.sequence + 1:
-        yield Break(number, f"gap: sequence {number} follows {previous.sequence}")
+        yield ChainFault(number, f"gap: sequence {number} follows {previous.sequence}")
     if milestone.parent_hash != link(record):
-        yield Break(number, f"fork: the parent hash is not the hash of sequence {previous.sequence}")
+        yield ChainFault(number, f"fork: the parent hash is not the hash of sequence {previous.sequence}")
     if milestone.generation == previous.generation:
         if milestone.epoch != previous.epoch + 1:
-            yield Break(number, f"epoch {milestone.epoch} follows {previous.epoch}")
+            yield ChainFault(number, f"epoch {milestone.epoch} follows {previous.epoch}")
         if not milestone.source_cut.covers(previous.source_cut):
-            yield Break(number, "the source cut went back")
+            yield ChainFault(number, "the source cut went back")
         if not milestone.changelog_cut.covers(previous.changelog_cut):
-            yield Break(number, "the changelog cut went back")
+            yield ChainFault(number, "the changelog cut went back")

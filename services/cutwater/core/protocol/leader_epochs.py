@@ -21,16 +21,16 @@ LEADERS_MAX = 64
 """The leaders to keep per partition, the newest. Older milestones that still wait are skipped."""
 
 
-class Led(NamedTuple):
+class LeaderStart(NamedTuple):
     """A leader epoch, and the source offset of its first record. It ends at the next leader's first record."""
 
     epoch: int
     first: int
 
 
-def joined(before: Sequence[Led], after: Sequence[Led]) -> tuple[Led, ...]:
+def join_leaders(before: Sequence[LeaderStart], after: Sequence[LeaderStart]) -> tuple[LeaderStart, ...]:
     """Return the leaders of two parts of a log in order, without repeats."""
-    found: list[Led] = []
+    found: list[LeaderStart] = []
     for one in (*before, *after):
         if not found or found[-1].epoch != one.epoch:
             found.append(one)
@@ -46,13 +46,13 @@ class Match(Enum):
 
 
 class Leaders:
-    def __init__(self, first: int, led: Sequence[Led]) -> None:
+    def __init__(self, first: int, led: Sequence[LeaderStart]) -> None:
         """`first`: the source offset at which copying started."""
         self._led = deque(led, maxlen=LEADERS_MAX)
         self._first = first
 
-    def add(self, led: Sequence[Led]) -> None:
-        self._led = deque(joined(self._led, led), maxlen=LEADERS_MAX)
+    def add(self, led: Sequence[LeaderStart]) -> None:
+        self._led = deque(join_leaders(self._led, led), maxlen=LEADERS_MAX)
 
     def match(self, cut: int, epoch: int) -> Match:
         """Return whether the records copied below the cut are of leaders up to `epoch`."""

@@ -36,14 +36,14 @@ class TopicEvidence(NamedTuple):
 Evidence = tuple[TopicEvidence, ...]
 
 
-class Standing(NamedTuple):
+class LogEnd(NamedTuple):
     """The current end of one partition."""
 
     end: int
     leader_epoch: int
 
 
-def evidence_of(identities: Mapping[str, str], standings: Mapping[TopicPartition, Standing]) -> Evidence:
+def evidence_of(identities: Mapping[str, str], standings: Mapping[TopicPartition, LogEnd]) -> Evidence:
     """Return the evidence of partitions, sorted by topic. `identities`: the topic ids by name."""
     epochs: dict[str, dict[int, int]] = {}
     for place, standing in standings.items():
@@ -54,7 +54,7 @@ def evidence_of(identities: Mapping[str, str], standings: Mapping[TopicPartition
     )
 
 
-def of_ends(standings: Mapping[TopicPartition, Standing]) -> tuple[Evidence, Cut]:
+def evidence_of_ends(standings: Mapping[TopicPartition, LogEnd]) -> tuple[Evidence, Cut]:
     """Return the evidence of stored ends, without topic ids, and the ends as a cut."""
     return evidence_of({}, standings), Cut.of({place: one.end for place, one in standings.items()})
 
@@ -77,7 +77,7 @@ def leader_epochs(evidence: Evidence) -> dict[TopicPartition, int]:
     }
 
 
-def made_anew(evidence: Evidence, identities: Mapping[str, str]) -> list[str]:
+def recreated_topics(evidence: Evidence, identities: Mapping[str, str]) -> list[str]:
     return [
         f"{one.topic} was deleted and recreated (its topic id is {identities[one.topic]}, and was {one.topic_id})"
         for one in evidence
@@ -85,8 +85,8 @@ def made_anew(evidence: Evidence, identities: Mapping[str, str]) -> list[str]:
     ]
 
 
-def doubtful(
-    evidence: Evidence, cut: Cut, standings: Mapping[TopicPartition, Standing]
+def partitions_to_verify(
+    evidence: Evidence, cut: Cut, standings: Mapping[TopicPartition, LogEnd]
 ) -> dict[TopicPartition, int]:
     """Return the partitions with another leader than at the cut, with the epoch to query.
 
@@ -100,7 +100,7 @@ def doubtful(
     }
 
 
-def lost(cut: Cut, ends: Mapping[TopicPartition, int]) -> list[str]:
+def lost_records(cut: Cut, ends: Mapping[TopicPartition, int]) -> list[str]:
     """Return a text for each partition that has lost records below the cut.
 
     `ends`: by partition, the end offset of the leader epochs up to that of the cut; UNKNOWN if there is none.

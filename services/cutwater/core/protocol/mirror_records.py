@@ -11,7 +11,7 @@ from zlib import crc32
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
-from cutwater.core.protocol.leader_epochs import Led
+from cutwater.core.protocol.leader_epochs import LeaderStart
 from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.core.protocol.topics import TopicSpec
 
@@ -70,8 +70,8 @@ class Mirrored:
     at_ms: int
 
     @property
-    def led(self) -> tuple[Led, ...]:
-        return tuple(map(Led, self.leaders, self.leaders_from))
+    def led(self) -> tuple[LeaderStart, ...]:
+        return tuple(map(LeaderStart, self.leaders, self.leaders_from))
 
     @property
     def key(self) -> bytes:
@@ -135,14 +135,14 @@ class Arrival:
         return Token(self.generation, self.sequence)
 
 
-def place_of(key: bytes) -> tuple[str, TopicPartition]:
+def parse_position_key(key: bytes) -> tuple[str, TopicPartition]:
     """Return the origin and partition of a position by its key; partition -1 for other keys."""
     origin, _, rest = key.decode(errors="replace").partition("/")
     topic, _, partition = rest.rpartition("/")
     return origin, TopicPartition(topic, int(partition) if partition.isdecimal() else -1)
 
 
-def renewed(key: bytes) -> tuple[str, str] | None:
+def parse_renewal_key(key: bytes) -> tuple[str, str] | None:
     """Return the origin and topic of a renewal by its key; None for other keys."""
     origin, _, rest = key.decode(errors="replace").partition("/")
     return (origin, rest.removeprefix(_RENEWAL)) if rest.startswith(_RENEWAL) else None
@@ -200,7 +200,7 @@ def slot_of(topic: str, partition: int) -> int:
     return crc32(f"{topic}/{partition}".encode()) % SLOTS
 
 
-def owned(job: str, origin: str) -> list[TopicSpec]:
+def mirror_topics(job: str, origin: str) -> list[TopicSpec]:
     """Return the topics of a mirror except its copies."""
     largest = ("max.message.bytes", str(topics.ROW_BYTES_MAX))  # for cuts of thousands of partitions
     kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"), largest)

@@ -31,7 +31,7 @@ class Took(NamedTuple):
     took_ms: int
 
 
-class Who(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """The process that starts. `process`: its host and process id, as in `node-1:4711`."""
 
     job: str
@@ -61,12 +61,12 @@ class Recovery:
         return sum(step.took_ms for step in self.steps)
 
 
-class Account:
+class StartRecord:
     """The record of one start, written once: at the end of its `with` block, or earlier by `running`."""
 
     def __init__(
         self,
-        who: Who,
+        who: ProcessIdentity,
         now_ms: Callable[[], int],
         seconds: Callable[[], float],
         write: Callable[[Recovery], None],
@@ -80,9 +80,9 @@ class Account:
         self._steps: list[Took] = []
         self._decision = ""
         self._attempt = 0
-        self._told = False
+        self._is_written = False
 
-    def __enter__(self) -> Account:
+    def __enter__(self) -> StartRecord:
         return self
 
     def __exit__(
@@ -93,13 +93,13 @@ class Account:
         else:
             self.stopped(error)
 
-    def found(self, **facts: object) -> None:
+    def record_facts(self, **facts: object) -> None:
         """Record facts by name; a later value replaces an earlier one."""
         for name, value in facts.items():
             if name in self._found or len(self._found) < ENTRIES_MAX:
                 self._found[name] = str(value)[:TEXT_MAX]
 
-    def decided(self, decision: str, attempt: int = 0) -> None:
+    def record_decision(self, decision: str, attempt: int = 0) -> None:
         self._decision, self._attempt = decision[:TEXT_MAX], attempt
 
     @contextmanager
@@ -109,9 +109,9 @@ class Account:
         try:
             yield
         finally:
-            self.took(name, self._seconds() - since)
+            self.record_step(name, self._seconds() - since)
 
-    def took(self, name: str, seconds: float) -> None:
+    def record_step(self, name: str, seconds: float) -> None:
         if len(self._steps) < ENTRIES_MAX:
             self._steps.append(Took(name, round(seconds * 1000)))
 
@@ -120,14 +120,14 @@ class Account:
         self._tell(RUNNING)
 
     def stopped(self, error: BaseException) -> None:
-        if not self._told:
+        if not self._is_written:
             self._decision = (str(error) or type(error).__name__)[:TEXT_MAX]
             self._tell(STOPPED)
 
     def _tell(self, outcome: str) -> None:
-        if self._told:
+        if self._is_written:
             return
-        self._told = True
+        self._is_written = True
         facts = tuple(Fact(name, value) for name, value in self._found.items())
         who = self._who._asdict()
         self._write(
@@ -143,13 +143,13 @@ class Account:
         )
 
 
-def unrecorded() -> Account:
+def unrecorded() -> StartRecord:
     """Return an account that is not written."""
-    nobody = Who("", Generation(1, "local"), "", "")
-    return Account(nobody, lambda: 0, lambda: 0.0, lambda _: None)
+    nobody = ProcessIdentity("", Generation(1, "local"), "", "")
+    return StartRecord(nobody, lambda: 0, lambda: 0.0, lambda _: None)
 
 
-def chosen(records: Iterable[Recovery], service: str | None, since_ms: int | None) -> list[Recovery]:
+def select_starts(records: Iterable[Recovery], service: str | None, since_ms: int | None) -> list[Recovery]:
     """Return the starts of `service` at or after `since_ms`; None for all."""
     return [
         one for one in records if service in (None, one.service) and (since_ms is None or one.begun_ms >= since_ms)

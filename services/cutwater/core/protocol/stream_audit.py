@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import NamedTuple
 
-from cutwater.core.protocol.chain import Break, breaks
+from cutwater.core.protocol.chain import ChainFault, find_chain_faults
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Milestone, Signal, Start
 from cutwater.core.protocol.row_digest import fold, signed
@@ -19,7 +19,7 @@ _TOLD = tuple(field.name for field in fields(Barrier))
 """The fields that a milestone copies from its barrier."""
 
 
-class Telling(NamedTuple):
+class BarrierDigest(NamedTuple):
     """One attempt's barrier of an epoch: its offset, and a hash of its fields."""
 
     attempt: int
@@ -34,15 +34,15 @@ class Barriers:
     """A summary of the barriers topic: a few numbers per epoch."""
 
     def __init__(self) -> None:
-        self.tellings: dict[Epoch, list[Telling]] = {}
+        self.digests: dict[Epoch, list[BarrierDigest]] = {}
         self.started: dict[Generation, int] = {}
 
     def add(self, signal: Signal, offset: int) -> None:
         if isinstance(signal, Start):
             self.started[signal.generation] = max(signal.attempt, self.started.get(signal.generation, 0))
         elif isinstance(signal, Barrier):
-            telling = Telling(signal.attempt, offset, content_of(signal))
-            self.tellings.setdefault((signal.generation, signal.epoch), []).append(telling)
+            telling = BarrierDigest(signal.attempt, offset, content_of(signal))
+            self.digests.setdefault((signal.generation, signal.epoch), []).append(telling)
 
 
 def content_of(record: Barrier | Milestone) -> int:
@@ -50,17 +50,17 @@ def content_of(record: Barrier | Milestone) -> int:
     return hash(tuple(getattr(record, name) for name in _TOLD))
 
 
-def check(stream: Iterable[tuple[Milestone, bytes]], barriers: Barriers | None = None) -> list[Break]:
+def check(stream: Iterable[tuple[Milestone, bytes]], barriers: Barriers | None = None) -> list[ChainFault]:
     """Return every fault of a whole stream, in log order. Pruned barriers are no fault."""
     pairs = list(stream)
-    found = list(breaks(pairs))
+    found = list(find_chain_faults(pairs))
     before: Milestone | None = None
     for milestone, _ in pairs:
-        found += (Break(milestone.sequence, reason) for reason in _alone(milestone))
+        found += (ChainFault(milestone.sequence, reason) for reason in _alone(milestone))
         if before is not None:
-            found += (Break(milestone.sequence, reason) for reason in _after(milestone, before))
+            found += (ChainFault(milestone.sequence, reason) for reason in _after(milestone, before))
         if barriers is not None:
-            found += (Break(milestone.sequence, reason) for reason in _told(milestone, barriers))
+            found += (ChainFault(milestone.sequence, reason) for reason in _barrier_faults(milestone, barriers))
         before = milestone
     return sorted(found, key=lambda one: one.sequence)
 
@@ -114,8 +114,8 @@ def _grown(one: Milestone, before: Milestone) -> Iterator[str]:
         yield f"{one.rows} rows, and the changelog grew by {grown} records"
 
 
-def _told(one: Milestone, barriers: Barriers) -> Iterator[str]:
-    tellings = barriers.tellings.get((one.generation, one.epoch))
+def _barrier_faults(one: Milestone, barriers: Barriers) -> Iterator[str]:
+    tellings = barriers.digests.get((one.generation, one.epoch))
     if not tellings:
         return  # pruned
     own = [telling for telling in tellings if telling.attempt == one.attempt]

@@ -132,7 +132,7 @@ _BY_SIZE = (
 )
 
 
-def owned(
+def generation_topics(
     job: str,
     generation: Generation,
     partitions: int,

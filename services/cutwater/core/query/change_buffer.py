@@ -17,7 +17,7 @@ class Behind(Exception):
         self.evicted = evicted
 
 
-class Recent(Generic[T]):
+class ChangeBuffer(Generic[T]):
     """Keeps the newest of contiguous changes."""
 
     def __init__(self, bytes_max: int) -> None:

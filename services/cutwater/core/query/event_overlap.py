@@ -26,7 +26,7 @@ class Source(NamedTuple):
     partition: int
 
 
-def counted(milestone: Milestone, source: str) -> frozenset[Source]:
+def counted_sources(milestone: Milestone, source: str) -> frozenset[Source]:
     """Return the partitions whose events are in a milestone's state. `source`: the job's source topic. Partitions
     that were not read beyond offset 0 are left out."""
     own, found = milestone.generation.region, set()
@@ -42,14 +42,14 @@ def counted_twice(states: Mapping[str, frozenset[Source]]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for one, other in combinations(sorted(states), 2):
         if both := states[one] & states[other]:
-            found.setdefault(one, []).append(f"{other} ({told(both)})")
-            found.setdefault(other, []).append(f"{one} ({told(both)})")
+            found.setdefault(one, []).append(f"{other} ({describe_sources(both)})")
+            found.setdefault(other, []).append(f"{one} ({describe_sources(both)})")
     return {
         name: f"its events would count twice, since they are also in {', '.join(of)}" for name, of in found.items()
     }
 
 
-def told(sources: Iterable[Source]) -> str:
+def describe_sources(sources: Iterable[Source]) -> str:
     """Format the topics with their regions and first partitions."""
     of: dict[tuple[str, str], list[int]] = {}
     for region, topic, partition in sorted(sources):

@@ -26,7 +26,7 @@ Place = TypeVar("Place", bound=Any)
 
 
 @dataclass(frozen=True)
-class Part(Generic[Place]):
+class LineageRows(Generic[Place]):
     """The rows of one lineage at one milestone."""
 
     lineage: str
@@ -50,9 +50,9 @@ class Merged(NamedTuple, Generic[Place]):
     """The highest horizon of the parts: windows that end at or below it are left out."""
 
 
-def newest(parts: Iterable[Part[Place]]) -> list[Part[Place]]:
+def newest(parts: Iterable[LineageRows[Place]]) -> list[LineageRows[Place]]:
     """Return the newest part of each lineage, sorted by name; parts of the same milestone are equal."""
-    found: dict[str, Part[Place]] = {}
+    found: dict[str, LineageRows[Place]] = {}
     for part in parts:
         known = found.get(part.lineage)
         if known is None or known.at < part.at:
@@ -62,7 +62,7 @@ def newest(parts: Iterable[Part[Place]]) -> list[Part[Place]]:
 
 def merged(
     measures: Sequence[Measure],
-    parts: Iterable[Part[Place]],
+    parts: Iterable[LineageRows[Place]],
     end_ms: Callable[[Place], int],
     limit: int | None = None,
 ) -> Merged[Place]:
@@ -81,7 +81,7 @@ def merged(
 
 
 def each(
-    measures: Sequence[Measure], counted: Sequence[Part[Place]], end_ms: Callable[[Place], int]
+    measures: Sequence[Measure], counted: Sequence[LineageRows[Place]], end_ms: Callable[[Place], int]
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
     """Yield the merged rows in order; raises as `merged`. `counted`: one part of each lineage, sorted by name."""
     require_mergeable(measures)
@@ -92,7 +92,7 @@ def each(
             yield place, reduce(partial(merged_row, measures), others, dict(first))
 
 
-def horizon_of(parts: Iterable[Part[Place]]) -> int:
+def horizon_of(parts: Iterable[LineageRows[Place]]) -> int:
     """Return the highest horizon of the parts."""
     return max((part.horizon_ms for part in parts), default=0)
 

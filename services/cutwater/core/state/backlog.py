@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutwater.core.errors import DivergenceError, FencedError, UnavailableError
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.lineage import UNKNOWN, Lineage
 from cutwater.core.protocol.records import Milestone
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
     """For another region's milestone: the offset of its arrival, whose changelog cut replaces its own."""
 
 
-class Missed(NamedTuple):
+class MissedMilestone(NamedTuple):
     """A milestone of another region that did not arrive here and never will, since a later one has."""
 
     entry: Entry
@@ -191,7 +191,7 @@ class Backlog:
         as long as starting with the other generation, and this changelog may be deleted by then."""
         return self.successor is not None and (not self._pending or self._must_jump(now_ms))
 
-    def done(self, entry: Entry) -> None:
+    def mark_applied(self, entry: Entry) -> None:
         """Record that this milestone is completely applied."""
         self._applied = entry
         self._floor = 0
@@ -199,7 +199,7 @@ class Backlog:
         while self._pending and self._pending[0].milestone.sequence <= entry.milestone.sequence:
             self._pending.popleft()
 
-    def overtaken(self, entry: Entry, looked: bool) -> None:
+    def mark_overtaken(self, entry: Entry, looked: bool) -> None:
         """Record that compaction may have removed values of this milestone: only a jump can be complete.
 
         `looked`: records above the cut show it, so only a later milestone will do. Otherwise this one is possible
@@ -226,7 +226,7 @@ class Backlog:
         # The reader's own milestone is read first, or was pruned: its hash is known either way.
         known = self._applied if milestone.sequence == self._sequence + 1 else None
         pair = [one for one in (self._last or known, entry) if one is not None]
-        for found in breaks((one.milestone, one.record) for one in pair):
+        for found in find_chain_faults((one.milestone, one.record) for one in pair):
             if found.sequence == milestone.sequence:
                 raise DivergenceError(f"the commit stream is broken at sequence {found.sequence}: {found.reason}")
         if milestone.generation.number > self._generation.number and not self._hands_over:

@@ -50,7 +50,7 @@ class Target:
             ) from None
 
 
-class Kept(NamedTuple):
+class RestorableSnapshot(NamedTuple):
     """A snapshot: the view at one milestone, as files."""
 
     milestone: Milestone
@@ -65,7 +65,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Known:
+class RestoreSources:
     """The sources of a restore."""
 
     stream: Sequence[Entry]
@@ -76,24 +76,24 @@ class Known:
     now_ms: int
     partitions: Partitions | None = None
     """The partitions to restore; None for all."""
-    snapshots: Sequence[Kept] = ()
+    snapshots: Sequence[RestorableSnapshot] = ()
     """Snapshots of these partitions."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class RestorePlan:
     """The way to a milestone."""
 
     to: Entry
     since: Milestone | None
     """The milestone that the folder holds already."""
-    snapshot: Kept | None
+    snapshot: RestorableSnapshot | None
     """The snapshot to start from, if the folder holds nothing."""
     slices: tuple[Slice, ...]
     """The offsets to read of the changelog; compaction has left fewer records than offsets."""
     held: bool
     """Whether the changelog alone is enough, if the snapshot turns out to be damaged."""
-    passed_over: Kept | None = None
+    passed_over: RestorableSnapshot | None = None
     """A newer snapshot that lacks evicted windows which this plan restores."""
 
     @property
@@ -112,12 +112,12 @@ class Plan:
         return max(shares, default=0) / RECORDS_PER_S
 
 
-def restorable(known: Known) -> list[Entry]:
+def restorable(known: RestoreSources) -> list[Entry]:
     """Return the milestones that can be restored, oldest first."""
     return [entry for at, entry in enumerate(known.stream) if _available(known, at)]
 
 
-def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
+def plan(target: Target, known: RestoreSources, since: Milestone | None = None) -> RestorePlan:
     """Plan a restore. Raises UsageError for an unknown, no longer restorable or too old milestone."""
     at = _wanted(target, known)
     entry, milestone = known.stream[at], known.stream[at].milestone
@@ -138,7 +138,7 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
         whole = _newest([one for one in older if not one.lacks(milestone.horizon_ms)], milestone)
         slices = _slices(known, milestone, whole.milestone.changelog_cut if whole else Cut())
         if not _lost(known, slices):
-            return Plan(entry, since, whole, slices, held, passed_over=newest)
+            return RestorePlan(entry, since, whole, slices, held, passed_over=newest)
     begun = newest.milestone if newest else since
     slices = _slices(known, milestone, begun.changelog_cut if begun else Cut())
     if lost := _lost(known, slices):
@@ -147,10 +147,10 @@ def plan(target: Target, known: Known, since: Milestone | None = None) -> Plan:
             f"partition {first.partition} of the changelog starts at {known.starts[first.partition]}, but offsets "
             f"from {first.first} are needed: records were deleted. Start a new generation"
         )
-    return Plan(entry, since, newest, slices, held)
+    return RestorePlan(entry, since, newest, slices, held)
 
 
-def _newest(snapshots: Sequence[Kept], milestone: Milestone) -> Kept | None:
+def _newest(snapshots: Sequence[RestorableSnapshot], milestone: Milestone) -> RestorableSnapshot | None:
     """Return the newest one; of those of the same milestone, one without evictions."""
     ranked = (
         (one.milestone.sequence, not one.lacks(milestone.horizon_ms), at) for at, one in enumerate(snapshots)
@@ -159,12 +159,12 @@ def _newest(snapshots: Sequence[Kept], milestone: Milestone) -> Kept | None:
     return None if best is None else snapshots[best[-1]]
 
 
-def _lost(known: Known, slices: Sequence[Slice]) -> list[Slice]:
+def _lost(known: RestoreSources, slices: Sequence[Slice]) -> list[Slice]:
     """Return the slices of which records were deleted."""
     return [one for one in slices if one.first < known.starts.get(one.partition, 0)]
 
 
-def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]:
+def _slices(known: RestoreSources, milestone: Milestone, since: Cut) -> tuple[Slice, ...]:
     before = since.as_dict()
     return tuple(
         Slice(place.partition, before.get(place, 0), end)
@@ -173,7 +173,7 @@ def _slices(known: Known, milestone: Milestone, since: Cut) -> tuple[Slice, ...]
     )
 
 
-def _wanted(target: Target, known: Known) -> int:
+def _wanted(target: Target, known: RestoreSources) -> int:
     """Return the target's index in the stream."""
     if not known.stream:
         raise UsageError("the commit stream holds no milestone of this generation yet")
@@ -191,7 +191,7 @@ def _wanted(target: Target, known: Known) -> int:
     return found[-1]
 
 
-def _ours(known: Known, one: Kept) -> bool:
+def _ours(known: RestoreSources, one: RestorableSnapshot) -> bool:
     """Return whether the snapshot's milestone is on this stream, or older than its retained part."""
     same = next((kept for kept in known.stream if kept.milestone.sequence == one.milestone.sequence), None)
     return (
@@ -201,7 +201,7 @@ def _ours(known: Known, one: Kept) -> bool:
     )
 
 
-def _available(known: Known, at: int) -> bool:
+def _available(known: RestoreSources, at: int) -> bool:
     milestone = known.stream[at].milestone
     return _held(known, at) or any(one.milestone == milestone for one in known.snapshots)
 
@@ -212,7 +212,7 @@ def _is_meant(target: Target, milestone: Milestone) -> bool:
     return target.at_ms is None or milestone.committed_ms <= target.at_ms
 
 
-def _held(known: Known, at: int) -> bool:
+def _held(known: RestoreSources, at: int) -> bool:
     milestone = known.stream[at].milestone
     following = any(known.ends.get(place.partition, 0) > end for place, end in milestone.changelog_cut)
     # The next epoch wrote what follows the cut: not before it started, or before the cut's own rows were written.

@@ -70,7 +70,9 @@ def unfit(
     return f"{topic} in the origin: {'; '.join(missing)}" if missing else ""
 
 
-def together(parts: Iterable[Manifest], partitions: int) -> tuple[list[tuple[Manifest, Partitions]], Partitions]:
+def find_complete_set(
+    parts: Iterable[Manifest], partitions: int
+) -> tuple[list[tuple[Manifest, Partitions]], Partitions]:
     """Return the snapshots of one sequence that form the state, with each one's partitions, and those missing. All
     are of one milestone, by bytes and offset: of the most complete one."""
     by_milestone: dict[tuple[bytes, int], list[Manifest]] = {}

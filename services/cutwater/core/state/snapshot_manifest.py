@@ -290,14 +290,14 @@ class Policy(NamedTuple):
     days: int = 7
 
 
-class Kept(NamedTuple):
+class SnapshotAge(NamedTuple):
     """A snapshot as input of the retention."""
 
     sequence: int
     created_ms: int
 
 
-def kept(snapshots: Iterable[Kept], policy: Policy, now_ms: int) -> frozenset[int]:
+def retained_sequences(snapshots: Iterable[SnapshotAge], policy: Policy, now_ms: int) -> frozenset[int]:
     """Return the sequences that stay: always the newest; for an hour or a day, its newest."""
     every = sorted(snapshots, reverse=True)
     found = {one.sequence for one in every[: max(1, policy.last)]}
@@ -341,7 +341,7 @@ def pruning(
     Files of a manifest that is retired now stay for a whole grace period: an upload may be reusing them.
     `needed`: sequences that stay whatever the policy says.
     """
-    stay = kept((Kept(one.sequence, one.created_ms) for one in live), policy, now_ms) | needed
+    stay = retained_sequences((SnapshotAge(one.sequence, one.created_ms) for one in live), policy, now_ms) | needed
     young = [manifest for at, manifest in retired if now_ms - at.modified_ms < grace_ms]
     named = frozenset().union(*(one.objects for one in (*live, *young)))
     again = {one.sequence for one in (*live, *young)}

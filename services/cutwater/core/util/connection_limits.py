@@ -95,7 +95,7 @@ class Connections(Generic[One]):
             return max(self._addresses.values(), key=lambda other: other.weight).first_to_go
         return None
 
-    def begun(self, one: One) -> str:
+    def begin_request(self, one: One) -> str:
         """Start a request. Return why it is refused, or an empty text. A refused connection continues to wait."""
         its = self._addresses.get(self._address_of.get(one, ""))
         if its is None:
@@ -109,7 +109,7 @@ class Connections(Generic[One]):
         self._working += 1
         return ""
 
-    def ended(self, one: One) -> None:
+    def end_request(self, one: One) -> None:
         its = self._addresses.get(self._address_of.get(one, ""))
         if its is not None and one in its.working:
             its.forget(one)

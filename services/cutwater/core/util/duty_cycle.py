@@ -6,7 +6,7 @@ REST_MAX_S = 30.0
 """The longest pause, because it delays a stop of the query. A share that needs a longer one is exceeded."""
 
 
-class Pace:
+class DutyCycle:
     """Work is followed by a proportional pause. Times are seconds of a monotonic clock."""
 
     def __init__(self, share: float) -> None:
@@ -14,7 +14,7 @@ class Pace:
         self._share = share
         self._rested_s = 0.0
 
-    def worked(self, since_s: float, until_s: float) -> None:
+    def record_work(self, since_s: float, until_s: float) -> None:
         owed = (until_s - since_s) * (1 / self._share - 1)
         self._rested_s = until_s + min(owed, REST_MAX_S)
 

@@ -14,7 +14,7 @@ AGAIN_S = 1.0
 UNANSWERED_MAX = 2
 
 
-class Contact:
+class BrokerLiveness:
     """The liveness of the brokers, seen by one process. Times are seconds of a monotonic clock."""
 
     def __init__(self, now_s: float) -> None:
@@ -31,13 +31,13 @@ class Contact:
             return now_s - self._asked_s >= AGAIN_S
         return now_s - self.heard_s >= QUIET_S
 
-    def heard(self, now_s: float) -> float | None:
+    def record_answer(self, now_s: float) -> float | None:
         """Note a record or an answer. Return how long the brokers were away if this ends an outage, else None."""
         gone_s = now_s - self.heard_s if self.away else None
         self.heard_s, self._unanswered = now_s, 0
         return gone_s
 
-    def unanswered(self, now_s: float) -> bool:
+    def record_timeout(self, now_s: float) -> bool:
         """Note an unanswered query. Return whether the brokers are away since this query."""
         self._asked_s = now_s
         before, self._unanswered = self.away, min(self._unanswered + 1, UNANSWERED_MAX)

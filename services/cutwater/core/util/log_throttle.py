@@ -29,7 +29,7 @@ class _Said:
     left_out: int = 0
 
 
-class Rarely:
+class LogThrottle:
     """Remembers when a kind of line was logged. Not thread-safe."""
 
     def __init__(self, every_s: float = EVERY_S, kinds_max: int = KINDS_MAX) -> None:
@@ -37,7 +37,7 @@ class Rarely:
         self._kinds_max = kinds_max
         self._said: dict[str, _Said] = {}
 
-    def take(self, kind: str, now_s: float) -> int | None:
+    def admit(self, kind: str, now_s: float) -> int | None:
         """Return the number of suppressed lines of this kind since the last one; None to suppress this one."""
         before = self._said.get(kind)
         if before is not None and now_s - before.at_s < self._every_s:

@@ -15,7 +15,7 @@ class Rate(NamedTuple):
     """None if there was no progress, or the total is unknown."""
 
 
-class Rated:
+class ProgressRate:
     """Limits progress lines to one per `every_s`. Not thread-safe."""
 
     def __init__(self, total: int | None, now_s: float, every_s: float = EVERY_S) -> None:
@@ -24,7 +24,7 @@ class Rated:
         self._every_s = every_s
         self._said_s, self._said = now_s, 0
 
-    def look(self, done: int, now_s: float) -> Rate | None:
+    def next_line(self, done: int, now_s: float) -> Rate | None:
         """Return the next line; None if the previous one is more recent than `every_s`."""
         seconds = now_s - self._said_s
         if seconds < self._every_s:

@@ -15,7 +15,7 @@ class Throttle:
         self._bytes_per_s = bytes_per_s
         self._free_s = 0.0
 
-    def took(self, size: int, now_s: float) -> None:
+    def record_bytes(self, size: int, now_s: float) -> None:
         if self._bytes_per_s:
             self._free_s = max(self._free_s, now_s) + size / self._bytes_per_s
 

@@ -24,7 +24,7 @@ def safe(text: str, most: int = SHOWN_MAX) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value as text for a message. Lists and mappings are only named: aliases can make them endless."""
     if value is None:
         return "nothing"

@@ -13,14 +13,14 @@ from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import CutwaterError, ForeignRowsError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.local.processes.exit_policy import Ended, Fate, Stage, fate
+from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
 from cutwater.operations.generations.claims import Claims
 
 RENEWALS_MAX = 3
 """The maximum in the life of a stack: an operator must find a process that writes foreign rows all the time."""
 
 
-class Renewals:
+class AutoRecovery:
     """Called at each permanent end; remembers which generations' drivers have been given up for a successor."""
 
     def __init__(
@@ -43,9 +43,9 @@ class Renewals:
         self._stage = Stage(None, ())
         self._begun = 0
 
-    def why_without(self, ended: Ended) -> str | None:
+    def reason_to_continue(self, ended: ProcessEnd) -> str | None:
         """Return why the other processes continue without this one; None if they cannot."""
-        found = fate(ended, self._look())
+        found = decide_fate(ended, self._look())
         if found is Fate.ENDS or (found is Fate.RENEW and not self._renew(ended)):
             return None
         return str(found.value)
@@ -66,7 +66,7 @@ class Renewals:
         asked = candidates(self._cluster, self._job).promoting_behind(last)
         return asked.claim.generation if asked else None
 
-    def _renew(self, ended: Ended) -> bool:
+    def _renew(self, ended: ProcessEnd) -> bool:
         """Start and promote the next generation, unless that is in progress. Return False if it cannot be."""
         why = "foreign rows have ended" if ended.exit_code == ForeignRowsError.exit_code else "no checkpoint fits"
         try:

@@ -25,7 +25,7 @@ CANDIDATES_MAX = 2
 Make = Callable[[Generation], Sequence[Supervised]]
 
 
-class Successors:
+class CandidateProcesses:
     """Called at each check for members to start; `make` makes those of a generation."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Successors:
             self._tail.close()
 
     @property
-    def made(self) -> frozenset[Generation]:
+    def started_generations(self) -> frozenset[Generation]:
         return frozenset(self._made)
 
     def _look(self) -> list[Supervised]:
@@ -79,10 +79,10 @@ class Successors:
         found: list[Supervised] = []
         for generation in fresh:
             if generation.number > above:
-                found += self._taken(generation, above)
+                found += self._start_candidate(generation, above)
         return found
 
-    def _taken(self, generation: Generation, above: int) -> Sequence[Supervised]:
+    def _start_candidate(self, generation: Generation, above: int) -> Sequence[Supervised]:
         waiting = [one for one in self._made if one.number > above and self._known.by_id[one].open]
         if len(waiting) >= CANDIDATES_MAX:
             if generation not in self._refused:

@@ -10,7 +10,7 @@ from cutwater.core.errors import DivergenceError, ForeignRowsError
 from cutwater.core.protocol.generation import Generation
 
 
-class Ended(NamedTuple):
+class ProcessEnd(NamedTuple):
     """The process that has ended. A process of a stack works for one generation all its life."""
 
     generation: Generation
@@ -22,7 +22,7 @@ class Stage(NamedTuple):
     promoted: Generation | None
     made: Collection[Generation]
     """The generations whose processes this stack has started since its start."""
-    forsaken: bool = False
+    is_given_up: bool = False
     """True if the promoted generation's driver has ended here and was given up for a successor."""
     successor: Generation | None = None
     """The candidate whose promotion was requested."""
@@ -35,7 +35,7 @@ class Fate(Enum):
     ENDS = "no other process can do its work"
 
 
-def fate(ended: Ended, stage: Stage) -> Fate:
+def decide_fate(ended: ProcessEnd, stage: Stage) -> Fate:
     generation, promoted = ended.generation, stage.promoted
     if promoted is None:
         return Fate.ENDS  # there is no milestone to start from
@@ -44,7 +44,7 @@ def fate(ended: Ended, stage: Stage) -> Fate:
         return Fate.RENEW if ended.driver and ended.exit_code in lost else Fate.ENDS
     if promoted.number > generation.number:
         return Fate.REPLACED if promoted in stage.made else Fate.ENDS
-    if not stage.forsaken:
+    if not stage.is_given_up:
         return Fate.SPARE
     if stage.successor == generation:
         # Another error (such as a parent that cannot be read) would end the next candidate, too.

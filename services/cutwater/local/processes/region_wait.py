@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cutwater.core.errors import CutwaterError
-from cutwater.core.failover.rejoin import Found
+from cutwater.core.failover.rejoin import ResumeDecision
 
-Look = Callable[[], Found]
+Look = Callable[[], ResumeDecision]
 
 
-class Elsewhere:
+class RegionWait:
     """The check with the other region. Without one, they never wait."""
 
-    def __init__(self, look: Look = lambda: Found(False)) -> None:
+    def __init__(self, look: Look = lambda: ResumeDecision(False)) -> None:
         self._look = look
 
-    def still(self) -> bool:
+    def is_waiting(self) -> bool:
         # A process that must not continue at all does not wait: it exits with its reason.
         try:
             return self._look().waits

@@ -38,7 +38,7 @@ class Supervised:
     grace_seconds: float = 15.0
     essential: bool = True
     """True if its permanent end ends the others."""
-    without: Callable[[int], str | None] = _needed
+    reason_to_continue: Callable[[int], str | None] = _needed
     """Called with the exit code when a restart is not allowed: why the others continue without it, or None."""
     restarts: list[float] = field(default_factory=list, init=False)
     restart_at: float | None = field(default=None, init=False)
@@ -137,7 +137,7 @@ class Supervisor:
         deadline, told = began + member.ready_seconds_max, False
         while not member.ready():
             exit_code = child.poll()
-            if exit_code is not None and (why := member.without(exit_code)):
+            if exit_code is not None and (why := member.reason_to_continue(exit_code)):
                 self._go_on(member, exit_code, why)
                 return not stop.is_set()
             if exit_code is not None:
@@ -169,7 +169,7 @@ class Supervisor:
         decision = decide(child.restart, exit_code, member.restarts, self._clock())
         if isinstance(decision, Finished):
             member.finished = True
-        elif isinstance(decision, GiveUp) and (why := member.without(exit_code)):
+        elif isinstance(decision, GiveUp) and (why := member.reason_to_continue(exit_code)):
             self._go_on(member, exit_code, why)
         elif isinstance(decision, GiveUp) and not member.essential:
             self._go_on(member, exit_code, decision.reason)

@@ -25,7 +25,7 @@ class Verb:
         self._words = words
         self._said, self._log = said, log
 
-    def told(self) -> dict[str, Any] | None:
+    def answer(self) -> dict[str, Any] | None:
         """Return its JSON answer; None while it runs. Raise UnavailableError, with its messages, if it failed."""
         code = self._process.poll()
         if code is None:
@@ -38,12 +38,12 @@ class Verb:
         told: dict[str, Any] = json.loads(self._said.read_text(encoding="utf-8"))
         return told
 
-    def working(self) -> bool:
-        return self.told() is None
+    def is_running(self) -> bool:
+        return self.answer() is None
 
 
 @contextmanager
-def running(words: Sequence[str], env: Mapping[str, str], logs: Path) -> Iterator[Verb]:
+def start_command(words: Sequence[str], env: Mapping[str, str], logs: Path) -> Iterator[Verb]:
     """Start a command with additions to this process's environment. At the block's end, kill it if it still runs.
     After a kill the same command may be started again: commands are idempotent."""
     logs.mkdir(parents=True, exist_ok=True)

@@ -15,28 +15,28 @@ from typing import Any
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import TransactionalWriter, bounds
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.long_lived_consumer import LongRead
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.mirror_topics import Positions, last_arrival
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.core.errors import FencedError, LostRecordsError, UnavailableError, UsageError
-from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.mirror.copy_progress import copied_so_far
 from cutwater.core.mirror.resync_guard import require_settled
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.log_evidence import Evidence, lost, of_topics
-from cutwater.core.protocol.mirror_records import Arrival, Mirrored, place_of
+from cutwater.core.protocol.log_evidence import Evidence, lost_records, of_topics
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored, parse_position_key
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.reader_names import MIRROR
 from cutwater.mirror.metrics import Metrics
 from cutwater.views.follow.commit_feed import MilestoneFeed
 
 
-class Arriving:
+class ArrivalAnnouncer:
     """The arrivals of one origin."""
 
     def __init__(
@@ -54,16 +54,16 @@ class Arriving:
         """`source`: the origin's source topic; empty if the job has none."""
         self._cluster, self._job, self._source, self._region = cluster, job, source, region
         self._now_ms, self._log, self._metrics = now_ms, log, metrics
-        self._topic, self._witness = mirror_records.arrivals(job, region), Witness(cluster)
+        self._topic, self._witness = mirror_records.arrivals(job, region), LogCheck(cluster)
         self._seen: tuple[Evidence, Cut] = (), Cut()
         """Evidence and ends of the copies at the last announcement."""
         self._writer = TransactionalWriter(cluster, mirror_records.arrivals_id(job, region)) if writes else None
         self._own_log = OwnLog(cluster, [TopicPartition(self._topic, 0)], "the mirror", sleep)
         self._fold = Positions()
         self._feed: MilestoneFeed | None = None
-        self._positions: LongRead | None = None
+        self._positions: LongLivedConsumer | None = None
         self._until = 1
-        self.ledger = Ledger(job, region, self._target, self._copied)
+        self.ledger = ArrivalTracker(job, region, self._target, self._copied)
         self.began_behind: Arrival | None = None
         """The newest arrival at the start, of any writer."""
         self.generations: set[Generation] = set()
@@ -77,17 +77,17 @@ class Arriving:
             self._writer.initialise()
             self._own_log.begin()
         # First: after a resync that has ended by now there are other arrivals than before it.
-        self._until = Ends(self._cluster).of(mirror_records.positions(self._job), 1)[0]
+        self._until = Offsets(self._cluster).topic_ends(mirror_records.positions(self._job), 1)[0]
         self.began_behind = last = last_arrival(self._cluster, self._job, self._region)
         if last is not None:
             self._seen = last.evidence, last.source_cut.and_(last.changelog_cut)
         # A process that announces nothing does not learn of later arrivals.
         arrived = last if self._writer else None
-        self.ledger = Ledger(self._job, self._region, self._target, self._copied, arrived)
+        self.ledger = ArrivalTracker(self._job, self._region, self._target, self._copied, arrived)
         place = mirror_records.milestones_from(self._job, self._region)
         self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
         topic = mirror_records.positions(self._job)
-        self._positions = LongRead(self._cluster, topic)
+        self._positions = LongLivedConsumer(self._cluster, topic)
         low, _ = bounds(self._positions.consumer, topic, 0)
         self._positions.begin({0: low})
 
@@ -109,7 +109,7 @@ class Arriving:
         self._take_positions()
         if self._knows:
             self._require_settled()
-        self._metrics.stands(self.ledger)
+        self._metrics.set_pending(self.ledger)
 
     def step(self) -> None:
         """Announce new arrivals. Raises DivergenceError if the copied stream is broken."""
@@ -139,8 +139,8 @@ class Arriving:
         one = self._fold.take(key, value)
         if isinstance(one, Mirrored) and one.origin == self._region:
             self.ledger.copy_moved(one)
-        elif one is None and place_of(key)[0] == self._region:
-            self.ledger.copy_forgotten(place_of(key)[1])
+        elif one is None and parse_position_key(key)[0] == self._region:
+            self.ledger.copy_forgotten(parse_position_key(key)[1])
 
     @property
     def _knows(self) -> bool:
@@ -163,12 +163,12 @@ class Arriving:
             return []
         cuts = [one.source_cut.and_(one.changelog_cut) for one in arrivals]
         cut = reduce(Cut.and_, cuts)
-        look = self._witness.look(place for place, _ in cut)
-        short = lost(cut, {place: one.end for place, one in look.standings.items()})
+        look = self._witness.read_state(place for place, _ in cut)
+        short = lost_records(cut, {place: one.end for place, one in look.standings.items()})
         copies = self._fold.copies.get(self._region, {}).values()
         for evidence, before in (self._seen, copied_so_far(copies, self._target)):
             below = Cut(tuple(entry for entry in before if entry[0] in look.standings))
-            short = short or self._witness.lost(evidence, below, look)
+            short = short or self._witness.find_losses(evidence, below, look)
         if short:
             raise LostRecordsError(
                 f"the copy of region {self._region}: {'; '.join(short)}. Run 'cutwater mirror resync' for these "

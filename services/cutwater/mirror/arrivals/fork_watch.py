@@ -14,23 +14,23 @@ from typing import Any, NamedTuple
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import TIMEOUT_S
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
-from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import CutwaterError
-from cutwater.core.failover.forks import Growing, Told, undecided
+from cutwater.core.failover.forks import ForkTracker, StreamMilestone, undecided
 from cutwater.core.generations.candidates import PARENT_DIGITS
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.util.log_throttle import Rarely
+from cutwater.core.util.log_throttle import LogThrottle
 from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.topics.background import asked
-from cutwater.operations.regions.forks import Forking
+from cutwater.mirror.topics.background import run_in_background
+from cutwater.operations.regions.forks import ForkReader
 
 LOOK_S = 10.0
 AGAIN_S = 3600.0
@@ -47,7 +47,7 @@ class _Seen(NamedTuple):
 _NOTHING = _Seen("", 0)
 
 
-class Contradicting:
+class ForkWatch:
     """The forks of one job with one origin, as far as its milestones are copied."""
 
     def __init__(
@@ -60,21 +60,21 @@ class Contradicting:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._own, self._region, self._log, self._metrics, self._clock_s = own, region, log, metrics, clock_s
-        self._forking, self._identities, self._ends = Forking(own, job), Identities(own), Ends(own)
+        self._forking, self._identities, self._ends = ForkReader(own, job), TopicIds(own), Offsets(own)
         self._claims, self._stream = topics.candidates(job.name), mirror_records.milestones_from(job.name, region)
         self._looked_s = clock_s() - LOOK_S
         self._answer: Future[int] | None = None
-        self._rarely = Rarely(AGAIN_S)
+        self._rarely = LogThrottle(AGAIN_S)
         self._claims_seen = self._stream_seen = _NOTHING
         self._parents: dict[bytes, Generation] = {}
-        self._growing = Growing((), self._from_elsewhere)
+        self._growing = ForkTracker((), self._from_elsewhere)
         self._known: dict[Generation, bool] = {}
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Report the result of the last check; start the next one if due. Does not block."""
         if self._answer is None and self._clock_s() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock_s()
-            self._answer = asked("forks", self._milestones)
+            self._answer = run_in_background("forks", self._milestones)
         if self._answer is None or not self._answer.done():
             return
         answer, self._answer = self._answer, None
@@ -95,13 +95,13 @@ class Contradicting:
             )
 
     def _say(self, what: str, **told: Any) -> None:
-        if self._rarely.take(what, self._clock_s()) is not None:
+        if self._rarely.admit(what, self._clock_s()) is not None:
             self._log.warning(what, **told)
 
     # From here on: in a thread, one at a time.
 
     def _milestones(self) -> int:
-        ids = {name: one.topic_id for name, one in self._identities.of([self._claims, self._stream]).items()}
+        ids = {name: one.topic_id for name, one in self._identities.read([self._claims, self._stream]).items()}
         if len(ids) < 2:
             return 0  # nothing is claimed here, or nothing is copied
         ends = self._ends.committed([TopicPartition(self._claims, 0), TopicPartition(self._stream, 0)])
@@ -113,13 +113,13 @@ class Contradicting:
     def _read_claims(self, now: _Seen) -> None:
         if now == self._claims_seen:
             return
-        parents = undecided(self._forking.standing(), self._region)
+        parents = undecided(self._forking.continuing_claims(), self._region)
         if parents != self._parents:
             self._begin(parents)
         self._claims_seen = now
 
     def _begin(self, parents: dict[bytes, Generation]) -> None:
-        self._parents, self._growing = parents, Growing(parents, self._from_elsewhere)
+        self._parents, self._growing = parents, ForkTracker(parents, self._from_elsewhere)
         self._stream_seen = _NOTHING
         self._known.clear()
 
@@ -130,13 +130,13 @@ class Contradicting:
         for value in commit_stream.values(self._own, self._stream, first, now.end):
             record = protocol_records.decode(value)
             if isinstance(record, Milestone):
-                self._growing.take(Told(record, link(value)))
+                self._growing.take(StreamMilestone(record, link(value)))
         self._stream_seen = now
 
     def _from_elsewhere(self, generation: Generation) -> bool:
         """Rarely called: it reads the whole stream."""
         if generation not in self._known:
             hashes = (link(value).hex() for _, value in commit_stream.milestones_in(self._own, self._stream))
-            own = not claimed(generation) or any(one[:PARENT_DIGITS] == generation.parent for one in hashes)
+            own = not is_claimed(generation) or any(one[:PARENT_DIGITS] == generation.parent for one in hashes)
             self._known[generation] = not own
         return self._known[generation]

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from cutwater.core.errors import CutwaterError
-from cutwater.core.mirror.arrivals import Ledger
+from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.mirror.replica_lag import Pace, SafeTime, awaited, safe_time
 from cutwater.core.protocol.cuts import TopicPartition
-from cutwater.mirror.topics.background import asked
+from cutwater.mirror.topics.background import run_in_background
 from cutwater.mirror.topics.origin import Origin
 
 ASK_S = 5.0
 
 
-class Standing:
+class LagProbe:
     """Queries the origin now and then; without its answer, its part is unknown."""
 
     def __init__(
@@ -32,13 +32,13 @@ class Standing:
         self._pace = Pace()
         self._answer: Future[dict[TopicPartition, int] | None] | None = None
 
-    def look(self, ledger: Ledger) -> SafeTime | None:
+    def measure(self, ledger: ArrivalTracker) -> SafeTime | None:
         """Return the replica's lag; None without a new result. Does not block."""
         if self._answer is None and self._clock_s() - self._asked_s >= ASK_S:
             self._asked_s = self._clock_s()
             copies = awaited(ledger.copies(), ledger.arrived)
             places = [TopicPartition(one.topic, one.partition) for one in copies]
-            self._answer = asked("ends", lambda: self._ends(places))
+            self._answer = run_in_background("ends", lambda: self._ends(places))
         if self._answer is None or not self._answer.done():
             return None
         answer, self._answer = self._answer, None

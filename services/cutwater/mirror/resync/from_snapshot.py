@@ -19,7 +19,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.copy_writer import CopyingWriter
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.topic_ids import Identity
 from cutwater.adapters.topics.commit_stream import newest_milestone
 from cutwater.core.checks.replication import UNREPLICATED, Replication
@@ -32,16 +32,16 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.partition_share import Partitions
-from cutwater.core.state.resync_snapshot_set import cuts_of, generation_of, together, unfit
+from cutwater.core.state.resync_snapshot_set import cuts_of, find_complete_set, generation_of, unfit
 from cutwater.core.state.snapshot_manifest import File, Manifest, Unusable, share_name
-from cutwater.mirror.resync.resync import Standing, given_up, require_apart, standing
+from cutwater.mirror.resync.resync import CopyState, give_up_copy, read_copy_state, require_apart
 from cutwater.mirror.resync.snapshot_writer import Seed, SnapshotRows
 from cutwater.mirror.topics.origin import Origin, ensure
 from cutwater.views.query.pages import Part
 from cutwater.views.query.view import View
-from cutwater.views.snapshots.object_store_tier import Shelf
-from cutwater.views.snapshots.repositories import Shelves
-from cutwater.views.snapshots.restore import Restorer, stands_on
+from cutwater.views.snapshots.object_store_tier import SnapshotRepository
+from cutwater.views.snapshots.repositories import SnapshotRepositories
+from cutwater.views.snapshots.restore import Restorer, stream_check
 from cutwater.views.store.store import Store
 
 SNAPSHOTS_MAX = 200
@@ -55,7 +55,7 @@ Kept = Mapping[int, tuple[int, int]]
 class Share(NamedTuple):
     """One of the snapshots that together are the state."""
 
-    shelf: Shelf
+    shelf: SnapshotRepository
     manifest: Manifest
     taken: Partitions
     """The partitions whose rows come from it."""
@@ -64,7 +64,7 @@ class Share(NamedTuple):
 class Plan(NamedTuple):
     """The resync to run, or its result."""
 
-    standing: Standing
+    copy_state: CopyState
     """The copy that is given up."""
     found: FoundTopic
     """The origin's topic now."""
@@ -91,7 +91,7 @@ class _Unfit(Exception):
 class _Only:
     """One snapshot of a shelf. Implements `views.snapshots.restore.Tier`."""
 
-    def __init__(self, shelf: Shelf, manifest: Manifest) -> None:
+    def __init__(self, shelf: SnapshotRepository, manifest: Manifest) -> None:
         self.name = shelf.name
         self._shelf, self._manifest = shelf, manifest
 
@@ -105,7 +105,7 @@ class _Only:
         self._shelf.fetch(manifest, one, to, stopping)
 
 
-class Seeding:
+class SnapshotResync:
     """The resync of one changelog from a snapshot."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Seeding:
         job: Job,
         region: str,
         topic: str,
-        shelves: Shelves,
+        shelves: SnapshotRepositories,
         data_dir: Path,
         now_ms: Callable[[], int],
         log: Any,
@@ -137,7 +137,7 @@ class Seeding:
         self._schema = crc64(job.state_schema).hex()
         self._folder = data_dir / "resync" / job.name / str(generation)
         self._now_ms, self._log, self._replication = now_ms, log, replication
-        self._on_stream = stands_on(origin, job)
+        self._on_stream = stream_check(origin, job)
 
     def plan(self) -> Plan:
         """Return the plan, without changes. Raises UsageError if no snapshot fits, UnavailableError if brokers or
@@ -160,7 +160,9 @@ class Seeding:
                     plan.passed_over[plan.seed.milestone.sequence] = str(why)
                     continue
                 say(f"the snapshot of {plan.seed.milestone.token} is fetched and complete")
-                with given_up(self._own, self._job.name, self._region, plan.standing, self._now_ms, say) as writer:
+                with give_up_copy(
+                    self._own, self._job.name, self._region, plan.copy_state, self._now_ms, say
+                ) as writer:
                     copy = copy_of(plan.found, self._topic, self._job.name, self._region)
                     ensure(self._own, copy, self._replication)
                     self._write(writer, plan, views, rows)
@@ -171,7 +173,7 @@ class Seeding:
     def _plans(self) -> Iterator[Plan]:
         """Yield plans, the newest first. Raises UsageError after the last; the caller adds why a plan failed."""
         require_apart(self._own, self._origin, self._topic)
-        copy = standing(self._own, self._job.name, self._region, self._topic)
+        copy = read_copy_state(self._own, self._job.name, self._region, self._topic)
         found, identity = self._asked(copy)
         kept, horizon_ms = self._kept(identity), self._horizon_ms()
         passed_over: dict[int, str] = {}
@@ -189,7 +191,7 @@ class Seeding:
             yield Plan(copy, found, kept, parts, seed, passed_over)
         raise UsageError(self._none(passed_over))
 
-    def _asked(self, copy: Standing) -> tuple[FoundTopic, Identity]:
+    def _asked(self, copy: CopyState) -> tuple[FoundTopic, Identity]:
         found = self._there.described(self._topic)
         identity = self._there.identities([self._topic]).get(self._topic)
         if found is None or identity is None:
@@ -202,22 +204,24 @@ class Seeding:
         return found, identity
 
     def _kept(self, identity: Identity) -> Kept:
-        return self._there.kept(self._topic, range(identity.partitions))
+        return self._there.log_bounds(self._topic, range(identity.partitions))
 
     def _horizon_ms(self) -> int | None:
         newest = newest_milestone(self._origin, self._job.name, self._generation)
         return newest.horizon_ms if newest else None
 
-    def _offered(self) -> list[tuple[int, list[Shelf]]]:
+    def _offered(self) -> list[tuple[int, list[SnapshotRepository]]]:
         """Return the milestones that have snapshots, the newest first, with their shelves."""
-        found: dict[int, list[Shelf]] = {}
+        found: dict[int, list[SnapshotRepository]] = {}
         for shelf in self._shelves.below(self._job.name, str(self._generation)):
             for sequence in shelf.sequences()[:SNAPSHOTS_MAX]:
                 found.setdefault(sequence, []).append(shelf)
         return sorted(found.items(), reverse=True)[:SNAPSHOTS_MAX]
 
-    def _parts(self, sequence: int, shelves: list[Shelf], kept: Kept, horizon_ms: int | None) -> list[Share]:
-        usable: dict[int, tuple[Shelf, Manifest]] = {}
+    def _parts(
+        self, sequence: int, shelves: list[SnapshotRepository], kept: Kept, horizon_ms: int | None
+    ) -> list[Share]:
+        usable: dict[int, tuple[SnapshotRepository, Manifest]] = {}
         reasons = []
         for shelf in shelves:
             try:
@@ -228,7 +232,7 @@ class Seeding:
                 usable[id(manifest)] = shelf, manifest
             except (_Unfit, Unusable) as why:
                 reasons.append(f"{shelf.names.share}: {why}" if len(shelves) > 1 else str(why))
-        taken, left = together((manifest for _, manifest in usable.values()), len(kept))
+        taken, left = find_complete_set((manifest for _, manifest in usable.values()), len(kept))
         if left and not usable:
             raise _Unfit("; ".join(reasons))
         if left:
@@ -236,7 +240,7 @@ class Seeding:
             raise _Unfit("; ".join([nobody, *reasons]))
         return [Share(usable[id(one)][0], one, partitions) for one, partitions in taken]
 
-    def _require_mine(self, shelf: Shelf, manifest: Manifest) -> None:
+    def _require_mine(self, shelf: SnapshotRepository, manifest: Manifest) -> None:
         mine = (self._job.name, self._generation, shelf.names.share)
         if (manifest.job, manifest.generation, share_name(manifest.partitions)) != mine:
             raise _Unfit("it belongs to another view")
@@ -304,12 +308,12 @@ class Seeding:
     def _write(self, writer: CopyingWriter, plan: Plan, views: list[View], rows: Callable[[int], Any]) -> None:
         shards = self._job.shards.shards
         writing = SnapshotRows(
-            writer, Ends(self._own), self._job.name, self._region, shards, plan.seed, self._now_ms
+            writer, Offsets(self._own), self._job.name, self._region, shards, plan.seed, self._now_ms
         )
         place = ShardMap(shards, plan.seed.identity.partitions)
         for view, part in zip(views, plan.parts, strict=True):
             # A partition that two snapshots hold is taken from one.
-            taken = frozenset(shard for partition in part.taken for shard in place.owned(partition))
+            taken = frozenset(shard for partition in part.taken for shard in place.shards_of_partition(partition))
             _, stored = view.stored(Part(shards=taken))
             for window, value in stored:
                 if written := writing.take(window, value):
@@ -326,7 +330,7 @@ class _Watched:
     def unusable(self, _reason: str) -> None:
         self.damaged = True
 
-    def answers(self, well: bool) -> None:
+    def record_answer(self, well: bool) -> None:
         self.away = self.away or not well
 
 

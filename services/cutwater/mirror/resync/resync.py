@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.admin import cluster_id, delete_topics, described
+from cutwater.adapters.kafka.admin import cluster_id, delete_topics, descriptions
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.copy_writer import CopyingWriter
@@ -37,7 +37,7 @@ from cutwater.mirror.topics.origin import PATIENCE_S
 _ALL_THE_SAME = "If it is gone for good and the copy here may be deleted: --delete-only-copy"
 
 
-class Standing(NamedTuple):
+class CopyState(NamedTuple):
     """The state of one topic's copy here."""
 
     topic: str
@@ -47,11 +47,11 @@ class Standing(NamedTuple):
     known: list[Mirrored]
     """The positions of its partitions."""
     exists: bool
-    begun: bool
+    resync_started: bool
     """Whether a resync of it has started."""
 
 
-def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
+def read_copy_state(cluster: Cluster, job: str, region: str, topic: str) -> CopyState:
     """Return the state of a copy. Raises UsageError if the topic is no copy (a changelog of another region, or the
     region is this one), or a generation here needs it.
     """
@@ -60,13 +60,15 @@ def standing(cluster: Cluster, job: str, region: str, topic: str) -> Standing:
     target = mirror_records.target(job, topic, region)
     _require_unread(cluster, job, region, target)
     found = mirror_topics.positions(cluster, job)
-    exists = bool(described(cluster, [target]))
-    return Standing(topic, target, _of(found, region, topic), exists, begun=topic in found.renewed(region))
+    exists = bool(descriptions(cluster, [target]))
+    return CopyState(
+        topic, target, _of(found, region, topic), exists, resync_started=topic in found.renewed(region)
+    )
 
 
 def _require_other(cluster: Cluster, job: str, region: str) -> None:
     """Raise if the own commit stream, which has only its region's generations, names this region."""
-    last = promoted(cluster, job) if described(cluster, [topics.milestones(job)]) else None
+    last = promoted(cluster, job) if descriptions(cluster, [topics.milestones(job)]) else None
     if last is not None and last.generation.region == region:
         raise UsageError(
             f"{job} runs at {cluster.bootstrap} as region {region}, so its topics there are no copies. Name the "
@@ -75,16 +77,16 @@ def _require_other(cluster: Cluster, job: str, region: str) -> None:
 
 
 def _require_unread(cluster: Cluster, job: str, region: str, target: str) -> None:
-    if len(described(cluster, [topics.milestones(job), topics.candidates(job)])) < 2:
+    if len(descriptions(cluster, [topics.milestones(job), topics.candidates(job)])) < 2:
         return  # the job has not started here
     last, ended = promoted(cluster, job), release(cluster, topics.milestones(job)) is not None
     coming = candidates(cluster, job).coming(last)
     require_unread(target, region, None if ended else last, coming, parent_of)
 
 
-def require_any(copy: Standing, region: str) -> None:
+def require_any(copy: CopyState, region: str) -> None:
     """Raise UsageError if nothing of a topic is here."""
-    if not (copy.known or copy.exists or copy.begun):
+    if not (copy.known or copy.exists or copy.resync_started):
         raise UsageError(
             f"nothing of {copy.topic} is copied from {region}; 'cutwater mirror status' lists the copied topics"
         )
@@ -92,7 +94,7 @@ def require_any(copy: Standing, region: str) -> None:
 
 def last_arrival(cluster: Cluster, job: str, region: str) -> Arrival | None:
     """Return the newest arrival; all arrivals are deleted with the copy of any topic."""
-    there = described(cluster, [mirror_records.arrivals(job, region)])
+    there = descriptions(cluster, [mirror_records.arrivals(job, region)])
     return mirror_topics.last_arrival(cluster, job, region) if there else None
 
 
@@ -113,7 +115,7 @@ def require_kept_there(cluster: Cluster, origin: Cluster, region: str, topic: st
     """
     try:
         wait_for_broker(origin, PATIENCE_S)
-        kept = described(origin, [topic])
+        kept = descriptions(origin, [topic])
     except UnavailableError as error:
         raise UnavailableError(
             f"{region} does not answer, so the copy here may be all that is left: {error}. Nothing was deleted: "
@@ -142,17 +144,17 @@ def resync(
     A running mirror is fenced and exits. `origin`: its cluster, which must have the topic; None skips this check.
     Raises UsageError if nothing of the topic is here; else as `require_kept_there` and `given_up`.
     """
-    copy = standing(cluster, job, region, topic)
+    copy = read_copy_state(cluster, job, region, topic)
     require_any(copy, region)
     if origin is not None:
         require_kept_there(cluster, origin, region, topic)
-    with given_up(cluster, job, region, copy, now_ms, say):
+    with give_up_copy(cluster, job, region, copy, now_ms, say):
         pass
 
 
 @contextmanager
-def given_up(
-    cluster: Cluster, job: str, region: str, copy: Standing, now_ms: Callable[[], int], say: Callable[[str], Any]
+def give_up_copy(
+    cluster: Cluster, job: str, region: str, copy: CopyState, now_ms: Callable[[], int], say: Callable[[str], Any]
 ) -> Iterator[CopyingWriter]:
     """Fence the mirror, and remove positions, arrivals and the copy, as far as they exist.
 

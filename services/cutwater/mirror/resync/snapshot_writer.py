@@ -10,14 +10,14 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.client import Batch
-from cutwater.adapters.kafka.copy_writer import Copied, Copies, CopyingWriter, Headers
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter, CopyRecord, Headers
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.topic_ids import Identity
 from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA
 from cutwater.core.job.shards import ShardMap
-from cutwater.core.mirror.copy_progress import Place, begun, require_alone, seeded
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position, require_alone, seeded
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.mirror_records import Mirrored
@@ -47,7 +47,7 @@ class SnapshotRows:
     def __init__(
         self,
         writer: CopyingWriter,
-        ends: Ends,
+        ends: Offsets,
         job: str,
         region: str,
         shards: int,
@@ -61,7 +61,7 @@ class SnapshotRows:
         self._shards = ShardMap(shards, seed.identity.partitions)
         said = Writer.of_snapshot(seed.milestone.generation, seed.milestone.epoch)
         self._headers: Headers = [(WRITER_HEADER, said.header)]
-        self._bases = self._ends.of(seed.topic, seed.identity.partitions)
+        self._bases = self._ends.topic_ends(seed.topic, seed.identity.partitions)
         """The offset here of the next row."""
         if any(self._bases.values()):
             raise UsageError(
@@ -71,14 +71,14 @@ class SnapshotRows:
         self._local = dict(self._bases)
         """The offset after the last row."""
         self._records, self._size = dict.fromkeys(self._bases, 0), dict.fromkeys(self._bases, 0)
-        self._held: dict[int, list[Copied]] = {}
+        self._held: dict[int, list[CopyRecord]] = {}
         self._held_rows = self._held_bytes = 0
 
     def take(self, window: Window, value: bytes) -> int:
         """Add a row; return the number of rows written."""
         key = self._keys.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})
         partition, size = self._shards.partition(self._shards.shard(key_hash(window.key))), len(key) + len(value)
-        self._held.setdefault(partition, []).append(Copied(key, value, self._headers, 0))
+        self._held.setdefault(partition, []).append(CopyRecord(key, value, self._headers, 0))
         self._records[partition] += 1
         self._size[partition] += size
         self._held_rows += 1
@@ -113,6 +113,6 @@ class SnapshotRows:
 
     def _position(self, partition: int) -> Mirrored:
         seed, local = self._seed, self._local[partition]
-        place = Place(seed.topic, partition, *seed.identity)
-        at = begun(self._job, self._region, place, seed.cuts[partition], local, self._now_ms())
+        place = OriginPartition(seed.topic, partition, *seed.identity)
+        at = initial_position(self._job, self._region, place, seed.cuts[partition], local, self._now_ms())
         return seeded(at, self._records[partition], self._size[partition], local, seed.milestone.written_ms)

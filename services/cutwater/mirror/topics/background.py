@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def asked(name: str, question: Callable[[], T]) -> Future[T]:
+def run_in_background(name: str, question: Callable[[], T]) -> Future[T]:
     """Return a future of the answer or the error."""
     answer: Future[T] = Future()
 

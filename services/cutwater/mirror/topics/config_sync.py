@@ -20,11 +20,11 @@ from cutwater.core.mirror.compaction_lag import HELD_S
 from cutwater.core.mirror.copy_progress import NEVER_MS
 from cutwater.core.mirror.topic_config_sync import copy_of, lag_ms, largest_of
 from cutwater.core.protocol.topic_settings import Difference, FoundTopic
-from cutwater.core.util.log_throttle import Rarely
+from cutwater.core.util.log_throttle import LogThrottle
 from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.topics.background import asked
+from cutwater.mirror.topics.background import run_in_background
 from cutwater.mirror.topics.origin import Origin
-from cutwater.mirror.topics.topic_copy import Followed
+from cutwater.mirror.topics.topic_copy import CopiedTopic
 
 LOOK_S = 10.0
 """Shorter than the pause of a log cleaner (15 s), which may start to remove more."""
@@ -36,7 +36,7 @@ class _Copied(NamedTuple):
     partitions: int
 
 
-class TakingOver:
+class TopicConfigSync:
     """The settings in one process of a mirror. Several processes may repeat a change, which is harmless."""
 
     def __init__(
@@ -57,7 +57,7 @@ class TakingOver:
         self._looked_s = clock_s()
         self._answer: Future[dict[str, FoundTopic]] | None = None
         self._taking: Future[None] | None = None
-        self._waiting = Rarely(HELD_S)
+        self._waiting = LogThrottle(HELD_S)
         self._failed: dict[str, str] = {}
         """By topic here, why it could not be changed; logged once."""
         self._unseen: dict[str, str] = {}
@@ -67,7 +67,7 @@ class TakingOver:
         self._shortest_ms: dict[str, int] = {}
         """By topic there, the shortest compaction lag since this process started."""
 
-    def look(self, followed: Mapping[str, Followed]) -> None:
+    def sync(self, followed: Mapping[str, CopiedTopic]) -> None:
         """Sync the copies' settings if due, also while paused. Does not block."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
@@ -77,12 +77,12 @@ class TakingOver:
         if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock_s()
             copied = {name: _Copied(one.target, one.topic_id, one.partitions) for name, one in followed.items()}
-            self._answer = asked("settings", lambda: self._look(copied))
+            self._answer = run_in_background("settings", lambda: self._look(copied))
 
-    def _heed(self, found: Mapping[str, FoundTopic], followed: Mapping[str, Followed], asked_s: float) -> None:
+    def _heed(self, found: Mapping[str, FoundTopic], followed: Mapping[str, CopiedTopic], asked_s: float) -> None:
         for name, one in found.items():
             lag = self.lag_ms(one)
-            if name in followed and followed[name].spared.told(lag, asked_s):
+            if name in followed and followed[name].spared.update(lag, asked_s):
                 self._log.warning("compaction lag is shorter", topic=name, region=self._region, lag_ms=lag)
 
     def _have_taken(self, found: Mapping[str, FoundTopic]) -> None:
@@ -90,20 +90,20 @@ class TakingOver:
         if self._taking is None or self._taking.done():
             if self._taking is not None:
                 self._taking.result(TIMEOUT_S)  # already done
-            self._taking = asked("taking over", lambda: self._take_all(found))
+            self._taking = run_in_background("taking over", lambda: self._take_all(found))
 
-    def holds(self, one: Followed, came_s: float | None) -> bool:
+    def holds(self, one: CopiedTopic, came_s: float | None) -> bool:
         """Whether fetched records must wait, because compaction may have removed more before them; log it.
         `came_s`: as in `Spared.holds`.
         """
         now_s = self._clock_s()
-        held = one.spared.holds(came_s, now_s)
+        held = one.spared.must_wait(came_s, now_s)
         if came_s is not None and (held or one.spared.unknown):
             self._say_unknown(one, held, now_s)
         return held
 
-    def _say_unknown(self, one: Followed, held: bool, now_s: float) -> None:
-        if self._waiting.take(f"{one.name} {held}", now_s) is None:
+    def _say_unknown(self, one: CopiedTopic, held: bool, now_s: float) -> None:
+        if self._waiting.admit(f"{one.name} {held}", now_s) is None:
             return
         reason = (
             f"{self._region} has not reported for {one.spared.old_s(now_s):.0f} s how long its compaction spares "

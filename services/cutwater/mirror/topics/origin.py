@@ -7,9 +7,9 @@ from collections.abc import Collection
 from cutwater.adapters.kafka.admin import create_topics, describe_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
-from cutwater.adapters.kafka.topic_ids import Identities, Identity
-from cutwater.adapters.topics.log_evidence import Look, Witness
+from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.topic_ids import Identity, TopicIds
+from cutwater.adapters.topics.log_evidence import LogCheck, LogState
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror.copy_progress import read_so_far
@@ -27,14 +27,14 @@ class Origin:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._identities = Identities(cluster, PATIENCE_S)
-        self._ends = Ends(cluster)
-        self._glance = Ends(cluster, GLANCE_S)
-        self._witness = Witness(cluster, PATIENCE_S)
+        self._identities = TopicIds(cluster, PATIENCE_S)
+        self._ends = Offsets(cluster)
+        self._glance = Offsets(cluster, GLANCE_S)
+        self._witness = LogCheck(cluster, PATIENCE_S)
 
     def identities(self, names: Collection[str]) -> dict[str, Identity]:
         """Return those that exist."""
-        return self._identities.of(names)
+        return self._identities.read(names)
 
     def is_still(self, topic: str, identity: Identity) -> bool:
         """Whether the topic still has this id, so that earlier answers by name were about it."""
@@ -47,19 +47,21 @@ class Origin:
         """Return those that exist, with their settings."""
         return describe_topics(self.cluster, list(names))
 
-    def kept(self, topic: str, partitions: Collection[int], briefly: bool = False) -> dict[int, tuple[int, int]]:
+    def log_bounds(
+        self, topic: str, partitions: Collection[int], briefly: bool = False
+    ) -> dict[int, tuple[int, int]]:
         """Return first offset and end of each partition. `briefly`: with the shorter time-out."""
-        return (self._glance if briefly else self._ends).kept(topic, partitions)
+        return (self._glance if briefly else self._ends).topic_bounds(topic, partitions)
 
     def holding(self, positions: Collection[Mirrored]) -> tuple[dict[TopicPartition, int], list[str]]:
         """Return the epochs of new leaders if their logs hold all that was copied, else what was lost. Raises as
         `Witness` does.
         """
-        now = self._witness.ends.standing([TopicPartition(one.topic, one.partition) for one in positions])
+        now = self._witness.ends.ends_with_epochs([TopicPartition(one.topic, one.partition) for one in positions])
         at = {TopicPartition(one.topic, one.partition): one for one in positions}
         changed = {place: one for place, one in at.items() if now[place].leader_epoch > one.leader}
         evidence, below = read_so_far(changed.values())
-        lost = self._witness.lost(evidence, below, Look({}, now))
+        lost = self._witness.find_losses(evidence, below, LogState({}, now))
         return ({}, lost) if lost else ({place: now[place].leader_epoch for place in changed}, [])
 
     def ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:

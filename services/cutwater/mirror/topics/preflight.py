@@ -14,22 +14,22 @@ from cutwater.adapters.fetch.fetcher import Fetcher
 from cutwater.adapters.kafka.client import TIMEOUT_S
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.topic_ids import Identity
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.mirror.compaction_lag import Spared
-from cutwater.core.mirror.copy_progress import Place, begun, copied_so_far, unaccounted
+from cutwater.core.mirror.compaction_lag import CompactionLagLease
+from cutwater.core.mirror.copy_progress import OriginPartition, copied_so_far, initial_position, unaccounted
 from cutwater.core.mirror.gaps import GONE, REFUSED, Gap, in_copies, in_copy, in_log, in_origin, in_origins_log
 from cutwater.core.mirror.topic_config_sync import copy_of
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.mirror_records import Mirrored, slot_of
 from cutwater.core.protocol.topic_settings import FoundTopic
-from cutwater.core.util.topic_absence import Absences
-from cutwater.mirror.topics.background import asked
-from cutwater.mirror.topics.config_sync import TakingOver
+from cutwater.core.util.topic_absence import TopicAbsence
+from cutwater.mirror.topics.background import run_in_background
+from cutwater.mirror.topics.config_sync import TopicConfigSync
 from cutwater.mirror.topics.origin import Origin, ensure, is_empty
-from cutwater.mirror.topics.topic_copy import Followed
+from cutwater.mirror.topics.topic_copy import CopiedTopic
 
 AGAIN_S = 1.0
 """Between two checks of one topic."""
@@ -49,7 +49,7 @@ class AbsentError(UnavailableError):
     """The origin reports that it has no such topic, which is not believed yet."""
 
 
-class Looking:
+class Preflight:
     """The checks of one mirror, for any number of topics; callers poll for the result."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Looking:
         region: str,
         now_ms: Callable[[], int],
         slots: Collection[int],
-        settings: TakingOver,
+        settings: TopicConfigSync,
         replication: Replication = UNREPLICATED,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -68,23 +68,23 @@ class Looking:
         self._job, self._region = job, region
         self._now_ms, self._clock_s = now_ms, clock_s
         self._slots, self._replication = slots, replication
-        self._witness = Witness(own)
-        self._absences = Absences(TIMEOUT_S)
-        self._under_way: dict[str, Future[Followed]] = {}
+        self._witness = LogCheck(own)
+        self._absences = TopicAbsence(TIMEOUT_S)
+        self._under_way: dict[str, Future[CopiedTopic]] = {}
         self._next_s: dict[str, float] = {}
         self.changed = threading.Condition()
         """Notified when records of a topic were fetched."""
         self.known: dict[TopicPartition, Mirrored] = {}
         """The positions from which topics are continued."""
 
-    def found(self, topic: str) -> Followed | None:
+    def found(self, topic: str) -> CopiedTopic | None:
         """Return how to copy a topic; None while that is unknown, or was checked a moment ago. Raises Stop if it
         cannot be copied, UnavailableError if brokers do not answer: call again.
         """
         look = self._under_way.get(topic)
         if look is None:
             if len(self._under_way) < AT_ONCE and self._clock_s() >= self._next_s.get(topic, 0.0):
-                self._under_way[topic] = asked(f"look {topic}", lambda: self._answer(topic))
+                self._under_way[topic] = run_in_background(f"look {topic}", lambda: self._answer(topic))
             return None
         if not look.done():
             return None
@@ -98,13 +98,13 @@ class Looking:
 
     # From here on: in the thread.
 
-    def _answer(self, topic: str) -> Followed:
+    def _answer(self, topic: str) -> CopiedTopic:
         try:
             return self._look(topic)
         except UsageError as error:
             raise Stop(Gap(REFUSED, str(error))) from None
 
-    def _look(self, topic: str) -> Followed:
+    def _look(self, topic: str) -> CopiedTopic:
         asked_s = self._clock_s()
         found, identity = self._asked(topic)
         changelog = topic.startswith(topics.changelog_prefix(self._job))
@@ -113,7 +113,7 @@ class Looking:
         target = mirror_records.target(self._job, topic, self._region)
         here = ensure(self._own, copy_of(found, target, self._job, self._region), self._replication)
         _require(in_origin(topic, *identity, positions.values(), here.partitions))
-        kept = self._origin.kept(topic, held)
+        kept = self._origin.log_bounds(topic, held)
         holding, lost = self._origin.holding(positions.values())
         gap = in_log(topic, positions, held, kept, from_zero=changelog) or in_origins_log(lost)
         if gap is not None and not self._origin.is_still(topic, identity):
@@ -123,18 +123,19 @@ class Looking:
         for partition in held:
             known, end = positions.get(partition), bases[partition]
             _require(in_copy(target, known, partition, end, self._is_empty(target, partition, known, end)))
-        _require(in_copies(self._witness.lost(*copied_so_far(positions.values(), lambda _: target))))
+        _require(in_copies(self._witness.find_losses(*copied_so_far(positions.values(), lambda _: target))))
         # Last: a recreated topic must not decide the retention of the copy of the previous one.
         largest = self._settings.take(found, here)
-        return Followed(
+        return CopiedTopic(
             name=topic,
             target=target,
             topic_id=identity.topic_id,
             partitions=identity.partitions,
-            spared=Spared(self._settings.lag_ms(found), asked_s),
+            spared=CompactionLagLease(self._settings.lag_ms(found), asked_s),
             plain=topic == topics.milestones(self._job),
             positions={
-                one: positions.get(one) or self._first(Place(topic, one, *identity), kept[one][0], bases[one])
+                one: positions.get(one)
+                or self._first(OriginPartition(topic, one, *identity), kept[one][0], bases[one])
                 for one in held
             },
             bases=bases,
@@ -150,12 +151,12 @@ class Looking:
         try:
             found, identity = self._origin.described(topic), self._origin.identities([topic]).get(topic)
         except UnavailableError:
-            self._absences.broken(topic)
+            self._absences.reset(topic)
             raise
         if found is not None and identity is not None:
-            self._absences.broken(topic)
+            self._absences.reset(topic)
             return found, identity
-        if self._absences.said(topic, self._clock_s()):
+        if self._absences.record_missing(topic, self._clock_s()):
             raise Stop(Gap(GONE, f"{topic} does not exist in {self._region}"))
         raise AbsentError(f"{self._region} reports that {topic} does not exist; has its broker just restarted?")
 
@@ -166,7 +167,7 @@ class Looking:
         # Stable ends first: read last, they would hide a transaction that ends in between, whose marker is not
         # below the end. Records written after it would then look like another program's.
         stable = self._witness.ends.committed([TopicPartition(target, one) for one in held])
-        ends = self._witness.ends.of(target, partitions)
+        ends = self._witness.ends.topic_ends(target, partitions)
         held_back = [place.partition for place, end in stable.items() if end < ends[place.partition]]
         if held_back:
             raise UnavailableError(f"{target}: a transaction is open in partitions {held_back}")
@@ -178,8 +179,8 @@ class Looking:
             return True
         return is_empty(self._own, target, partition, known.local if known else 0)
 
-    def _first(self, place: Place, first: int, base: int) -> Mirrored:
-        return begun(self._job, self._region, place, first, base, self._now_ms())
+    def _first(self, place: OriginPartition, first: int, base: int) -> Mirrored:
+        return initial_position(self._job, self._region, place, first, base, self._now_ms())
 
 
 def _require(gap: Gap | None) -> None:

@@ -17,7 +17,7 @@ from cutwater.adapters.events.registry import VERSIONS_MAX, ClosedError, Registr
 from cutwater.adapters.events.registry_subjects import IMPORT, Subjects
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.formats import CONFLUENT
-from cutwater.core.events.registry_ids import Entry, Judged, judged
+from cutwater.core.events.registry_ids import Entry, SubjectComparison, compare_subject
 from cutwater.core.job.job import Job
 from cutwater.core.mirror.gaps import SCHEMAS, Gap
 from cutwater.mirror.metrics import Metrics
@@ -129,7 +129,7 @@ class Schemas:
         self._log.info("schemas copied", subject=self._subject, count=len(missing), schemas=shown)
         return ""
 
-    def _told(self, found: Judged, versions: int, reason: str, here: Subjects) -> Gap | None:
+    def _told(self, found: SubjectComparison, versions: int, reason: str, here: Subjects) -> Gap | None:
         """Log changes, and set the time of the next check."""
         self._failed = False
         self._metrics.schemas_missing(len(found.unreadable))
@@ -194,11 +194,11 @@ def _registry(settings: Settings, url: str, of: str) -> Registry:
     return Registry(url, username, password, TIMEOUT_S, ATTEMPTS, setting)
 
 
-def _compared(subject: str, wanted: Collection[Entry], here: Subjects) -> Judged:
+def _compared(subject: str, wanted: Collection[Entry], here: Subjects) -> SubjectComparison:
     stands = here.entries(subject, {})
     strangers = {one.id for one in wanted} - {one.id for one in stands}
     meant = {number: means for number in sorted(strangers) if (means := here.meaning(number)) is not None}
-    return judged(list(wanted), stands, meant)
+    return compare_subject(list(wanted), stands, meant)
 
 
 def _with_references(missing: Collection[Entry], there: Subjects, here: Subjects) -> list[Entry]:

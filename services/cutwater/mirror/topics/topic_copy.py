@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from cutwater.adapters.fetch import record_batches
 from cutwater.adapters.fetch.fetcher import Fetcher
 from cutwater.adapters.fetch.record_batches import Chunk
-from cutwater.adapters.kafka.copy_writer import Copied, Headers
-from cutwater.core.mirror.compaction_lag import Spared
-from cutwater.core.mirror.copy_progress import Piece, Read, require_next
+from cutwater.adapters.kafka.copy_writer import CopyRecord, Headers
+from cutwater.core.mirror.compaction_lag import CompactionLagLease
+from cutwater.core.mirror.copy_progress import Piece, RecordMeta, require_next
 from cutwater.core.protocol.cuts import TopicPartition
-from cutwater.core.protocol.leader_epochs import Led, joined
+from cutwater.core.protocol.leader_epochs import LeaderStart, join_leaders
 from cutwater.core.protocol.log_evidence import UNKNOWN
 from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, SOURCE_TIMESTAMP, Mirrored
 
 
 @dataclass
-class Followed:
+class CopiedTopic:
     """A topic that is copied: its source, its target and its positions."""
 
     name: str
     target: str
     topic_id: str
     partitions: int
-    spared: Spared
+    spared: CompactionLagLease
     plain: bool
     """Copied byte for byte, without added headers."""
     positions: dict[int, Mirrored]
@@ -58,17 +58,17 @@ class Followed:
 
 
 @dataclass
-class Taken:
+class FetchedRecords:
     """What was fetched of one partition, for one transaction."""
 
-    followed: Followed
+    followed: CopiedTopic
     partition: int
     first: int
     following: int
     end: int = -1
-    leaders: tuple[Led, ...] = ()
-    read: list[Read] = field(default_factory=list)
-    records: list[Copied] = field(default_factory=list)
+    leaders: tuple[LeaderStart, ...] = ()
+    read: list[RecordMeta] = field(default_factory=list)
+    records: list[CopyRecord] = field(default_factory=list)
     size: int = 0
     """Bytes of keys and values."""
 
@@ -89,7 +89,7 @@ class Taken:
         require_next(self.followed.name, self.partition, self.following, chunk.first)
         found = record_batches.records(chunk)
         self.following, self.end = chunk.following, chunk.end
-        self.leaders = joined(self.leaders, chunk.leaders)
+        self.leaders = join_leaders(self.leaders, chunk.leaders)
         plain, came = self.followed.plain, 0
         for one in found:  # 100,000 a second: keep lookups out of the loop
             key, value, offset, timestamp = one.key, one.value, one.offset, one.timestamp
@@ -98,29 +98,31 @@ class Taken:
                 headers += ((SOURCE_OFFSET, b"%d" % offset), (SOURCE_TIMESTAMP, b"%d" % timestamp))
             size = len(key or b"") + len(value or b"")
             came += size
-            self.read.append(Read(offset, timestamp, size))
-            self.records.append(Copied(key, value, headers, max(0, timestamp)))
+            self.read.append(RecordMeta(offset, timestamp, size))
+            self.records.append(CopyRecord(key, value, headers, max(0, timestamp)))
         self.size += came
 
 
-def gathered(followed: Followed, chunks: Mapping[int, Chunk], into: dict[TopicPartition, Taken]) -> None:
+def add_chunks(
+    followed: CopiedTopic, chunks: Mapping[int, Chunk], into: dict[TopicPartition, FetchedRecords]
+) -> None:
     """Add what a fetcher has handed out, by partition here. Raises as `Taken.add`: then some of it is added, and
     the rest is lost unless it is read again.
     """
     for partition, chunk in chunks.items():
         place = TopicPartition(followed.target, partition)
         if place not in into:
-            into[place] = Taken(followed, partition, chunk.first, chunk.first)
+            into[place] = FetchedRecords(followed, partition, chunk.first, chunk.first)
         into[place].add(chunk)
 
 
-def forget(followed: Followed, gathered: dict[TopicPartition, Taken]) -> None:
+def forget(followed: CopiedTopic, gathered: dict[TopicPartition, FetchedRecords]) -> None:
     """Drop what is gathered of a topic: it is read again, or not copied at all."""
     for place in [at for at, one in gathered.items() if one.followed is followed]:
         del gathered[place]
 
 
-def outgrown(pieces: Collection[Taken], looked: dict[str, int]) -> dict[str, Followed]:
+def outgrown(pieces: Collection[FetchedRecords], looked: dict[str, int]) -> dict[str, CopiedTopic]:
     """Return the topics to check again, because a record is larger than the topic here takes.
 
     `looked`: the largest record for which each was checked. Such a record may be allowed, because brokers count

@@ -15,10 +15,10 @@ from cutwater.adapters.kafka.topic_ids import Identity
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.mirror.gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_log, in_origin, in_origins_log
 from cutwater.core.protocol.mirror_records import Mirrored
-from cutwater.core.util.topic_absence import Absences
-from cutwater.mirror.topics.background import asked
+from cutwater.core.util.topic_absence import TopicAbsence
+from cutwater.mirror.topics.background import run_in_background
 from cutwater.mirror.topics.origin import Origin
-from cutwater.mirror.topics.topic_copy import Followed
+from cutwater.mirror.topics.topic_copy import CopiedTopic
 
 LOOK_S = 1.0
 """Between two checks."""
@@ -42,12 +42,12 @@ class Watch:
         """`left`: whether a topic is the changelog of a replaced generation, which the origin may delete."""
         self._origin, self._region, self._left = origin, region, left
         self._log, self._clock_s = log, clock_s
-        self._absences = Absences(TIMEOUT_S)
+        self._absences = TopicAbsence(TIMEOUT_S)
         self._looked_s = clock_s()
         self._names: frozenset[str] = frozenset()
         self._answer: Future[_Answer] | None = None
 
-    def gaps(self, followed: Mapping[str, Followed]) -> dict[str, Gap]:
+    def gaps(self, followed: Mapping[str, CopiedTopic]) -> dict[str, Gap]:
         """Return the gaps found since the last call. Does not block."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
@@ -56,10 +56,10 @@ class Watch:
             self._looked_s = self._clock_s()
             self._names = frozenset(followed)
             positions = {name: list(one.positions.values()) for name, one in followed.items()}
-            self._answer = asked("identities", lambda: self._asked(positions))
+            self._answer = run_in_background("identities", lambda: self._asked(positions))
         return {}
 
-    def gap(self, one: Followed, error: CutwaterError) -> Gap | None:
+    def gap(self, one: CopiedTopic, error: CutwaterError) -> Gap | None:
         """Return why a topic cannot be read any further; None if a retry may help."""
         if isinstance(error, UsageError):
             return Gap(REFUSED, str(error))
@@ -68,7 +68,7 @@ class Watch:
             if found is None:
                 return self._gone(one.name)
             gap = in_origin(one.name, *found, one.positions.values(), one.partitions)
-            kept = self._origin.kept(one.name, one.positions, briefly=True)
+            kept = self._origin.log_bounds(one.name, one.positions, briefly=True)
             if gap is None and not self._origin.is_still(one.name, found):
                 return None
         except CutwaterError:
@@ -76,13 +76,13 @@ class Watch:
         gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
         return gap or (Gap(LOST, str(error)) if isinstance(error, ProtocolError) else None)
 
-    def _heed(self, answer: Future[_Answer], followed: Mapping[str, Followed]) -> dict[str, Gap]:
+    def _heed(self, answer: Future[_Answer], followed: Mapping[str, CopiedTopic]) -> dict[str, Gap]:
         try:
             found, refused, holding = answer.result(TIMEOUT_S)  # already done
         except UnavailableError as error:
             self._log.warning("waiting", reason=str(error), brokers=self._origin.cluster.bootstrap)
             for name in self._names:
-                self._absences.broken(name)
+                self._absences.reset(name)
             return {}
         for name in holding.keys() & followed.keys():
             followed[name].holding = holding[name]
@@ -91,11 +91,11 @@ class Watch:
         }
         return {name: gap for name, gap in told.items() if gap is not None}
 
-    def _found(self, one: Followed, found: Mapping[str, Identity]) -> Gap | None:
+    def _found(self, one: CopiedTopic, found: Mapping[str, Identity]) -> Gap | None:
         now = found.get(one.name)
         if now is None:
             return self._gone(one.name)
-        self._absences.broken(one.name)
+        self._absences.reset(one.name)
         if now == Identity(one.topic_id, one.partitions):
             return None
         gap = in_origin(one.name, *now, one.positions.values(), one.partitions)
@@ -103,7 +103,7 @@ class Watch:
 
     def _gone(self, topic: str) -> Gap | None:
         """The origin reports that it has no such topic: return None until that is believed."""
-        if self._absences.said(topic, self._clock_s()):
+        if self._absences.record_missing(topic, self._clock_s()):
             return Gap(GONE, f"{topic} no longer exists in {self._region}")
         if not self._left(topic):
             self._log.warning("waiting", topic=topic, reason=f"{self._region} reports that it does not exist")

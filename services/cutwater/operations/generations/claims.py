@@ -15,15 +15,15 @@ from cutwater.adapters.topics.commit_stream import newest, newest_milestone
 from cutwater.core.checks import replication
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import ProtocolError, UsageError
-from cutwater.core.generations.candidates import Candidate, Candidates, forbidden
-from cutwater.core.generations.claim_retry import Wish, earlier, may_be_gone_on_with
+from cutwater.core.generations.candidates import Candidate, Candidates, promotion_obstacle
+from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
 
 
-class Words(NamedTuple):
+class GenerationRequest(NamedTuple):
     """A request for a generation, as for `Claims.plan`."""
 
     token: str | None
@@ -83,23 +83,23 @@ class Claims:
             self._job.name, generation, protocol_records.encode(parent), wanted, back, reason, self._now_ms()
         )
 
-    def planned(self, words: Words) -> Planned:
+    def planned(self, words: GenerationRequest) -> Planned:
         """Return the claim of an earlier try of the same request, or that of `plan`. Raises as `plan` does."""
         return self._earlier(words) or Planned(self.plan(*words[:4]))
 
-    def _earlier(self, words: Words) -> Planned | None:
+    def _earlier(self, words: GenerationRequest) -> Planned | None:
         if words.another:
             return None
         last = self._last()
         known = candidates(self._cluster, self._job.name)
         parent = self._milestone(words.token, last) if words.token else None
-        again = earlier(Wish(parent, words.partitions, words.rewinds), known, last, parent_of)
+        again = find_earlier_claim(ClaimRequest(parent, words.partitions, words.rewinds), known, last, parent_of)
         if again is None or not may_be_gone_on_with(again, known.promoting_behind(last)):
             return None
         begun = known.require(again.claim.generation).newest is not None
         return Planned(again.claim, again=True, done=again.done, begun=begun)
 
-    def ask(self, words: Words, copies: Replication, require: Callable[[Planned], object]) -> Planned:
+    def ask(self, words: GenerationRequest, copies: Replication, require: Callable[[Planned], object]) -> Planned:
         """Continue with an earlier try's claim of the same request, or reserve a generation with its changelog.
         `require`: checks that the parent's state is available. It is called again after the claim, since a
         concurrent prune may not have seen the claim. Raises UsageError as `plan` and `require` do."""
@@ -112,7 +112,7 @@ class Claims:
         self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
     ) -> Claim:
         """Reserve another generation. Raises as `ask` does; the parent's changelog must exist."""
-        words = Words(token, partitions, rewinds, reason, another=True)
+        words = GenerationRequest(token, partitions, rewinds, reason, another=True)
         return self.ask(words, copies, lambda planned: self.require_kept(planned.claim)).claim
 
     def _reserved(
@@ -139,7 +139,7 @@ class Claims:
         """Raise UsageError if the parent's changelog was removed."""
         parent = parent_of(claim)
         changelog = topics.changelog(self._job.name, parent.generation)
-        if not admin.described(self._cluster, [changelog]):
+        if not admin.descriptions(self._cluster, [changelog]):
             raise UsageError(
                 f"{changelog} is gone, and with it the state at {parent.token}: start from a later "
                 "generation's milestone"
@@ -150,7 +150,7 @@ class Claims:
         writer = self._alone()
         claim = plan()
         changelog = topics.changelog(self._job.name, claim.generation)
-        specs = topics.owned(self._job.name, claim.generation, claim.partitions, self._job.output)
+        specs = topics.generation_topics(self._job.name, claim.generation, claim.partitions, self._job.output)
         # Before the claim, so that a claimed generation has its topic. The next claim of this id reuses it.
         admin.ensure_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
         reach("changelog-made")
@@ -171,7 +171,7 @@ class Claims:
         candidate = known.require(generation)
         if last and last.generation == generation:
             return False
-        why = forbidden(candidate, parent_of(candidate.claim), last)
+        why = promotion_obstacle(candidate, parent_of(candidate.claim), last)
         if why is not None:
             raise UsageError(why)
         other = known.promoting_behind(last)

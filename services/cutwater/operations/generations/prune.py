@@ -18,7 +18,7 @@ from cutwater.adapters.topics.candidates import candidates, first, parent_of, pr
 from cutwater.adapters.topics.commit_stream import published_milestone
 from cutwater.adapters.topics.mirror_topics import last_arrival
 from cutwater.core.errors import FencedError, MachineError, UsageError
-from cutwater.core.generations.retention import Standing, retained
+from cutwater.core.generations.retention import GenerationFacts, retention_reason
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.generation import Generation
@@ -39,7 +39,7 @@ class Earlier:
     """The folder on this machine, with the seed; None without one."""
 
 
-class Alone:
+class ExclusiveWriter:
     """Fences other processes that claim, promote, give up or prune. A later one fences this process."""
 
     def __init__(self, cluster: Cluster, job: str) -> None:
@@ -58,7 +58,7 @@ class Alone:
             ) from None
 
 
-class Retiring:
+class GenerationPruning:
     """Lists a job's generations, and removes those not needed. `store`: the snapshot store, or empty."""
 
     def __init__(
@@ -69,22 +69,22 @@ class Retiring:
         self._settings = settings
         self._objects = objects_at(store, settings) if store else None
         self._now_ms = now_ms
-        self._alone: Alone | None = None
+        self._alone: ExclusiveWriter | None = None
 
-    def alone(self) -> None:
+    def fence_others(self) -> None:
         """Fence other processes that claim or prune."""
-        self._alone = Alone(self._cluster, self._job.name)
+        self._alone = ExclusiveWriter(self._cluster, self._job.name)
 
-    def look(self, with_snapshots: bool = False, with_forks: bool = False) -> list[Earlier]:
+    def list_earlier(self, with_snapshots: bool = False, with_forks: bool = False) -> list[Earlier]:
         """Return the generations with anything left, without the promoted one; oldest first. `with_snapshots`:
         snapshots are removed too, and keep no generation. `with_forks`: as well possible forks. Raises
         UsageError if nothing is promoted yet."""
         now = self._standing(with_snapshots)._replace(keep_forks=not with_forks)
         known = {first(self._settings), *now.known.by_id} - {now.promoted}
         names = {one: topics.changelog(self._job.name, one) for one in known}
-        there = admin.described(self._cluster, list(names.values()))
+        there = admin.descriptions(self._cluster, list(names.values()))
         found = [
-            Earlier(one, retained(one, now), name if name in there else None, self._checkpoint(one))
+            Earlier(one, retention_reason(one, now), name if name in there else None, self._checkpoint(one))
             for one, name in sorted(names.items())
         ]
         return [one for one in found if one.changelog or one.checkpoint]
@@ -96,7 +96,7 @@ class Retiring:
         if self._alone is not None:
             self._alone.require()
         if self._objects is not None:
-            for snapshot in self._objects.listed(f"{self._job.name}/{one.generation}"):
+            for snapshot in self._objects.list_objects(f"{self._job.name}/{one.generation}"):
                 self._objects.delete(snapshot.name)
         if one.changelog:
             admin.delete_topics(self._cluster, [one.changelog])
@@ -106,14 +106,14 @@ class Retiring:
             except OSError as error:
                 raise MachineError(f"{one.checkpoint} cannot be removed: {error}; then run this again") from None
 
-    def _standing(self, with_snapshots: bool) -> Standing:
+    def _standing(self, with_snapshots: bool) -> GenerationFacts:
         name = self._job.name
         last = promoted(self._cluster, name)
         if last is None:
             raise UsageError(f"job {name} has no milestone yet: there is no earlier generation")
         since_ms = self._now_ms() - self._settings.keep_generations_hours * HOUR_MS
         known = candidates(self._cluster, name)
-        return Standing(
+        return GenerationFacts(
             promoted=last.generation,
             since=promoted_at(self._cluster, name, since_ms),
             since_ms=since_ms,
@@ -149,7 +149,7 @@ class Retiring:
 
 def manifests(objects: Objects | None, job: str) -> Iterator[tuple[str, int]]:
     """Yield generation id and sequence of each kept snapshot, from the object names."""
-    for one in objects.listed(job) if objects else ():
+    for one in objects.list_objects(job) if objects else ():
         parts = one.name.split("/")
         if len(parts) == 5 and parts[3] == "manifests":
             yield parts[1], int(parts[4].removesuffix(".json"))

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.candidates import parent_of, told_parent
+from cutwater.adapters.topics.candidates import origin_parent, parent_of
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Claim
-from cutwater.operations.generations.parent_changelog import unheld
+from cutwater.operations.generations.parent_changelog import changelog_problem
 from cutwater.operations.service_main import now_ms
-from cutwater.views.snapshots.repositories import shelves_at
+from cutwater.views.snapshots.repositories import repositories_at
 from cutwater.views.snapshots.snapshot_set import StoredSeeds
 
 
@@ -44,9 +44,9 @@ def seed_source(cluster: Cluster, job: Job, settings: Settings, claim: Claim, pl
     """Return where its driver will find the parent's state. `place`: the snapshot store, empty for none. Raises
     UsageError with the next step if nothing has the state; UnavailableError or MachineError if brokers or store
     do not answer."""
-    why = unheld(cluster, job.name, parent_of(claim), claim.generation.region, now_ms)
+    why = changelog_problem(cluster, job.name, parent_of(claim), claim.generation.region, now_ms)
     if not why:
         return SeedSource()
-    shelves = shelves_at(place, settings) if place else None
-    taken = StoredSeeds(shelves, job, told_parent(claim), why).plan()
+    shelves = repositories_at(place, settings) if place else None
+    taken = StoredSeeds(shelves, job, origin_parent(claim), why).plan()
     return SeedSource(why, place, tuple(one.name for one in taken))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.generations.source_topics import topics_of
 from cutwater.core.generations.start_state import require_mergeable, require_own_changelog, require_startable
@@ -19,7 +19,7 @@ DEFINITION = "cutwater-job.json"
 
 def partitions_of(cluster: Cluster, job: Job, cut: Cut) -> dict[str, int]:
     """Return the partition counts of the existing topics that a generation started at a cut reads."""
-    return {name: len(one.partitions) for name, one in described(cluster, topics_of(job.topic, cut)).items()}
+    return {name: len(one.partitions) for name, one in descriptions(cluster, topics_of(job.topic, cut)).items()}
 
 
 def require_may_start(cluster: Cluster, job: Job, parent: Milestone, settings: Settings) -> None:

@@ -10,19 +10,18 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import TransactionalWriter, partition_count
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics import candidates, commit_stream, mirror_topics
-from cutwater.adapters.topics.candidates import milestone_in, promoted, told_parent
+from cutwater.adapters.topics.candidates import milestone_in, origin_parent, promoted
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
-    Again,
-    Joined,
-    begins_at,
-    came_by,
+    CommonHistory,
+    EarlierClaim,
     copied_up_to,
-    joined,
+    find_common_history,
+    origin_claim,
     require_copying,
     require_free,
     require_joined,
@@ -31,9 +30,10 @@ from cutwater.core.failover.failover import (
     require_recipient,
     require_same,
     resumed,
+    start_cut,
 )
 from cutwater.core.generations.candidates import PARENT_DIGITS, Candidates
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.mirror.resync_guard import require_settled
 from cutwater.core.protocol import mirror_records, topics
@@ -46,7 +46,7 @@ from cutwater.core.protocol.records import Claim, Milestone, Release
 from cutwater.operations.generations.claims import Claims
 
 
-class Found(NamedTuple):
+class OriginCopies(NamedTuple):
     """The copies and arrivals of the origin in this region."""
 
     arrival: Arrival
@@ -73,7 +73,7 @@ class Found(NamedTuple):
         return self.released_behind(self.arrival.token)
 
 
-class FailingOver:
+class Failover:
     """Failover from one origin into this region. `now_ms`: the clock that dates the claim."""
 
     def __init__(self, cluster: Cluster, job: Job, region: str, origin: str, now_ms: Callable[[], int]) -> None:
@@ -84,7 +84,7 @@ class FailingOver:
         self._now_ms = now_ms
         self.claims = Claims(cluster, job, region, now_ms)
 
-    def look(self, patience_s: float | None = None) -> Found:
+    def read_copies(self, patience_s: float | None = None) -> OriginCopies:
         """Return what has been copied. Raises UsageError if nothing has arrived, UnavailableError as
         `require_settled`. `patience_s`: the longest wait for an open transaction of the mirror, which may hang
         if brokers are dead. The copied source offsets may then be too low. After fencing no transaction is
@@ -101,7 +101,7 @@ class FailingOver:
         milestone = milestone_in(parent)
         newest = mirror_topics.newest_milestone(cluster, job, origin) or milestone
         heard_ms = max(newest.committed_ms, mirror_topics.last_heard_ms(cluster, job, origin))
-        return Found(
+        return OriginCopies(
             arrival, parent, milestone, newest, heard_ms, self._copied(patience_s), self.released(), self._region
         )
 
@@ -134,7 +134,7 @@ class FailingOver:
             TransactionalWriter(self._cluster, one).initialise()
         reach("mirror-fenced")
 
-    def claimed(self, found: Found) -> Again | None:
+    def earlier_claim(self, found: OriginCopies) -> EarlierClaim | None:
         """Return the claim of an earlier try, promoted or not. Raises as `resumed`, `require_kept` and
         `require_free` do."""
         last, known = self._last(), self._known()
@@ -148,18 +148,18 @@ class FailingOver:
             for one in known.by_id.values()
             if one.open and one.claim.origin == self._origin and one.claim.generation.number > behind
         ]
-        again = resumed(base, waiting, found.arrival, told_parent, gave_up, lambda: self._joined(found.arrival))
+        again = resumed(base, waiting, found.arrival, origin_parent, gave_up, lambda: self._joined(found.arrival))
         if again is not None and again.done:
-            require_kept(known.require(again.claim.generation), told_parent(again.claim).token)
+            require_kept(known.require(again.claim.generation), origin_parent(again.claim).token)
         require_free(known.promoting_behind(last), again)
         return again
 
     def _base(self, known: Candidates, generation: Generation) -> Claim | None:
         """Return the claim by which the generation's line came from the origin; None if it did not."""
-        claim = came_by(known, generation, told_parent)
+        claim = origin_claim(known, generation, origin_parent)
         return claim if claim and claim.origin == self._origin else None
 
-    def plan(self, found: Found) -> Claim:
+    def plan(self, found: OriginCopies) -> Claim:
         """Return the claim that `claim` would write. Raises UsageError if the regions share no milestone."""
         last = self._last()
         before = [found.milestone.generation, *([last.generation] if last else [])]
@@ -173,7 +173,7 @@ class FailingOver:
             reason=f"{'switchover' if found.planned else 'failover'} from {self._origin}",
             at_ms=self._now_ms(),
             origin=self._origin,
-            source_cut=begins_at(found.arrival, found.milestone, source, self._region, self._firsts(source)),
+            source_cut=start_cut(found.arrival, found.milestone, source, self._region, self._firsts(source)),
             changelog_cut=found.arrival.changelog_cut,
             evidence=of_topics(found.arrival.evidence, {place.topic for place, _ in found.arrival.changelog_cut}),
             origin_cut=copied_up_to(found.copied, source, self._origin),
@@ -182,7 +182,7 @@ class FailingOver:
     def prepare(self, copies: Replication) -> None:
         """Create the job's topics in this region, including its source, with the copy's number of partitions."""
         count = partition_count(self._cluster, mirror_records.from_origin(self._job.topic, self._origin))
-        specs = topics.owned(
+        specs = topics.generation_topics(
             self._job.name, Generation(1, self._region), count, self._job.output, self._job.lists_retention_ms
         )
         own = [one for one in specs if not one.name.startswith(topics.changelog_prefix(self._job.name))]
@@ -190,16 +190,16 @@ class FailingOver:
         admin.ensure_topics(self._cluster, own + source, copies)
         reach("topics-made")
 
-    def claim(self, found: Found, copies: Replication) -> Claim:
+    def claim(self, found: OriginCopies, copies: Replication) -> Claim:
         """Reserve the new generation, or return the claim of an earlier try. One process at a time."""
 
         def made() -> Claim:
-            again = self.claimed(found)
+            again = self.earlier_claim(found)
             return again.claim if again else self.plan(self._standing(found))
 
         return self.claims.reserve(made, copies)
 
-    def _standing(self, found: Found) -> Found:
+    def _standing(self, found: OriginCopies) -> OriginCopies:
         """Read the copies again after other claimers are fenced, since a resync may have started. A resync
         fences claimers, then removes positions, then arrivals. Raises UnavailableError if the arrival has
         changed, UsageError as `require_placed`."""
@@ -230,15 +230,15 @@ class FailingOver:
         return candidates.candidates(self._cluster, self._job.name) if here else Candidates()
 
     def _exists(self, topic: str) -> bool:
-        return bool(admin.described(self._cluster, [topic]))
+        return bool(admin.descriptions(self._cluster, [topic]))
 
     def _firsts(self, source: str) -> dict[int, int]:
         if not self._exists(source):
             return {}
-        kept = Ends(self._cluster).kept(source, range(partition_count(self._cluster, source)))
+        kept = Offsets(self._cluster).topic_bounds(source, range(partition_count(self._cluster, source)))
         return {partition: first for partition, (first, _) in kept.items()}
 
-    def _joined(self, arrival: Arrival) -> Joined | None:
+    def _joined(self, arrival: Arrival) -> CommonHistory | None:
         """Return where the arrival's line was last handed over from this region."""
         cluster, job = self._cluster, self._job.name
         # Milestones after the arrival are incomplete here.
@@ -246,12 +246,12 @@ class FailingOver:
         first: dict[Generation, Milestone] = {}
         for one, _ in commit_stream.milestones_in(cluster, copy, end):
             first.setdefault(one.generation, one)
-        wanted = {one.parent for one in first if claimed(one)}
+        wanted = {one.parent for one in first if is_claimed(one)}
         own: dict[str, Token] = {}
         for one, value in commit_stream.milestones_in(cluster, topics.milestones(job)) if wanted else ():
             if (digits := link(value).hex()[:PARENT_DIGITS]) in wanted:
                 own[digits] = one.token
-        return joined(first.values(), own)
+        return find_common_history(first.values(), own)
 
 
 class Releasing(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from confluent_kafka import Consumer
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import (
     TransactionalWriter,
     bounds,
@@ -17,16 +17,16 @@ from cutwater.adapters.kafka.client import (
     wait_for_broker,
 )
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
-from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.adapters.topics import mirror_topics
-from cutwater.adapters.topics.candidates import candidates, promoted, told_parent
+from cutwater.adapters.topics.candidates import candidates, origin_parent, promoted
 from cutwater.adapters.topics.commit_stream import milestones_in, newest_milestone
 from cutwater.adapters.topics.rejected_events import late_pairs
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.failover import forks
-from cutwater.core.failover.exact_loss import ExactLoss, Later, Missed, Record, late_of, later
-from cutwater.core.failover.forks import Fork, Line, Told, behind, foreign
+from cutwater.core.failover.exact_loss import ExactLoss, Later, PartitionLoss, Record, late_of, later
+from cutwater.core.failover.forks import Fork, Line, StreamMilestone, contradicting_lines, foreign
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
@@ -43,7 +43,7 @@ Report = Callable[[str, int], None]
 _REPORT_EVERY = 10_000
 
 
-class Forking:
+class ForkReader:
     """Milestones that this region continued from, and what contradicts them."""
 
     def __init__(self, own: Cluster, job: Job, origin: str = "", there: Cluster | None = None) -> None:
@@ -54,11 +54,11 @@ class Forking:
     def forks(self) -> list[Fork]:
         """Return the forks of each claim that continues another region's milestone and was not given up, oldest
         first. Raises UsageError if the job has no topics here; UnavailableError if this region does not answer."""
-        stand = self.standing()
+        stand = self.continuing_claims()
         answers = self._answers()
         return [self._fork(one.claim, one.decision, answers) for one in stand]
 
-    def standing(self) -> list[Candidate]:
+    def continuing_claims(self) -> list[Candidate]:
         """Return the claims that continue another region's milestone and were not given up, oldest first."""
         known = [one for one in candidates(self._own, self._job.name).by_id.values() if one.claim.origin]
         # A withdrawal may have been too late.
@@ -66,7 +66,7 @@ class Forking:
 
     def decide(self, keeps: Generation, reason: str, now_ms: int) -> Decision:
         """Write which line of a fork counts; deletes nothing. Raises as `forks.decided` does."""
-        fork = forks.decided(reversed(self.forks()), keeps)
+        fork = forks.find_fork(reversed(self.forks()), keeps)
         made = Decision(self._job.name, fork.claim.generation, str(keeps), reason, now_ms)
         writer = TransactionalWriter(self._own, topics.claims_id(self._job.name))
         writer.initialise()
@@ -100,7 +100,7 @@ class Forking:
         return newest_milestone(self._own, self._job.name, claim.generation) is not None
 
     def _fork(self, claim: Claim, decision: Decision | None, answers: bool) -> Fork:
-        parent = told_parent(claim)
+        parent = origin_parent(claim)
         there = self._there if answers and claim.origin == self._origin else None
         return Fork(
             claim=claim,
@@ -117,12 +117,12 @@ class Forking:
         topic = topics.milestones(self._job.name)
         if there is None:
             topic = mirror_records.milestones_from(self._job.name, claim.origin)
-            if topic not in described(cluster, [topic]):
+            if topic not in descriptions(cluster, [topic]):
                 return None
         # Three reads, since a stream is too long to keep and `foreign` needs all hashes.
         line = {told.milestone.generation for told in _told(cluster, topic)}
         elsewhere = foreign(line, (told.hash for told in _told(cluster, topic)))
-        return behind(_told(cluster, topic), link(claim.parent), elsewhere)
+        return contradicting_lines(_told(cluster, topic), link(claim.parent), elsewhere)
 
 
 class _Loss:
@@ -161,12 +161,12 @@ class _Loss:
         topic, origin = self._job.topic, self._claim.origin
         copies = mirror_topics.positions(self._own, self._job.name).copies.get(origin, {}).values()
         copied = {one.topic_id for one in copies if one.topic == topic}
-        now = Identities(self._there, ASK_S).of([topic]).get(topic)
+        now = TopicIds(self._there, ASK_S).read([topic]).get(topic)
         if not copied or (now is not None and copied == {now.topic_id}):
             return []
         return [f"{topic} was recreated in {origin}, so the number of lost events of the earlier topic is unknown"]
 
-    def _missed(self, here: TopicPartition, copied: int, read: Cut) -> Missed:
+    def _missed(self, here: TopicPartition, copied: int, read: Cut) -> PartitionLoss:
         place = TopicPartition(self._job.topic, here.partition)
         consumer = make_consumer(self._there)
         try:
@@ -175,7 +175,7 @@ class _Loss:
         finally:
             consumer.close()
         brought = self._later(here, copied, end, read.offset(here), low)
-        return Missed(
+        return PartitionLoss(
             place=place,
             copied=copied,
             end=end,
@@ -190,7 +190,7 @@ class _Loss:
     def _forgotten(self, here: TopicPartition) -> int:
         if here.partition >= self._copies:
             return 0
-        low, _ = Ends(self._own).kept(here.topic, [here.partition])[here.partition]
+        low, _ = Offsets(self._own).topic_bounds(here.topic, [here.partition])[here.partition]
         return max(0, low - self._claim.source_cut.offset(here))
 
     def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> tuple[int, int]:
@@ -226,11 +226,11 @@ class _Loss:
             yield Record(int(told[SOURCE_OFFSET]), message.offset())
 
 
-def _told(cluster: Cluster, topic: str) -> Iterator[Told]:
-    return (Told(milestone, link(value)) for milestone, value in milestones_in(cluster, topic))
+def _told(cluster: Cluster, topic: str) -> Iterator[StreamMilestone]:
+    return (StreamMilestone(milestone, link(value)) for milestone, value in milestones_in(cluster, topic))
 
 
 def _behind(cluster: Cluster, topic: str, cut: Cut) -> int:
     places = {place: offset for place, offset in cut if place.topic == topic}
-    ends: Mapping[TopicPartition, int] = Ends(cluster).committed(list(places))  # the origin has just answered
+    ends: Mapping[TopicPartition, int] = Offsets(cluster).committed(list(places))  # the origin has just answered
     return sum(max(0, ends[place] - offset) for place, offset in places.items())

@@ -9,20 +9,28 @@ from collections.abc import Callable
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.kafka.admin import described
+from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.candidates import candidates, promoted, told_parent
+from cutwater.adapters.topics.candidates import candidates, origin_parent, promoted
 from cutwater.adapters.topics.commit_stream import last_heard_ms
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover.rejoin import Found, Stood, Went, require_not_left, stood, unanswered, went_on
+from cutwater.core.failover.rejoin import (
+    LocalPosition,
+    RemoteTakeover,
+    ResumeDecision,
+    find_takeover,
+    require_not_left,
+    stood,
+    unanswered,
+)
 from cutwater.core.generations.candidates import Candidates
-from cutwater.core.generations.start_state import claimed
+from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.util.log_throttle import Rarely
-from cutwater.operations.regions.forks import Forking
+from cutwater.core.util.log_throttle import LogThrottle
+from cutwater.operations.regions.forks import ForkReader
 from cutwater.operations.service_main import now_ms as clock_ms
 
 ASK_S = 5.0
@@ -34,7 +42,7 @@ LOOKS, LOOK_S = 3, 2.0
 """A restarted broker may briefly know no topics, so a missing topic is queried again."""
 
 
-class Returning:
+class RejoinCheck:
     """Query of one region to the other one. Writes nothing."""
 
     def __init__(
@@ -56,7 +64,7 @@ class Returning:
         self._least_ms, self._go_on_behind = least_ms, go_on_behind
         self._now_ms, self._clock_s, self._ask_s = now_ms, clock_s, ask_s
 
-    def settled(
+    def await_answer(
         self,
         generation: Generation,
         stop: threading.Event,
@@ -65,11 +73,11 @@ class Returning:
     ) -> bool:
         """Wait until a process of the generation may continue; return False if stopped before. `waiting`:
         called at the start and the end of a wait. Raises as `look` does."""
-        said, pause_s, began_s, waited = Rarely(SAY_S), PAUSE_S, self._clock_s(), False
-        while (found := self.look(generation, stop.wait)).waits:
+        said, pause_s, began_s, waited = LogThrottle(SAY_S), PAUSE_S, self._clock_s(), False
+        while (found := self.check(generation, stop.wait)).waits:
             if not waited:
                 waiting(waited := True)
-            if said.take("", self._clock_s()) is not None:
+            if said.admit("", self._clock_s()) is not None:
                 log.warning("waiting", reason=found.why, brokers=self._there.bootstrap)
             if stop.wait(pause_s):
                 return False
@@ -81,13 +89,13 @@ class Returning:
             log.warning("continuing without an answer", reason=found.why)
         return True
 
-    def look(self, generation: Generation, pause: Callable[[float], object] = time.sleep) -> Found:
+    def check(self, generation: Generation, pause: Callable[[float], object] = time.sleep) -> ResumeDecision:
         """Query once, for a few seconds at most, whether a process of the generation has to wait. Raises
         FencedError if the other region has taken the job over, UsageError if its answer is required and it
         refuses access."""
         here = self._stood(generation)
         if here is None:
-            return Found(False)
+            return ResumeDecision(False)
         may_be_left = here.may_be_left(self._now_ms(), self._least_ms)
         try:
             went = self._ask(here, pause, LOOKS if may_be_left else 1)
@@ -101,9 +109,9 @@ class Returning:
                 f"{error}"
             ) from None
         require_not_left(went, self._job.name, self._region)
-        return Found(False)
+        return ResumeDecision(False)
 
-    def again(self, generation: Generation, log: Any) -> None:
+    def check_again(self, generation: Generation, log: Any) -> None:
         """Raise FencedError if the other region has taken over since `settled`. The last check after fencing.
         Silence or a refusal no longer matters: the region has answered before, or need not have."""
         if (here := self._stood(generation)) is None:
@@ -115,24 +123,24 @@ class Returning:
             return
         require_not_left(went, self._job.name, self._region)
 
-    def _stood(self, generation: Generation) -> Stood | None:
+    def _stood(self, generation: Generation) -> LocalPosition | None:
         name, stream = self._job.name, topics.milestones(self._job.name)
-        known = candidates(self._own, name) if claimed(generation) else Candidates()
+        known = candidates(self._own, name) if is_claimed(generation) else Candidates()
         last, heard_ms = None, 0
-        if described(self._own, [stream]):  # missing before the first start, and in a region that was lost
+        if descriptions(self._own, [stream]):  # missing before the first start, and in a region that was lost
             last, heard_ms = promoted(self._own, name), last_heard_ms(self._own, stream)
-        return stood(generation, last, heard_ms, known, self._other, told_parent)
+        return stood(generation, last, heard_ms, known, self._other, origin_parent)
 
-    def _ask(self, here: Stood, pause: Callable[[float], object], looks: int) -> Went | None:
+    def _ask(self, here: LocalPosition, pause: Callable[[float], object], looks: int) -> RemoteTakeover | None:
         wait_for_broker(self._there, self._ask_s)
         if not self._has_claims(pause, looks):
             return None
-        claim = went_on(Forking(self._there, self._job).standing(), self._region, here.held)
+        claim = find_takeover(ForkReader(self._there, self._job).continuing_claims(), self._region, here.held)
         if claim is None:
             return None
         stream = topics.milestones(self._job.name)  # missing until the first promotion there
-        newest = promoted(self._there, self._job.name) if described(self._there, [stream]) else None
-        return Went(claim, told_parent(claim).token, newest.token if newest else None)
+        newest = promoted(self._there, self._job.name) if descriptions(self._there, [stream]) else None
+        return RemoteTakeover(claim, origin_parent(claim).token, newest.token if newest else None)
 
     def _has_claims(self, pause: Callable[[float], object], looks: int) -> bool:
         """Return whether the topic of candidates exists. Without it the job was never taken over."""
@@ -140,17 +148,17 @@ class Returning:
         for look in range(looks):
             if look:
                 pause(LOOK_S)
-            if described(self._there, [topic]):
+            if descriptions(self._there, [topic]):
                 return True
         return False
 
 
-def returning(job: Job, settings: Settings, cluster: Cluster | None = None) -> Returning | None:
+def rejoin_check(job: Job, settings: Settings, cluster: Cluster | None = None) -> RejoinCheck | None:
     """Create the query from the settings; None if no other region is set, or none could take over the job.
     `cluster`: this region's, if not from the settings. Raises UsageError if the settings name this region."""
     if not (job.topic and settings.origin_region and settings.origin_bootstrap_servers):
         return None
-    return Returning(
+    return RejoinCheck(
         cluster or settings.cluster,
         job,
         settings.region,

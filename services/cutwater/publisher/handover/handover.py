@@ -14,7 +14,7 @@ from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import promoted
 from cutwater.core.errors import CutwaterError, DivergenceError, UsageError
 from cutwater.core.job.job import FINAL, UPDATE, Job
-from cutwater.core.output.handover import Handover, Succession, Wording
+from cutwater.core.output.handover import Handover, RowKinds, Succession
 from cutwater.core.output.position import NEVER_MS, Published, applied
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
@@ -22,7 +22,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.state.reader_names import PUBLISHER
 from cutwater.publisher.handover.state_diff import Difference, Within
-from cutwater.publisher.handover.state_stores import Reading, States, compared_above_ms
+from cutwater.publisher.handover.state_stores import StateReader, StateStores, compared_above_ms
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.follow.commit_feed import MilestoneFeed
@@ -45,14 +45,14 @@ class Attempt:
     source: Difference
 
 
-class HandingOver:
+class HandoverRunner:
     """Makes hand-overs from the published position."""
 
     def __init__(
         self,
         cluster: Cluster,
         job: Job,
-        states: States,
+        states: StateStores,
         log: Any,
         now_ms: Callable[[], int],
         stopping: Callable[[], bool],
@@ -64,15 +64,15 @@ class HandingOver:
         self._log = log
         self._now_ms = now_ms
         self._stopping = stopping
-        self._reading = Reading(cluster, job, states, log, now_ms, stopping)
+        self._reading = StateReader(cluster, job, states, log, now_ms, stopping)
 
-    def left_behind(self, generation: Generation, error: CutwaterError) -> bool:
+    def is_left_behind(self, generation: Generation, error: CutwaterError) -> bool:
         """Return True if the rest of a generation's changelog is given up: another generation is promoted, and a
         new read cannot succeed. Writes an error to the log."""
         last = promoted(self._cluster, self._job.name)
         if last is None or last.generation.number <= generation.number:
             return False
-        if not isinstance(error, DivergenceError | UsageError) and not self._gone(generation):
+        if not isinstance(error, DivergenceError | UsageError) and not self._is_deleted(generation):
             return False
         self._log.error(
             "left behind", generation=str(generation), promoted=str(last.generation), reason=str(error)
@@ -89,7 +89,7 @@ class HandingOver:
             self._cluster, topics.milestones(self._job.name), entry.offset if entry else None, PUBLISHER
         )
         with closing(feed):
-            plan, new = self._reached(feed, succession, whole)
+            plan, new = self._find_target(feed, succession, whole)
         with ExitStack() as stores:
             stores.enter_context(closing(new))
             old = self._old(plan, position, whole)
@@ -99,7 +99,7 @@ class HandingOver:
             reach("states-read")
             yield attempt
 
-    def _reached(
+    def _find_target(
         self, feed: MilestoneFeed, succession: Succession, whole: Milestone | None
     ) -> tuple[Handover, Store]:
         """Return the hand-over's plan, and the complete state at its milestone."""
@@ -110,12 +110,12 @@ class HandingOver:
             plan = succession.plan(self._now_ms()) if feed.at_end else None
             if plan is None:
                 continue
-            self._states.forget_ahead_of_others({plan.to.milestone.generation, succession.generation})
+            self._states.drop_other_preloads({plan.to.milestone.generation, succession.generation})
             try:
                 return plan, self._reading.state(plan.to, self._floor_ms(plan.to.milestone, whole))
             except Overtaken as overtaken:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
-                succession.overtaken(plan.to, overtaken.looked)
+                succession.mark_overtaken(plan.to, overtaken.looked)
         raise Stopped
 
     def _floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
@@ -127,7 +127,7 @@ class HandingOver:
         if entry is None or whole is None:
             return None
         try:
-            if self._gone(whole.generation):
+            if self._is_deleted(whole.generation):
                 raise UsageError(f"{topics.changelog(self._job.name, whole.generation)} does not exist")
             return self._reading.state(entry, self._floor_ms(plan.to.milestone, whole), or_later=self._final)
         except (DivergenceError, UsageError, Overtaken) as error:
@@ -140,7 +140,7 @@ class HandingOver:
             )
             return None
 
-    def _gone(self, generation: Generation) -> bool:
+    def _is_deleted(self, generation: Generation) -> bool:
         """Return True if the changelog does not exist for `GONE_S`."""
         topic, deadline = topics.changelog(self._job.name, generation), time.monotonic() + GONE_S
         while True:
@@ -168,8 +168,10 @@ class HandingOver:
         source = Difference(
             (old, self._within(floor_ms, whole)) if old is not None and whole is not None else None,
             (new, self._within(floor_ms, to)),
-            Wording(
-                FINAL if self._final else UPDATE, self._said_ms(plan, position, whole, old, repeat), to.horizon_ms
+            RowKinds(
+                FINAL if self._final else UPDATE,
+                self._published_up_to_ms(plan, position, whole, old, repeat),
+                to.horizon_ms,
             ),
             begun=sum(position.rows) if goes_on else 0,
             repeat=repeat,
@@ -185,7 +187,7 @@ class HandingOver:
     def _within(self, floor_ms: int, milestone: Milestone) -> Within:
         return floor_ms, milestone.watermark_ms if self._final else _EVER_MS
 
-    def _said_ms(
+    def _published_up_to_ms(
         self, plan: Handover, position: Published, whole: Milestone | None, old: Store | None, repeat: bool
     ) -> int:
         """Return the window end up to which rows correct or repeat what was published before."""

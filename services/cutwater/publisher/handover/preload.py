@@ -14,9 +14,9 @@ from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.publisher.handover.state_stores import States, compared_above_ms
-from cutwater.views.bulk.loader import BULK_RECORDS, Bulk
-from cutwater.views.follow.preload import LOOK_S, WORKERS, Choice, Preload, watch
+from cutwater.publisher.handover.state_stores import StateStores, compared_above_ms
+from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader
+from cutwater.views.follow.preload import LOOK_S, WORKERS, CandidateChoice, Preloader, watch
 from cutwater.views.store.store import Store
 
 END_S = 2.0
@@ -24,14 +24,14 @@ Whole = Callable[[], Milestone | None]
 """Returns the newest milestone that is published; None for none."""
 
 
-class Ahead:
+class BackgroundPreload:
     """Preloads in its own thread, while a block runs."""
 
     def __init__(
         self,
         cluster: Cluster,
         job: Job,
-        states: States,
+        states: StateStores,
         log: Any,
         now_ms: Callable[[], int],
         least_records: int = BULK_RECORDS,
@@ -45,7 +45,7 @@ class Ahead:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def beside(self, whole: Whole) -> Iterator[None]:
+    def run_beside(self, whole: Whole) -> Iterator[None]:
         """Preload while the block publishes one generation. The result is in the states. At the block's end a
         running load stops within about a second."""
         stop = threading.Event()
@@ -54,7 +54,7 @@ class Ahead:
         def look(known: Candidates) -> None:
             with self._at_work:
                 if not stop.is_set():
-                    loads.look(known)
+                    loads.check(known)
 
         self._thread = threading.Thread(target=self._watch, args=(stop, look), name="ahead", daemon=True)
         self._thread.start()
@@ -77,7 +77,7 @@ class _Loads:
         self,
         cluster: Cluster,
         job: Job,
-        states: States,
+        states: StateStores,
         log: Any,
         now_ms: Callable[[], int],
         least_records: int,
@@ -86,14 +86,14 @@ class _Loads:
     ) -> None:
         self._cluster, self._job, self._states, self._log = cluster, job, states, log
         self._now_ms, self._least_records, self._whole, self._stop = now_ms, least_records, whole, stop
-        self._choice = Choice(self._keep, self._load, log)
-        self._preloads: dict[Generation, Preload] = {}
+        self._choice = CandidateChoice(self._keep, self._load, log)
+        self._preloads: dict[Generation, Preloader] = {}
 
-    def look(self, known: Candidates) -> None:
+    def check(self, known: Candidates) -> None:
         """Load the new rows of the likely next candidate."""
         whole = self._whole()
         if whole is not None:
-            self._choice.look(known, whole)
+            self._choice.load_next(known, whole)
 
     def close(self) -> None:
         # The hand-over takes the stores.
@@ -106,7 +106,7 @@ class _Loads:
         kept = {candidate, whole.generation if whole else None} if candidate else set()
         for generation in self._preloads.keys() - kept:
             self._preloads.pop(generation).close()
-            self._states.forget_ahead(generation)
+            self._states.drop_preload(generation)
 
     def _load(self, candidate: Candidate, newest: Milestone) -> None:
         whole = self._whole()
@@ -121,22 +121,22 @@ class _Loads:
 
     def _up_to(self, milestone: Milestone, floor_ms: int) -> None:
         generation, now_ms = milestone.generation, self._now_ms()
-        if generation in self._preloads and self._states.misses_ahead(generation, floor_ms):
+        if generation in self._preloads and self._states.has_preload_gap(generation, floor_ms):
             self._preloads.pop(generation).close()
         if generation not in self._preloads:
-            self._states.forget_ahead(generation)
-            opened = partial(self._states.open_ahead, generation)
-            self._preloads[generation] = Preload(
+            self._states.drop_preload(generation)
+            opened = partial(self._states.open_preload, generation)
+            self._preloads[generation] = Preloader(
                 self._job, generation, opened, self._bulk, self._log, self._least_records
             )
-        stale = self._states.stale_ahead(generation, now_ms)
+        stale = self._states.is_preload_stale(generation, now_ms)
         # Rows above the cut were written after the milestone, even if they are loaded much later.
         at_ms = min(now_ms, milestone.written_ms)
-        self._states.loading_ahead(generation, floor_ms, at_ms)
+        self._states.mark_preload_started(generation, floor_ms, at_ms)
         if self._preloads[generation].up_to(milestone, floor_ms=floor_ms, however_little=stale):
-            self._states.loaded_ahead(generation, at_ms)
+            self._states.mark_preload_complete(generation, at_ms)
 
-    def _bulk(self, store: Store, topic: str) -> Bulk:
+    def _bulk(self, store: Store, topic: str) -> BulkLoader:
         return self._states.bulk(self._cluster, store, topic, self._stopping, WORKERS)
 
     def _stopping(self) -> bool:

@@ -7,12 +7,12 @@ from itertools import islice
 
 from cutwater.adapters.avro.codec import HEADER_BYTES
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
-from cutwater.core.output.handover import Wording
+from cutwater.core.output.handover import RowKinds
 from cutwater.core.output.position import Published
 from cutwater.core.output.state_diff import differences
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.publisher.sources.stored_rows import Said, closed_pieces, pieces
+from cutwater.publisher.sources.stored_rows import OutputRow, closed_pieces, pieces
 from cutwater.views.changelog.row_batch import Piece
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
@@ -24,14 +24,14 @@ Within = tuple[int, int]
 class Difference:
     """The source of one hand-over's rows; a `publisher.sources.changed_rows.Source`."""
 
-    ahead = True
+    reads_ahead = True
     """The stores do not change."""
 
     def __init__(
         self,
         old: tuple[Store, Within] | None,
         new: tuple[Store, Within],
-        wording: Wording,
+        wording: RowKinds,
         begun: int = 0,
         repeat: bool = False,
     ) -> None:
@@ -49,13 +49,13 @@ class Difference:
     def close(self) -> None:
         """Do nothing: the caller closes the stores."""
 
-    def _rows(self) -> Iterator[Said]:
+    def _rows(self) -> Iterator[OutputRow]:
         old = closed_pieces(self._old[0], *self._old[1]) if self._old else iter(())
         new = closed_pieces(self._new[0], *self._new[1])
         for storage, value in differences(old, new, self._same):
             kind = self._wording.kind(key_layout.end_of(storage), gone=value is None)
             if kind is not None:
-                yield Said(kind, storage, value or b"")
+                yield OutputRow(kind, storage, value or b"")
 
 
 def _same_row(one: bytes, two: bytes) -> bool:

@@ -15,11 +15,11 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS, Entry, Jump
-from cutwater.views.bulk.loader import BULK_RECORDS, Bulk, Unobserved
+from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.applier import Applier
-from cutwater.views.store.folders import ahead_of, drop_ahead, take_ahead
+from cutwater.views.store.folders import adopt_preload, preload_folder, remove_preload
 from cutwater.views.store.store import Store
 
 FREE_SHARE = 0.1
@@ -42,7 +42,7 @@ class _Ahead(NamedTuple):
     at_ms: int
 
 
-class States:
+class StateStores:
     """The stores, in a folder that belongs to this process."""
 
     def __init__(
@@ -82,9 +82,9 @@ class States:
         topic: str,
         stopping: Callable[[], bool],
         workers: int | None = None,
-    ) -> Bulk:
+    ) -> BulkLoader:
         """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default."""
-        return Bulk(
+        return BulkLoader(
             cluster,
             self._job,
             topic,
@@ -96,9 +96,9 @@ class States:
             native=self._native,
         )
 
-    def open_ahead(self, generation: Generation) -> Store:
+    def open_preload(self, generation: Generation) -> Store:
         """Open a store to preload into."""
-        folder = ahead_of(self._folder(generation))
+        folder = preload_folder(self._folder(generation))
         return Store(folder, self._job, generation, segment=self._segment)
 
     def roomy(self) -> bool:
@@ -106,43 +106,43 @@ class States:
         usage = shutil.disk_usage(next(one for one in (self._root, *self._root.parents) if one.is_dir()))
         return usage.free >= FREE_SHARE * usage.total
 
-    def loading_ahead(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
+    def mark_preload_started(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
         """Note that windows which end at or below `floor_ms` may be missing, even if the load is interrupted.
         `at_ms`: the load reads everything that was written before this time."""
         before = self._ahead.get(generation, _Ahead(floor_ms, at_ms))
         self._ahead[generation] = before._replace(floor_ms=max(floor_ms, before.floor_ms))
 
-    def loaded_ahead(self, generation: Generation, at_ms: int) -> None:
+    def mark_preload_complete(self, generation: Generation, at_ms: int) -> None:
         self._ahead[generation] = self._ahead[generation]._replace(at_ms=at_ms)
 
-    def misses_ahead(self, generation: Generation, floor_ms: int) -> bool:
+    def has_preload_gap(self, generation: Generation, floor_ms: int) -> bool:
         """Return True if the preloaded store lacks windows that end above `floor_ms`."""
         found = self._ahead.get(generation)
         return found is not None and found.floor_ms > floor_ms
 
-    def stale_ahead(self, generation: Generation, now_ms: int) -> bool:
+    def is_preload_stale(self, generation: Generation, now_ms: int) -> bool:
         """Return True if the preloaded store must be refreshed even for a few records."""
         found = self._ahead.get(generation)
         return found is not None and now_ms - found.at_ms > AHEAD_MS // 2
 
-    def take_ahead(self, generation: Generation, floor_ms: int, now_ms: int) -> None:
+    def adopt_preload(self, generation: Generation, floor_ms: int, now_ms: int) -> None:
         """Start a store with the preloaded one, if that is recent and has all windows above `floor_ms`."""
         found = self._ahead.pop(generation, None)
         if found is not None and found.floor_ms <= floor_ms and now_ms - found.at_ms < AHEAD_MS:
-            take_ahead(self._folder(generation))
+            adopt_preload(self._folder(generation))
         with suppress(OSError):  # `tidy` retries
-            self.forget_ahead(generation)
+            self.drop_preload(generation)
 
-    def forget_ahead(self, generation: Generation) -> None:
+    def drop_preload(self, generation: Generation) -> None:
         """Delete the preloaded store, which must be closed. Raises OSError."""
         self._ahead.pop(generation, None)
-        drop_ahead(self._folder(generation))
+        remove_preload(self._folder(generation))
 
-    def forget_ahead_of_others(self, kept: Collection[Generation]) -> None:
+    def drop_other_preloads(self, kept: Collection[Generation]) -> None:
         """Delete the preloaded stores of all other generations."""
         for generation in self._ahead.keys() - kept:
             with suppress(OSError):
-                self.forget_ahead(generation)
+                self.drop_preload(generation)
 
     def forget(self, generation: Generation) -> None:
         """Delete the generation's store, which must be closed."""
@@ -156,7 +156,7 @@ class States:
             if folder.is_dir() and folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def at(self, entry: Entry, or_later: bool = False) -> Store | None:
+    def open_at(self, entry: Entry, or_later: bool = False) -> Store | None:
         """Open the generation's store if it is at this milestone; else return None. `or_later`: also accept a
         later milestone of the generation."""
         store = self.open(entry.milestone.generation)
@@ -167,14 +167,14 @@ class States:
         return None
 
 
-class Reading:
+class StateReader:
     """Advances a store to a milestone, from its generation's changelog."""
 
     def __init__(
         self,
         cluster: Cluster,
         job: Job,
-        states: States,
+        states: StateStores,
         log: Any,
         now_ms: Callable[[], int],
         stopping: Callable[[], bool],
@@ -192,12 +192,12 @@ class Reading:
         Raise DivergenceError if the changelog does not match the milestone; Overtaken if compaction may have
         removed rows; Stopped if the process stops.
         """
-        found = self._states.at(entry, or_later)
+        found = self._states.open_at(entry, or_later)
         if found is not None:
             return found
         generation = entry.milestone.generation
         self._states.forget(generation)
-        self._states.take_ahead(generation, floor_ms, self._now_ms())
+        self._states.adopt_preload(generation, floor_ms, self._now_ms())
         store = self._states.open(generation)
         try:
             self._read(store, entry, floor_ms)

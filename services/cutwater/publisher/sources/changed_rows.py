@@ -11,7 +11,7 @@ from cutwater.core.output.position import Published
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.publisher.sources.stored_rows import Said, closed, pieces
+from cutwater.publisher.sources.stored_rows import OutputRow, closed, pieces
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.row_batch import Piece
@@ -27,7 +27,7 @@ class Source(Protocol):
 
     kind: str
     """The kind of rows whose piece has none."""
-    ahead: bool
+    reads_ahead: bool
     """True if a milestone's rows may be read while the previous one is still written."""
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
@@ -45,7 +45,7 @@ class Changed:
     """Every changed row of a milestone, or of several that are published as one."""
 
     kind = UPDATE
-    ahead = True
+    reads_ahead = True
 
     def __init__(self, updates: Updates) -> None:
         self._updates = updates
@@ -62,7 +62,7 @@ class Finals:
     """The rows of windows that the watermark has closed since the previously published milestone."""
 
     kind = FINAL
-    ahead = False
+    reads_ahead = False
     """The store drops windows below the horizon; a crash would lose finals of the previous milestone."""
 
     def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
@@ -78,7 +78,7 @@ class Finals:
         # Closed windows never change, and later ones sort after them: the published rows are first again.
         rows = closed(self._store, self._closed_ms, milestone.watermark_ms)
         yield from pieces(
-            Said(CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL, storage, value)
+            OutputRow(CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL, storage, value)
             for storage, value in islice(rows, sum(position.rows), None)
         )
 

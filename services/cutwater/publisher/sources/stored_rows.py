@@ -17,7 +17,7 @@ NOT_READ = -1
 _KEYS = Codec(WINDOW_KEY_SCHEMA)
 
 
-class Said(NamedTuple):
+class OutputRow(NamedTuple):
     kind: str
     storage: bytes
     """Its key in a store."""
@@ -43,7 +43,7 @@ def closed_pieces(store: Store, after_ms: int, up_to_ms: int) -> Iterator[list[t
             yield rows
 
 
-def pieces(rows: Iterable[Said]) -> Iterator[Piece]:
+def pieces(rows: Iterable[OutputRow]) -> Iterator[Piece]:
     """Yield the rows in order, in pieces of one kind each."""
     for kind, group in groupby(rows, key=lambda row: row.kind):
         yield from pieces_of(((NOT_READ, NOT_READ, _key(row.storage), row.value) for row in group), kind)

@@ -33,7 +33,7 @@ class Crowded(UnavailableError):
     """A limit of this rehydrator is reached: not an error of a region or of the query."""
 
 
-class Room:
+class MemoryReservation:
     """The bytes that one query holds, until it has ended and no thread works on them."""
 
     def __init__(self, take: Callable[[int], None], release: Callable[[int], None]) -> None:
@@ -51,11 +51,11 @@ class Room:
         self._left = True
         self._empty()
 
-    def begun(self) -> None:
+    def job_started(self) -> None:
         """Count a thread that works on it."""
         self._working += 1
 
-    def ended(self) -> None:
+    def job_finished(self) -> None:
         """Count a thread that has ended."""
         self._working -= 1
         self._empty()
@@ -74,7 +74,7 @@ class Admission:
         self._pool = ThreadPoolExecutor(MERGERS, "global")
 
     @asynccontextmanager
-    async def admitted(self, wait_s: float) -> AsyncIterator[Room]:
+    async def admitted(self, wait_s: float) -> AsyncIterator[MemoryReservation]:
         """Admit a query that may wait for `wait_s` itself. Raises Crowded if a limit is reached."""
         self._metrics.global_questions.inc()
         if self._asked >= QUESTIONS_MAX:
@@ -87,8 +87,8 @@ class Admission:
                 raise self._crowded("time", f"the regions' rows were not merged within {ANSWER_S:g} s") from None
 
     @contextmanager
-    def _counted(self) -> Iterator[Room]:
-        room = Room(self._take, self._given_back)
+    def _counted(self) -> Iterator[MemoryReservation]:
+        room = MemoryReservation(self._take, self._given_back)
         self._asked += 1
         try:
             with self._metrics.global_under_way.track_inprogress():
@@ -111,15 +111,15 @@ class Admission:
         self._metrics.refused(bound)
         return Crowded(f"this rehydrator is busy: {why}. Try again in a moment, or request fewer rows")
 
-    async def work(self, room: Room, job: Callable[..., Found], *given: Any) -> Found:
+    async def work(self, room: MemoryReservation, job: Callable[..., Found], *given: Any) -> Found:
         """Run a job in a thread of the pool, so that it does not block the event loop."""
         loop = asyncio.get_running_loop()
-        room.begun()
+        room.job_started()
         done = self._pool.submit(job, *given)
 
         def ended(_: Future[Found]) -> None:
             with suppress(RuntimeError):  # the process ends, and its loop is closed
-                loop.call_soon_threadsafe(room.ended)
+                loop.call_soon_threadsafe(room.job_finished)
 
         done.add_done_callback(ended)
         return await asyncio.wrap_future(done)

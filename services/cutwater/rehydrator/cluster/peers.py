@@ -113,7 +113,7 @@ class Peers:
             raise HTTPException(400, "after: the peers have changed since this cursor was made: start again")
         return self._holders(self._names[place])
 
-    def turn(self, place: int, shards: range | None) -> int | None:
+    def next_turn(self, place: int, shards: range | None) -> int | None:
         """Return the first position of a scan, from `place` on, with any of these shards; None without one."""
         if not self._names or shards is None:
             return place if place < max(1, len(self._names)) else None
@@ -125,10 +125,10 @@ class Peers:
         """Return the holders of every part; for a request that was passed on, only of this one's part."""
         if not self._names:
             return [()]
-        return [self._holders(one) for one in ((self.owner,) if self.passed_on(request) else self._names)]
+        return [self._holders(one) for one in ((self.owner,) if self.is_passed_on(request) else self._names)]
 
     @staticmethod
-    def passed_on(request: Request) -> bool:
+    def is_passed_on(request: Request) -> bool:
         """Return whether another rehydrator passed this request on."""
         return PASSED_ON in request.headers
 
@@ -148,7 +148,7 @@ class Peers:
                 )
             raise HTTPException(421, f"{self._own} divides the partitions differently: {_COMPARE}")
 
-    async def elsewhere(
+    async def ask_holders(
         self, holders: Holders, path: str, request: Request, wait_s: float, body: bytes | None = None
     ) -> Response | None:
         """Return the answer of a holder; None if this rehydrator is to answer.
@@ -166,7 +166,7 @@ class Peers:
     async def _of_others(
         self, holders: Holders, path: str, request: Request, wait_s: float, body: bytes | None
     ) -> Response | None:
-        if self.passed_on(request):
+        if self.is_passed_on(request):
             self._require_mine(holders, ANYHOW in request.headers)
             return None
         url = f"{path}?{request.url.query}"

@@ -15,7 +15,7 @@ from fastapi import FastAPI, Response
 from cutwater.adapters.config.rehydrator_urls import Api
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.query.peer_placement import Silences
-from cutwater.rehydrator.cluster.admission import ASK_S, Admission, Crowded, Room
+from cutwater.rehydrator.cluster.admission import ASK_S, Admission, Crowded, MemoryReservation
 from cutwater.rehydrator.cluster.peers import ANSWER_BYTES_MAX, CONNECT_S, CONNECTIONS_MAX, PATIENCE_S
 from cutwater.rehydrator.metrics.metrics import Metrics
 
@@ -52,7 +52,7 @@ class Regions:
         path: str,
         query: Query,
         wait_s: float,
-        room: Room,
+        room: MemoryReservation,
         body: bytes | None = None,
     ) -> Answer | Response | str:
         """Return a region's answer, its refusal of the request, or the reason why there is none.
@@ -93,14 +93,14 @@ class Regions:
         return [*here, *(one for one in self._apis[region] if one not in here)]
 
     async def _ask(
-        self, client: httpx.AsyncClient, url: str, query: Query, room: Room, body: bytes | None
+        self, client: httpx.AsyncClient, url: str, query: Query, room: MemoryReservation, body: bytes | None
     ) -> tuple[int, bytes]:
         method, headers = ("GET", {}) if body is None else ("POST", {"content-type": "application/json"})
         params = httpx.QueryParams(query)
         async with client.stream(method, url, params=params, content=body, headers=headers) as answer:
             return answer.status_code, await _body(answer, room)
 
-    async def _understood(self, room: Room, status: int, body: bytes) -> Answer | Response | str:
+    async def _understood(self, room: MemoryReservation, status: int, body: bytes) -> Answer | Response | str:
         if status in _REFUSED:
             return Response(body, status, media_type="application/json")
         found = await self.admission.work(room, _parsed, body)
@@ -138,7 +138,7 @@ def _trusted(ca_file: str) -> ssl.SSLContext | bool:
         raise UsageError(f"CUTWATER_REGION_CA_FILES: {ca_file} cannot be read as certificates: {why}") from None
 
 
-async def _body(answer: httpx.Response, room: Room) -> bytes:
+async def _body(answer: httpx.Response, room: MemoryReservation) -> bytes:
     """Read the body. Raises UnavailableError if it is too large or compressed; Crowded if it does not fit."""
     if answer.headers.get("content-encoding", "identity") != "identity":
         raise UnavailableError("the answer is compressed, and is not unpacked: is there a proxy in between?")

@@ -12,21 +12,21 @@ from cutwater.adapters.topics.candidates import with_partitions
 from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.rehydrator.generation.replica import stream_of
-from cutwater.rehydrator.generation.served import Served
-from cutwater.views.snapshots.restore import stands_on
+from cutwater.rehydrator.generation.served import ServedGeneration
+from cutwater.views.snapshots.restore import stream_check
 from cutwater.views.store.folders import earlier
 from cutwater.views.store.store import applied_in
 
 TRIES = 3
 
 
-def shown_before(
-    folder: Path, job: Job, settings: Settings, served: Callable[[Job, Settings], Served], log: Any
-) -> Served | None:
+def open_earlier_view(
+    folder: Path, job: Job, settings: Settings, served: Callable[[Job, Settings], ServedGeneration], log: Any
+) -> ServedGeneration | None:
     """Return the newest earlier view that is complete and on the commit stream; None if there is none. `folder`:
     the view of the promoted generation. An error of an earlier view is only logged.
     """
-    on_stream = stands_on(settings.cluster, job, stream_of(job, settings).topic)
+    on_stream = stream_check(settings.cluster, job, stream_of(job, settings).topic)
     for path in islice(earlier(folder), TRIES):
         try:
             entry = applied_in(path)

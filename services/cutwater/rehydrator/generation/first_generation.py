@@ -9,18 +9,18 @@ from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.topics.candidates import with_partitions, working_for
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
-from cutwater.rehydrator.generation.replica import copied_for
+from cutwater.rehydrator.generation.replica import replica_generation
 from cutwater.views.store.folders import generations_in
 from cutwater.views.store.store import applied_in, folder_of
 
 PROBE_S = 3.0
 
 
-def found(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
+def choose_generation(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]:
     """Return job and settings of the generation to start with; later promotions are followed."""
     try:
         wait_for_broker(settings.cluster, PROBE_S)
-        return copied_for(job, settings) if settings.replica_of else working_for(job, settings)
+        return replica_generation(job, settings) if settings.replica_of else working_for(job, settings)
     except UnavailableError as error:
         held = max(
             generations_in(folder_of(settings.views_dir, job.name, settings.generation).parent), default=None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from cutwater.adapters.config.held_part import Holding, holding_of
+from cutwater.adapters.config.held_part import HeldPart, holding_of
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.topics.candidates import with_partitions
@@ -18,14 +18,14 @@ from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.views.bulk.loader import BULK_RECORDS, Bulk, Unobserved
-from cutwater.views.follow.preload import LOOK_S, WORKERS, Choice, Preload, watch
-from cutwater.views.store.folders import ahead_of, remove_ahead
+from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
+from cutwater.views.follow.preload import LOOK_S, WORKERS, CandidateChoice, Preloader, watch
+from cutwater.views.store.folders import preload_folder, remove_ahead
 from cutwater.views.store.store import Store, folder_of
 from cutwater.views.store.table import RocksTable
 
 
-class Ahead:
+class CandidatePreloader:
     """Preloads candidates; `run` needs a thread of its own."""
 
     def __init__(
@@ -47,8 +47,8 @@ class Ahead:
         self._at_work = threading.Lock()
         """Held to open, load or delete."""
         self._held, self._stop = threading.Event(), threading.Event()
-        self._preload: Preload | None = None
-        self._choice = Choice(self._keep, self._load, log)
+        self._preload: Preloader | None = None
+        self._choice = CandidateChoice(self._keep, self._load, log)
         self._shown = settings.views_dir
         """The folder of the view that is shown."""
 
@@ -56,7 +56,7 @@ class Ahead:
         """End `run` within about a second, or after the time-out of a query to the brokers."""
         self._stop.set()
 
-    def let_go(self) -> bool:
+    def pause(self) -> bool:
         """Open nothing until `go_on`. Return False while a load is still ending: call again."""
         self._held.set()
         if not self._at_work.acquire(blocking=False):
@@ -67,7 +67,7 @@ class Ahead:
         finally:
             self._at_work.release()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Preload again after `let_go`."""
         self._held.clear()
 
@@ -86,7 +86,7 @@ class Ahead:
             if self._full():
                 self._choice.give_up()
             self._shown = folder_of(self._settings.views_dir, self._job.name, behind.generation)
-            self._choice.look(known, behind)
+            self._choice.load_next(known, behind)
 
     def _keep(self, generation: Generation | None) -> None:
         self._close()
@@ -101,16 +101,18 @@ class Ahead:
         holding, _ = holding_of(settings, job.shards)
         native = settings.native and usable() and holding.selection is None
 
-        def bulk(store: Store, topic: str) -> Bulk:
-            return Bulk(settings.cluster, job, topic, store, Unobserved(), WORKERS, self._stopping, native=native)
+        def bulk(store: Store, topic: str) -> BulkLoader:
+            return BulkLoader(
+                settings.cluster, job, topic, store, Unobserved(), WORKERS, self._stopping, native=native
+            )
 
         if self._preload is None:
             opened = partial(self._opened, job, settings, holding)
-            self._preload = Preload(job, generation, opened, bulk, self._log, self._least_records)
+            self._preload = Preloader(job, generation, opened, bulk, self._log, self._least_records)
         self._preload.up_to(milestone, holding.partitions)
 
-    def _opened(self, job: Job, settings: Settings, holding: Holding) -> Store:
-        folder = ahead_of(folder_of(settings.views_dir, job.name, settings.generation))
+    def _opened(self, job: Job, settings: Settings, holding: HeldPart) -> Store:
+        folder = preload_folder(folder_of(settings.views_dir, job.name, settings.generation))
         table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
         held, selection = holding.partitions, holding.selection
         return Store(folder, job, settings.generation, None, table, held, selection=selection)

@@ -14,7 +14,7 @@ from cutwater.core.protocol.records import Milestone
 LOOK_S = 2.0
 
 
-class Lookout:
+class PromotionPoll:
     """Polls the promoted generation; `run` needs a thread of its own, because brokers may not answer."""
 
     def __init__(self, cluster: Cluster, job: str, beyond: Callable[[], Generation | None]) -> None:

@@ -23,7 +23,7 @@ def stream_of(job: Job, settings: Settings) -> Stream:
     return CopiedStream(job.name, settings.replica_of) if settings.replica_of else OwnStream(job.name)
 
 
-def copied_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
+def replica_generation(job: Job, settings: Settings) -> tuple[Job, Settings]:
     """Return job and settings of the generation of the newest arrival. Raises UnavailableError without an arrival,
     UsageError if the region is this one.
     """
@@ -41,7 +41,7 @@ def copied_for(job: Job, settings: Settings) -> tuple[Job, Settings]:
     return of, settings.model_copy(update={"generation": last.generation})
 
 
-def begin_anew(folder: Path, log: Any) -> None:
+def remove_incomplete_view(folder: Path, log: Any) -> None:
     """Remove a view whose restore was interrupted, if there is one. Without a milestone it does not say which copy
     its rows are from. Raises MachineError if another process uses the view, or it cannot be opened.
     """

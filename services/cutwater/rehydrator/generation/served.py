@@ -20,22 +20,22 @@ from cutwater.rehydrator.app import create_app
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
-from cutwater.rehydrator.generation.replica import begin_anew, stream_of
-from cutwater.rehydrator.generation.snapshots import Kept, clear
-from cutwater.rehydrator.generation.start_report import Starting
-from cutwater.rehydrator.http_api.generation_app import Door
+from cutwater.rehydrator.generation.replica import remove_incomplete_view, stream_of
+from cutwater.rehydrator.generation.snapshots import ViewSnapshots, clear
+from cutwater.rehydrator.generation.start_report import StartReport
+from cutwater.rehydrator.http_api.generation_app import GenerationApp
 from cutwater.rehydrator.http_api.milestone_waiters import Waiters
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.metrics.restore_progress import Loading
 from cutwater.rehydrator.metrics.state_size import Sized
 from cutwater.rehydrator.routes.export import Snapshot
-from cutwater.views.bulk.loader import Bulk, workers_by_default
+from cutwater.views.bulk.loader import BulkLoader, workers_by_default
 from cutwater.views.follow.follower import Follower
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.view import View
-from cutwater.views.snapshots.scheduler import Between
-from cutwater.views.store.folders import take_ahead
-from cutwater.views.store.rebuild_order import obey
+from cutwater.views.snapshots.scheduler import SnapshottingObserver
+from cutwater.views.store.folders import adopt_preload
+from cutwater.views.store.rebuild_order import execute_order
 from cutwater.views.store.store import Store, folder_of
 from cutwater.views.store.table import RocksTable
 
@@ -43,7 +43,7 @@ Guarded = Callable[[Callable[[], None]], None]
 """Runs a thread's work; its error ends the service."""
 
 
-class Served:
+class ServedGeneration:
     """The parts of one generation that is served, built from the settings."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Served:
         settings: Settings,
         metrics: Metrics,
         log: Any,
-        shown: Callable[[], Door],
+        shown: Callable[[], GenerationApp],
         first: bool = False,
     ) -> None:
         """`job`, `settings`: of this generation. `shown`: returns the application that requests go to now.
@@ -66,13 +66,13 @@ class Served:
         partitions, selection = holding.partitions, holding.selection
         regions = self._regions()
         self.folder = folder_of(settings.views_dir, job.name, self.generation)
-        anew = obey(self.folder)
+        anew = execute_order(self.folder)
         if anew:
             log.warning("the view is rebuilt from the changelog, as ordered", folder=str(self.folder))
         if settings.replica_of:
-            begin_anew(self.folder, log)
+            remove_incomplete_view(self.folder, log)
         else:
-            take_ahead(self.folder)
+            adopt_preload(self.folder)
         with self.start.step("opening the store"):
             table = partial(RocksTable, memory_bytes=settings.view_memory_mb << 20)
             self.store = Store(self.folder, job, self.generation, None, table, partitions, selection=selection)
@@ -82,16 +82,16 @@ class Served:
         stands = (lambda: view.current, lambda: view.milestone.sequence if view.milestone else 0)
         peers = Peers(job.shards, shares, settings.peer_url, token, metrics, *stands, name)
         role = "replica" if replica else f"standby of {peers.owner}" if peers.standby else "owner"
-        self.start.found(role=role)
+        self.start.record_facts(role=role)
         self.changes = Changes(lambda: view.milestone)
         self.waiters = Waiters()
-        starting = Starting(self.start, metrics, view, self.store, self.waiters.wake)
+        starting = StartReport(self.start, metrics, view, self.store, self.waiters.wake)
         self.sized = Sized(job, self.store, settings.view_census_ms, metrics, log)
         kept = None
         # A snapshot holds all rows of its partitions.
         if settings.snapshots and selection is None:
             takes = role == "owner" or bool(settings.replica_of)
-            kept = Kept(job, settings, partitions, self.store, metrics, log, takes)
+            kept = ViewSnapshots(job, settings, partitions, self.store, metrics, log, takes)
         else:
             clear(self.store, log)
         self._taking = taking = kept.taking if kept else None
@@ -102,7 +102,7 @@ class Served:
             self.store,
             view,
             now_ms,
-            Between(starting, taking) if taking else starting,
+            SnapshottingObserver(starting, taking) if taking else starting,
             wait_s=settings.wait_ms / 1000,
             partitions=partitions,
             bulk=self._bulk(selects=selection is not None),
@@ -127,10 +127,10 @@ class Served:
             settings.metrics_token.get_secret_value(),
             self.waiters,
         )
-        self.door = Door(app, peers.agreed.hex())
+        self.door = GenerationApp(app, peers.agreed.hex())
         self._threads: list[threading.Thread] = []
 
-    def begin(self, guarded: Guarded) -> None:
+    def start_threads(self, guarded: Guarded) -> None:
         """Start the threads: the follower, the census and the snapshots."""
         work = {"follower": self.follower.run, "census": self.sized.census.run}
         if self._taking:
@@ -164,15 +164,15 @@ class Served:
         token = settings.api_token.get_secret_value()
         return Regions(settings.replica_of or settings.region, apis, token, self._metrics)
 
-    def _bulk(self, selects: bool) -> Callable[[Store, Callable[[], bool]], Bulk]:
+    def _bulk(self, selects: bool) -> Callable[[Store, Callable[[], bool]], BulkLoader]:
         job, settings = self._job, self._settings
         native = settings.native and usable() and not selects  # selections are implemented in Python
         self._metrics.native(native)
         loading = Loading(self._metrics, self._log, native)
         topic = topics.changelog(job.name, settings.generation)
 
-        def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
+        def make(store: Store, stopping: Callable[[], bool]) -> BulkLoader:
             workers = settings.restore_workers or workers_by_default()
-            return Bulk(settings.cluster, job, topic, store, loading, workers, stopping, native=native)
+            return BulkLoader(settings.cluster, job, topic, store, loading, workers, stopping, native=native)
 
         return make

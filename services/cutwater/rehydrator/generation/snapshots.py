@@ -13,18 +13,18 @@ from cutwater.core.job.job import Job
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import Policy
 from cutwater.operations.service_main import now_ms
-from cutwater.rehydrator.generation.start_report import Starting
+from cutwater.rehydrator.generation.start_report import StartReport
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.snapshots.local_tier import Checkpoints
-from cutwater.views.snapshots.repositories import shelf_of
-from cutwater.views.snapshots.restore import Restorer, stands_on
-from cutwater.views.snapshots.scheduler import Plan, Snapshots
+from cutwater.views.snapshots.repositories import repository_of
+from cutwater.views.snapshots.restore import Restorer, stream_check
+from cutwater.views.snapshots.scheduler import Plan, SnapshotScheduler
 from cutwater.views.store.store import Store, restoring_folder
 
 Prepare = Callable[[Callable[[], bool]], None]
 
 
-class Kept:
+class ViewSnapshots:
     """Both tiers of one view, with the parts that take and restore its snapshots."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Kept:
 
         Raises UsageError for an invalid URL; does not connect.
         """
-        far = shelf_of(settings, job, partitions)
+        far = repository_of(settings, job, partitions)
         near, self._far = Checkpoints(store.folder), far
         policy = Policy(settings.snapshot_keep_last, settings.snapshot_keep_hours, settings.snapshot_keep_days)
         # A replica restores none. Its last one shows when the next is due, and is what an upload is retried from.
@@ -58,12 +58,14 @@ class Kept:
             metrics.takes(settings.snapshot_every_ms)
         view = (job, settings.generation, partitions)
         needed = partial(parents_needed, settings.cluster, job.name, settings.generation)
-        self.taking = Snapshots(*view, store, near, far, plan, now_ms, metrics, log, needed) if takes else None
+        self.taking = (
+            SnapshotScheduler(*view, store, near, far, plan, now_ms, metrics, log, needed) if takes else None
+        )
         self.share = far.names.share
         self.restores = not settings.replica_of
-        self._restorer = Restorer(*view, (near, far), stands_on(settings.cluster, job), metrics, log)
+        self._restorer = Restorer(*view, (near, far), stream_check(settings.cluster, job), metrics, log)
 
-    def prepare(self, starting: Starting) -> Prepare:
+    def prepare(self, starting: StartReport) -> Prepare:
         """Return the follower's preparation: fill the empty store, and report to the recovery log."""
 
         def prepare(stopped: Callable[[], bool]) -> None:
@@ -72,9 +74,9 @@ class Kept:
                 starting.restored(done)
             if done is not None and self.taking is not None:
                 self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
-                self._metrics.begun_behind(done.manifest)
+                self._metrics.set_restored_snapshot(done.manifest)
             if self.taking is None:
-                self._metrics.answers(True)  # it sends no further requests
+                self._metrics.record_answer(True)  # it sends no further requests
 
         return prepare
 

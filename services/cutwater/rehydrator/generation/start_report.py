@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.recovery_log import Account
+from cutwater.core.protocol.recovery_log import StartRecord
 from cutwater.views.follow.applier import Applied
 from cutwater.views.follow.follower import Observer
 from cutwater.views.query.view import State, View
@@ -14,11 +14,11 @@ from cutwater.views.snapshots.restore import Restored
 from cutwater.views.store.store import Store
 
 
-class Starting:
+class StartReport:
     """Passes on what the follower reports; until it follows for the first time, also records it."""
 
     def __init__(
-        self, account: Account, observer: Observer, view: View, store: Store, wake: Callable[[], None]
+        self, account: StartRecord, observer: Observer, view: View, store: Store, wake: Callable[[], None]
     ) -> None:
         """`wake`: wakes the requests that wait for a milestone."""
         self._wake = wake
@@ -28,31 +28,33 @@ class Starting:
         self._view = view
         shown = store.applied.milestone.token if store.applied else "none"
         broken_off = store.applying.milestone.token if store.applying else "none"
-        account.found(milestone=shown, broken_off=broken_off)
+        account.record_facts(milestone=shown, broken_off=broken_off)
         if store.emptied:
-            account.decided("empty the store: it held another part of the state")
+            account.record_decision("empty the store: it held another part of the state")
         whole = store.applied is not None and store.applying is None
-        account.decided(f"show milestone {shown} and continue after it" if whole else "restore from the changelog")
+        account.record_decision(
+            f"show milestone {shown} and continue after it" if whole else "restore from the changelog"
+        )
 
     def restored(self, done: Restored) -> None:
         """Record that the empty store was filled from a snapshot."""
         token = Token(done.manifest.generation, done.manifest.sequence)
-        self._account.found(snapshot=f"{token} ({done.tier}; newer ones unusable: {done.passed_over})")
-        self._account.decided(f"restore the snapshot of {token} and continue after it")
+        self._account.record_facts(snapshot=f"{token} ({done.tier}; newer ones unusable: {done.passed_over})")
+        self._account.record_decision(f"restore the snapshot of {token} and continue after it")
         files = f"{len(done.manifest.files)} files, {done.manifest.size} bytes"
-        self._account.took(f"restoring the snapshot of {token} ({files})", done.seconds)
+        self._account.record_step(f"restoring the snapshot of {token} ({files})", done.seconds)
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
         self._tell()
         self._observer.applied(milestone, done)
-        self._account.took(f"applying milestone {milestone.token} ({done.records} records)", done.seconds)
+        self._account.record_step(f"applying milestone {milestone.token} ({done.records} records)", done.seconds)
 
     def backlog(self, milestones: int) -> None:
         self._tell()  # a snapshot may be shown, or the stream may name lost tokens
         self._observer.backlog(milestones)
         if not milestones and self._view.status.state is State.FOLLOWING:
             shown = self._view.milestone
-            self._account.found(following=shown.token if shown else "none")
+            self._account.record_facts(following=shown.token if shown else "none")
             self._account.running()
 
     def _tell(self) -> None:

@@ -9,32 +9,32 @@ from __future__ import annotations
 from starlette.types import Receive, Scope, Send
 
 from cutwater.rehydrator.cluster.peers import PASSED_ON
-from cutwater.rehydrator.http_api.generation_app import Door
+from cutwater.rehydrator.http_api.generation_app import GenerationApp
 
 
-class Front:
+class GenerationRouter:
     """The application of a rehydrator. One thread calls `show` and `drop`; the event loop calls it."""
 
-    def __init__(self, first: Door) -> None:
-        self._doors: tuple[Door, ...] = (first,)
+    def __init__(self, first: GenerationApp) -> None:
+        self._doors: tuple[GenerationApp, ...] = (first,)
 
     @property
-    def shown(self) -> Door:
+    def shown(self) -> GenerationApp:
         """The application of the generation whose milestone readers see."""
         return self._doors[0]
 
-    def show(self, door: Door) -> None:
+    def show(self, door: GenerationApp) -> None:
         """Send new requests to `door` from now on."""
         self._doors = (door, *self._doors)
 
-    def drop(self, door: Door) -> None:
+    def drop(self, door: GenerationApp) -> None:
         """Remove an application that is not shown and has no request in progress."""
         self._doors = tuple(one for one in self._doors if one is not door)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._for(scope)(scope, receive, send)
 
-    def _for(self, scope: Scope) -> Door:
+    def _for(self, scope: Scope) -> GenerationApp:
         """Return the application that is shown; for a peer that divides as an earlier one, that earlier one."""
         doors = self._doors
         marks = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == PASSED_ON.encode()]

@@ -18,15 +18,15 @@ from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.generation_app import Door, hand_over
+from cutwater.rehydrator.http_api.generation_app import GenerationApp, hand_over
 from cutwater.rehydrator.http_api.milestone_waiters import LOOK_S, Waiters
 from cutwater.rehydrator.metrics.metrics import Metrics
-from cutwater.views.query.milestone_json import described
+from cutwater.views.query.milestone_json import milestone_fields
 from cutwater.views.query.presenter import Row
 from cutwater.views.query.view import View
 
 
-class Answering:
+class RouteContext:
     """One view with its peers and replica. `now_ms`: the clock for ages."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Answering:
         now_ms: Callable[[], int],
         peers: Peers,
         replica: Replica | None,
-        successor: Callable[[], Door | None] = lambda: None,
+        successor: Callable[[], GenerationApp | None] = lambda: None,
         waiters: Waiters | None = None,
     ) -> None:
         """`successor`: another generation that is shown now. `waiters`: woken then, and at each milestone."""
@@ -82,9 +82,9 @@ class Answering:
 
     def holds(self, names: bool) -> dict[str, Any]:
         """Return a replica's `holds` for an answer with rows. `names`: whether to name the keys."""
-        return self.replica.told(names) if self.replica else {}
+        return self.replica.holds_field(names) if self.replica else {}
 
-    async def reach(self, request: Request, at_least: str | None, wait_ms: int) -> Response | None:
+    async def wait_for_token(self, request: Request, at_least: str | None, wait_ms: int) -> Response | None:
         """Return None once the view is at the token; the successor's answer if one is shown before that.
 
         Raises 412 after the wait and 410 for a lost token, both with the milestone that is shown.
@@ -105,7 +105,7 @@ class Answering:
                         self._refuse(412, f"{token} was not reached within {wait_ms} ms")
                     await asyncio.wait([turn], timeout=min(left_s, LOOK_S))
 
-    async def woken(self, due: Callable[[], bool]) -> None:
+    async def wait_for_change(self, due: Callable[[], bool]) -> None:
         """Wait until `due` may hold: a milestone or another generation is shown, or a second has passed."""
         with self._waiters.turn() as turn:
             if not due():
@@ -122,7 +122,7 @@ class Answering:
     def _refuse(self, status: int, why: str) -> NoReturn:
         shown = self.view.milestone
         if shown is None:
-            raise UnavailableError(self.view.nothing)
+            raise UnavailableError(self.view.missing_reason)
         problem = f"the view is at {shown.token}, and {why}"
         raise HTTPException(status, {"error": problem, "milestone": self.milestone(shown)})
 
@@ -133,7 +133,7 @@ class Answering:
     def milestone(self, shown: Milestone) -> dict[str, Any]:
         """Return a milestone in the form of answers."""
         return {
-            **described(shown, self.view.lower_ms(shown)),
+            **milestone_fields(shown, self.view.lower_ms(shown)),
             "standby": self.peers.standby,
             "age_ms": self.view.age_ms(shown, self._now_ms()),
             **({"origin": self.origin} if self.origin else {}),
@@ -149,7 +149,7 @@ def patience(at_least: str | None, wait_ms: int) -> float:
     return wait_ms / 1000 if at_least else 0.0
 
 
-def rendered(read: Callable[[], dict[str, Any]]) -> Response:
+def render(read: Callable[[], dict[str, Any]]) -> Response:
     """Read and render off the event loop: 10,000 rows block it for too long."""
     return JSONResponse(read())
 

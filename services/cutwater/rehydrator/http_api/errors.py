@@ -39,12 +39,12 @@ def _is_text(scope: Scope) -> bool:
     return True
 
 
-def failed(_request: Request, error: Exception) -> JSONResponse:
+def handle_failure(_request: Request, error: Exception) -> JSONResponse:
     """Answer 503 if the view is unavailable, 500 for Cutwater's other errors."""
     return JSONResponse({"detail": str(error)}, 503 if isinstance(error, UnavailableError) else 500)
 
 
-def mistaken(_request: Request, error: Exception) -> JSONResponse:
+def handle_invalid_request(_request: Request, error: Exception) -> JSONResponse:
     """Answer 422 with the first 5 invalid parameters. Unlike FastAPI's answer, this does not repeat the values:
     they may be long or not valid in JSON.
     """

@@ -15,27 +15,27 @@ _OF_THE_CONNECTION = (
 
 
 @dataclass
-class Door:
+class GenerationApp:
     """The application of one generation."""
 
     app: FastAPI
     division: str
     """The mark of how its partitions are divided among peers."""
-    asked: int = 0
+    open_requests: int = 0
     """Requests in progress."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.asked += 1
+        self.open_requests += 1
         try:
             await self.app({**scope}, receive, send)
         finally:
-            self.asked -= 1
+            self.open_requests -= 1
 
 
-class HandedOver(Response):
+class SuccessorAnswer(Response):
     """The answer of another generation's application to the same request."""
 
-    def __init__(self, door: Door, body: bytes) -> None:
+    def __init__(self, door: GenerationApp, body: bytes) -> None:
         """`body`: of the request, which this generation's application has read."""
         super().__init__(status_code=503)  # not an answer of this generation: a join of several must not read it
         self._door, self._request_body = door, body
@@ -49,6 +49,6 @@ class HandedOver(Response):
         await self._door({key: scope[key] for key in _OF_THE_CONNECTION if key in scope}, repeated, send)
 
 
-async def hand_over(request: Request, door: Door) -> Response:
+async def hand_over(request: Request, door: GenerationApp) -> Response:
     """Return the answer of `door` to `request`."""
-    return HandedOver(door, await request.body())
+    return SuccessorAnswer(door, await request.body())

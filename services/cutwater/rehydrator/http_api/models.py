@@ -295,7 +295,7 @@ READING = (*WAITING, 421)
 NOT_READY = "no milestone is shown, or the view does not follow; the body says why"
 
 
-def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[str, Any]]:
+def json_responses(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of a route: its answer (None: not JSON), and the problems of these codes."""
     problems: dict[int | str, dict[str, Any]] = {
         code: {"model": NotReached if code in (410, 412) else Problem, "description": WHY[code]} for code in codes
@@ -303,6 +303,9 @@ def told(model: Any, *codes: int, success: int = 200) -> dict[int | str, dict[st
     return problems if model is None else {success: {"model": model}, **problems}
 
 
-def streamed(media_type: str, *codes: int) -> dict[int | str, dict[str, Any]]:
+def stream_responses(media_type: str, *codes: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of a route that streams this media type."""
-    return {200: {"description": "Successful Response", "content": {media_type: {}}}, **told(None, *codes)}
+    return {
+        200: {"description": "Successful Response", "content": {media_type: {}}},
+        **json_responses(None, *codes),
+    }

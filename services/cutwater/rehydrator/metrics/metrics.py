@@ -164,7 +164,7 @@ class Metrics:
         self._evicted.inc(len(found.segments))
         self._evicted_bytes.inc(found.bytes)
 
-    def bounded(self, over_bytes: int) -> None:
+    def record_excess(self, over_bytes: int) -> None:
         self._over.set(over_bytes)
 
     def backlog(self, milestones: int) -> None:
@@ -183,7 +183,7 @@ class Metrics:
     def takes(self, every_ms: int) -> None:
         self._every.set(every_ms / 1000)
 
-    def taken(self, milestone: Milestone, seconds: float) -> None:
+    def record_checkpoint(self, milestone: Milestone, seconds: float) -> None:
         self._taken.inc()
         self._taking.observe(seconds)
 
@@ -202,14 +202,14 @@ class Metrics:
     def failed(self) -> None:
         self._failures.inc()
 
-    def answers(self, well: bool) -> None:
+    def record_answer(self, well: bool) -> None:
         self._away.set(0 if well else 1)
 
     def restored(self, manifest: Manifest, seconds: float) -> None:
         self._restore_s.set(seconds)
         self._restored.inc()
 
-    def begun_behind(self, manifest: Manifest) -> None:
+    def set_restored_snapshot(self, manifest: Manifest) -> None:
         """Report the restored snapshot; only for a rehydrator that takes snapshots, as others do not renew it."""
         self._sequence.set(manifest.sequence)
         self._moment.set(manifest.created_ms / 1000)

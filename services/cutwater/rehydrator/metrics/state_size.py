@@ -15,8 +15,8 @@ from cutwater.core.state.size_census import Size
 from cutwater.core.util.timestamps import iso
 from cutwater.operations.service_main import now_ms
 from cutwater.rehydrator.metrics.metrics import Metrics
-from cutwater.views.follow.size_census import Census, Counted
-from cutwater.views.follow.size_limit import Bounding
+from cutwater.views.follow.size_census import Census, CensusResult
+from cutwater.views.follow.size_limit import SizeLimit
 from cutwater.views.store.store import Store
 
 SHARDS_SHOWN = 20
@@ -35,7 +35,7 @@ class Sized:
         self.evict: Evict = lambda _: None
         """For the applier: the time from which windows are kept."""
         if job.max_bytes is not None:
-            self.evict = Bounding(store, job.max_bytes, self.census, metrics, log).lower_ms
+            self.evict = SizeLimit(store, job.max_bytes, self.census, metrics, log).lower_ms
 
     def answer(self) -> dict[str, Any]:
         """Return the last census, for JSON. Raises UnavailableError before the first."""
@@ -45,7 +45,7 @@ class Sized:
         return sizes_plain(counted, self._store.segment_ms, self._max_bytes)
 
 
-def sizes_plain(counted: Counted, segment_ms: int, max_bytes: int | None) -> dict[str, Any]:
+def sizes_plain(counted: CensusResult, segment_ms: int, max_bytes: int | None) -> dict[str, Any]:
     """Return a census as JSON and CLI show it."""
     sizes = counted.sizes
     return {
@@ -70,7 +70,7 @@ def _plain(size: Size) -> dict[str, int]:
 class SizeMetrics(Collector):
     """The last census, for Prometheus: a bounded number of series, without names of keys."""
 
-    def __init__(self, counted: Callable[[], Counted | None]) -> None:
+    def __init__(self, counted: Callable[[], CensusResult | None]) -> None:
         self._counted = counted
 
     def collect(self) -> Iterator[Metric]:

@@ -11,18 +11,18 @@ from fastapi.exceptions import HTTPException
 from cutwater.adapters.columnar.arrow import MEDIA_TYPE, schema_of, stream_of
 from cutwater.core.errors import MachineError
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, From, Prefix, To, WaitMs
 from cutwater.rehydrator.http_api.streaming import Export, Exports
 from cutwater.views.query.arrow_batches import batches
-from cutwater.views.query.milestone_json import about
+from cutwater.views.query.milestone_json import row_metadata
 from cutwater.views.query.pages import Part
 
 
 class Arrow:
     """The rows of this rehydrator, in columns."""
 
-    def __init__(self, answering: Answering, exports: Exports) -> None:
+    def __init__(self, answering: RouteContext, exports: Exports) -> None:
         self._answering = answering
         self._exports = exports
 
@@ -44,7 +44,7 @@ class Arrow:
         """
         part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
         asked = {"prefix": prefix or None, "from": from_, "to": to}
-        if answer := await self._answering.reach(request, at_least, wait_ms):
+        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
             return answer
         with self._exports.admitted():
             stream = await run_in_threadpool(self._stream, part, prefix, asked)
@@ -54,8 +54,8 @@ class Arrow:
         """Off the event loop: the library loads at its first use."""
         answering, view = self._answering, self._answering.view
         milestone, stored = view.stored(part)
-        kept = answering.replica.kept if answering.replica else None
-        told = about(view.job.name, answering.milestone(milestone), answering.partitions, kept)
+        kept = answering.replica.row_selection if answering.replica else None
+        told = row_metadata(view.job.name, answering.milestone(milestone), answering.partitions, kept)
         try:
             schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})
         except MachineError as error:

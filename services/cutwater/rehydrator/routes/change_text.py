@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Token
 from cutwater.rehydrator.http_api.context import shown_row
-from cutwater.views.query.change_feed import Changed
+from cutwater.views.query.change_feed import MilestoneChange
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window, parse
 
@@ -34,14 +34,14 @@ class Piece(NamedTuple):
     """The number of the next piece's first row in the milestone; None if there is none."""
 
 
-class Telling:
+class ChangeTexts:
     """The pieces of text; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shared: dict[tuple[Token, int], Piece] = {}
 
-    def piece(self, job: Job, changed: Changed, start: int, wanted: Wanted | None) -> Piece:
+    def piece(self, job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> Piece:
         """Return the wanted rows from `start` on; None wants all. Raises UsageError for damaged rows."""
         if wanted is not None:
             return _made(job, changed, start, wanted)
@@ -58,7 +58,7 @@ class Telling:
             size -= len(self._shared.pop(next(iter(self._shared))).rows)
 
 
-def _made(job: Job, changed: Changed, start: int, wanted: Wanted | None) -> Piece:
+def _made(job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> Piece:
     presenter = Presenter(job)
     rows: list[str] = []
     size = 0

@@ -16,10 +16,10 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.query.change_buffer import Behind
-from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.parameters import Prefix
 from cutwater.rehydrator.http_api.sse import BEGIN, HEARTBEAT, HEARTBEAT_S, Events, event, event_of
-from cutwater.rehydrator.routes.change_text import Telling, Wanted
+from cutwater.rehydrator.routes.change_text import ChangeTexts, Wanted
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.store.key_layout import Window
 
@@ -35,14 +35,14 @@ class _Place(NamedTuple):
     row: int = 0
 
 
-class Following:
+class ChangeRoutes:
     """The change streams, each reader at a milestone of its own."""
 
-    def __init__(self, answering: Answering, changes: Changes, shown: Callable[[], Following]) -> None:
+    def __init__(self, answering: RouteContext, changes: Changes, shown: Callable[[], ChangeRoutes]) -> None:
         """`shown`: returns this route of the generation that is shown."""
         self._answering = answering
         self._changes = changes
-        self._telling = Telling()
+        self._telling = ChangeTexts()
         self._shown = shown
 
     async def changes(
@@ -64,7 +64,7 @@ class Following:
         sequence = self._sequence(place) if place else None
         view, peers = self._answering.view, self._answering.peers
         if view.milestone is None:
-            raise UnavailableError(view.nothing)
+            raise UnavailableError(view.missing_reason)
         if key is not None:
             self._answering.require(key)
             if peer := peers.owner_elsewhere(key):
@@ -125,7 +125,7 @@ class Following:
             elif time.monotonic() - spoken > HEARTBEAT_S:
                 yield HEARTBEAT
                 spoken = time.monotonic()
-            await self._answering.woken(partial(self._due, place))
+            await self._answering.wait_for_change(partial(self._due, place))
 
     def _due(self, place: _Place) -> bool:
         try:

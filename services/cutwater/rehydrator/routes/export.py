@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.generation import Token
-from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.streaming import LINES, Export, Exports, lines
 
 SNAPSHOT_S = 10.0
@@ -35,7 +35,7 @@ class Whole:
     """The state of this rehydrator as a whole."""
 
     def __init__(
-        self, answering: Answering, exports: Exports, snapshot: Snapshot | None, sizes: Sizes | None
+        self, answering: RouteContext, exports: Exports, snapshot: Snapshot | None, sizes: Sizes | None
     ) -> None:
         """`snapshot`: None if none are taken. `sizes`: the last census."""
         self._answering = answering
@@ -76,7 +76,7 @@ class Whole:
         if answering.role == "standby":
             return f"ask its owner, {answering.peers.owner}"
         replica = answering.replica
-        if replica is not None and not (replica.origin and replica.kept is None):
+        if replica is not None and not (replica.origin and replica.row_selection is None):
             return "it is a read-only replica"
         return "set CUTWATER_SNAPSHOTS"
 

@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from cutwater.rehydrator.cluster.peers import Holders
-from cutwater.rehydrator.http_api.context import Answering, patience, rendered
+from cutwater.rehydrator.http_api.context import RouteContext, patience, render
 from cutwater.rehydrator.http_api.keys_body import Keys, span_of
 from cutwater.rehydrator.http_api.parameters import AtLeast, WaitMs
 
@@ -21,7 +21,7 @@ Span = tuple[int | None, int | None]
 
 
 def of_each_owner(
-    answering: Answering,
+    answering: RouteContext,
     request: Request,
     path: str,
     asked: Keys,
@@ -45,9 +45,9 @@ def of_each_owner(
     async def of(holders: Holders, keys: list[str]) -> Answer | Response:
         share = asked.model_copy(update={"keys": keys, "rows": rows})
         body = share.model_dump_json(by_alias=True).encode()
-        if answer := await peers.elsewhere(holders, path, request, wait_s, body):
+        if answer := await peers.ask_holders(holders, path, request, wait_s, body):
             return answer
-        if answer := await answering.reach(request, at_least, wait_ms):
+        if answer := await answering.wait_for_token(request, at_least, wait_ms):
             return answer
         return await run_in_threadpool(here, share, span)
 
@@ -66,4 +66,4 @@ async def joined(
     def read() -> Answer:
         return join([json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers])
 
-    return await run_in_threadpool(rendered, read)
+    return await run_in_threadpool(render, read)

@@ -10,12 +10,12 @@ from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.measures import Partials
-from cutwater.core.query.global_merge import Part, each, merged, newest
+from cutwater.core.query.global_merge import LineageRows, each, merged, newest
 from cutwater.core.query.top_n import Ranking
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.cluster.regions import Answer
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import Answering, shown_row
+from cutwater.rehydrator.http_api.context import RouteContext, shown_row
 from cutwater.rehydrator.http_api.keys_body import Keys, span_of
 from cutwater.rehydrator.http_api.parameters import (
     STORED_LIMIT_MAX,
@@ -30,7 +30,7 @@ from cutwater.rehydrator.http_api.parameters import (
     TopLimit,
     WaitMs,
 )
-from cutwater.rehydrator.routes.global_query import Consulting, Question, Told, about, part_of, query_of
+from cutwater.rehydrator.routes.global_query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
 from cutwater.rehydrator.routes.keys_and_top import RANKING_S
 from cutwater.rehydrator.routes.stored_rows import unpacked
 from cutwater.views.query.presenter import Presenter
@@ -70,10 +70,10 @@ class Undecoded(Mapping[Window, Partials]):
         return len(self._values)
 
 
-class Everywhere:
+class GlobalKeysAndTopRoutes:
     """Rows of many keys, of all regions."""
 
-    def __init__(self, answering: Answering, consulting: Consulting) -> None:
+    def __init__(self, answering: RouteContext, consulting: GlobalQueries) -> None:
         self._view = answering.view
         self._consulting = consulting
 
@@ -92,7 +92,7 @@ class Everywhere:
         span_of(asked)
         every = list(dict.fromkeys(asked.keys))
 
-        def take(region: str, answer: Answer, presenter: Presenter) -> Part[Any]:
+        def take(region: str, answer: Answer, presenter: Presenter) -> LineageRows[Any]:
             told = {
                 one["key"]: KeyPart(
                     {window: presenter.partials(value) for window, value in map(unpacked, one["rows"])},
@@ -102,7 +102,7 @@ class Everywhere:
             }
             return part_of(region, presenter, answer | {"rows": []}, lambda window: window, told)
 
-        def make(told: list[Told], missing: list[Answer]) -> Answer:
+        def make(told: list[RegionAnswer], missing: list[Answer]) -> Answer:
             presenter, found, left, room = Presenter(self._view.job), list[Answer](), list[str](), asked.rows
             for key in every:
                 if not room or any(key not in _keys(one.part) for one in told):
@@ -149,12 +149,12 @@ class Everywhere:
         name = parsing.measure(measure, self._view.measures)
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
 
-        def take(region: str, answer: Answer, presenter: Presenter) -> Part[Any]:
+        def take(region: str, answer: Answer, presenter: Presenter) -> LineageRows[Any]:
             rows = Undecoded(region, presenter, dict(map(unpacked, answer["rows"])))
             part = part_of(region, presenter, answer | {"rows": []}, lambda window: window, answer["next"])
-            return Part(part.lineage, part.at, part.horizon_ms, rows, part.told)
+            return LineageRows(part.lineage, part.at, part.horizon_ms, rows, part.told)
 
-        def make(told: list[Told], missing: list[Answer]) -> Answer:
+        def make(told: list[RegionAnswer], missing: list[Answer]) -> Answer:
             if many := [one.region for one in told if one.part.told is not None]:
                 raise HTTPException(
                     422,
@@ -175,11 +175,11 @@ class Everywhere:
         return await self._consulting.answer(question, take, make)
 
 
-def _keys(part: Part[Any]) -> dict[str, KeyPart]:
+def _keys(part: LineageRows[Any]) -> dict[str, KeyPart]:
     return part.told or {}
 
 
-def _of_key(part: Part[Any], key: str) -> Part[Any]:
+def _of_key(part: LineageRows[Any], key: str) -> LineageRows[Any]:
     found = _keys(part)[key]
     told = None if found.next_from_ms is None else Window(key, found.next_from_ms - 1, _NEVER)
-    return Part(part.lineage, part.at, part.horizon_ms, found.rows, told)
+    return LineageRows(part.lineage, part.at, part.horizon_ms, found.rows, told)

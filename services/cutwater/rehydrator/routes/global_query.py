@@ -15,12 +15,12 @@ from fastapi.exceptions import HTTPException
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.query.event_overlap import Source, counted_twice
-from cutwater.core.query.global_merge import Part, horizon_of
+from cutwater.core.query.global_merge import LineageRows, horizon_of
 from cutwater.core.util.timestamps import iso
-from cutwater.rehydrator.cluster.admission import Room
+from cutwater.rehydrator.cluster.admission import MemoryReservation
 from cutwater.rehydrator.cluster.regions import Answer, Query, Regions
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import Answering, patience, rendered
+from cutwater.rehydrator.http_api.context import RouteContext, patience, render
 from cutwater.rehydrator.routes.stored_rows import sources_in, unpacked
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window
@@ -43,30 +43,30 @@ class Question(NamedTuple):
     """Additional time for a region's answer."""
 
 
-class Told(NamedTuple):
+class RegionAnswer(NamedTuple):
     """One region's answer, and its rows as a part of the merge."""
 
     region: str
     answer: Answer
     sources: frozenset[Source]
     watermark_ms: int
-    part: Part[Any]
+    part: LineageRows[Any]
 
     @property
     def events_of(self) -> list[str]:
         return sorted({source.region for source in self.sources}) or [self.region]
 
 
-Taken = Callable[[str, Answer, Presenter], Part[Any]]
+Taken = Callable[[str, Answer, Presenter], LineageRows[Any]]
 """Makes a part of a region's answer; raises one of `_ODD` for an invalid one."""
-Made = Callable[[list[Told], list[Answer]], Answer]
+Made = Callable[[list[RegionAnswer], list[Answer]], Answer]
 """Makes the answer from the regions' answers and the list of missing regions."""
 
 
-class Consulting:
+class GlobalQueries:
     """Queries all regions, this rehydrator's own through `app`."""
 
-    def __init__(self, answering: Answering, regions: Regions | None, app: FastAPI) -> None:
+    def __init__(self, answering: RouteContext, regions: Regions | None, app: FastAPI) -> None:
         self._view = answering.view
         self._generation = answering.generation
         self._metrics = answering.metrics
@@ -87,7 +87,7 @@ class Consulting:
             return await regions.admission.work(room, self._merged, answers, asked.partial, take, make)
 
     async def _asked(
-        self, regions: Regions, asked: Question, tokens: dict[str, str], wait_s: float, room: Room
+        self, regions: Regions, asked: Question, tokens: dict[str, str], wait_s: float, room: MemoryReservation
     ) -> dict[str, Answer | Response | str]:
         """Query all regions at once; if one does not fit, cancel the others."""
         waiting: dict[str, Query] = {name: [("at_least", token)] for name, token in tokens.items()}
@@ -110,7 +110,7 @@ class Consulting:
     def _merged(
         self, answers: dict[str, Answer | Response | str], partial: bool, take: Taken, make: Made
     ) -> Response:
-        told: dict[str, Told] = {}
+        told: dict[str, RegionAnswer] = {}
         missing: dict[str, str] = {}
         for name, answer in answers.items():
             found = str(answer) if not isinstance(answer, dict) else self._judged(name, answer, take)
@@ -126,7 +126,7 @@ class Consulting:
             why = "; ".join(f"{name} ({missing[name]})" for name in sorted(missing))
             raise UnavailableError(f"no complete answer: not every region can be counted: {why}")
         left_out: list[Answer] = [{"region": name, "reason": missing[name]} for name in sorted(missing)]
-        return rendered(lambda: make(whole, left_out))
+        return render(lambda: make(whole, left_out))
 
     def _tokens(self, regions: Regions, at_least: list[str]) -> dict[str, str]:
         """Return each region's token. Raises 400 for an unknown region, or for two tokens of one."""
@@ -140,13 +140,13 @@ class Consulting:
             found[region] = text
         return found
 
-    def _judged(self, region: str, answer: Answer, take: Taken) -> Told | str:
+    def _judged(self, region: str, answer: Answer, take: Taken) -> RegionAnswer | str:
         """Return the region's part, or why it cannot be merged."""
         try:
             if (why := self._unfit(region, answer)) is not None:
                 return why
             part, watermark_ms = take(region, answer, Presenter(self._view.job)), int(answer["watermark_ms"])
-            return Told(region, answer, sources_in(answer), watermark_ms, part)
+            return RegionAnswer(region, answer, sources_in(answer), watermark_ms, part)
         except CutwaterError as error:
             return f"its rows cannot be read: {error}"
         except _ODD as error:
@@ -170,7 +170,7 @@ class Consulting:
         return None
 
 
-def about(told: list[Told], missing: list[Answer]) -> Answer:
+def about(told: list[RegionAnswer], missing: list[Answer]) -> Answer:
     """Return the fields of every answer besides its rows."""
     return {
         "milestones": [
@@ -192,11 +192,11 @@ def query_of(**given: Any) -> Query:
 
 def part_of(
     region: str, presenter: Presenter, answer: Answer, place: Callable[[Window], Any], told: Any
-) -> Part[Any]:
+) -> LineageRows[Any]:
     """Return a region's rows as a part of the merge. Raises one of `_ODD` for an invalid answer."""
     tokens = [Token.parse(one["token"]) for one in answer["milestones"]]
     rows = (unpacked(row) for row in answer["rows"])
-    return Part(
+    return LineageRows(
         # Each region is queried once and no two states share events, so each is a line of its own. Its name makes
         # the merge order the same everywhere.
         lineage=region,

@@ -12,12 +12,12 @@ from typing import Any
 from fastapi import Response
 
 from cutwater.core.errors import UnavailableError
-from cutwater.core.query.global_merge import Merged, Part, merged
+from cutwater.core.query.global_merge import LineageRows, Merged, merged
 from cutwater.core.query.key_path import path_of
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.cluster.regions import Answer
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import Answering, shown_row
+from cutwater.rehydrator.http_api.context import RouteContext, shown_row
 from cutwater.rehydrator.http_api.parameters import (
     LIMIT_DEFAULT,
     WAIT_MS_DEFAULT,
@@ -32,7 +32,7 @@ from cutwater.rehydrator.http_api.parameters import (
     To,
     WaitMs,
 )
-from cutwater.rehydrator.routes.global_query import Consulting, Question, Told, about, part_of, query_of
+from cutwater.rehydrator.routes.global_query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
 from cutwater.rehydrator.routes.stored_rows import cursor_at, place_in
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window, end_of, parse, storage_key
@@ -43,7 +43,7 @@ _NEVER = 1 << 62
 class Global:
     """Rows of all regions."""
 
-    def __init__(self, answering: Answering, consulting: Consulting) -> None:
+    def __init__(self, answering: RouteContext, consulting: GlobalQueries) -> None:
         self._view = answering.view
         self._consulting = consulting
 
@@ -64,12 +64,12 @@ class Global:
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
         query = query_of(limit=limit, wait_ms=wait_ms, **moments)
 
-        def take(region: str, answer: Answer, presenter: Presenter) -> Part[Any]:
+        def take(region: str, answer: Answer, presenter: Presenter) -> LineageRows[Any]:
             following = answer["next_from_ms"]
             told = None if following is None else Window(key, int(following) - 1, _NEVER)
             return part_of(region, presenter, answer, lambda window: window, told)
 
-        def make(told: list[Told], missing: list[Answer]) -> Answer:
+        def make(told: list[RegionAnswer], missing: list[Answer]) -> Answer:
             page = merged(self._view.measures, (one.part for one in told), lambda window: window.end_ms, limit)
             following = None if page.told is None else iso(page.told.start_ms + 1)
             return {"key": key, **self._answer(told, missing, page, lambda window: window), "next_from": following}
@@ -104,12 +104,12 @@ class Global:
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
         query = query_of(limit=limit, wait_ms=wait_ms, **moments, shards=shards, after=after)
 
-        def take(region: str, answer: Answer, presenter: Presenter) -> Part[Any]:
+        def take(region: str, answer: Answer, presenter: Presenter) -> LineageRows[Any]:
             layout = int(answer["layout_ms"])
             told = None if answer["next"] is None else place_in(answer["next"])
             return part_of(region, presenter, answer, lambda window: storage_key(window, layout), told)
 
-        def make(told: list[Told], missing: list[Answer]) -> Answer:
+        def make(told: list[RegionAnswer], missing: list[Answer]) -> Answer:
             layout = _layout(told)
             page = merged(self._view.measures, (one.part for one in told), end_of, limit)
             following = None if page.told is None else cursor_at(page.told, layout)
@@ -119,14 +119,14 @@ class Global:
         return await self._consulting.answer(asked, take, make)
 
     def _answer(
-        self, told: list[Told], missing: list[Answer], page: Merged[Any], window: Callable[[Any], Window]
+        self, told: list[RegionAnswer], missing: list[Answer], page: Merged[Any], window: Callable[[Any], Window]
     ) -> Answer:
         presenter = Presenter(self._view.job)
         rows = [shown_row(presenter.shown(window(place), partials)) for place, partials in page.rows]
         return {**about(told, missing), "rows": rows}
 
 
-def _layout(told: list[Told]) -> int:
+def _layout(told: list[RegionAnswer]) -> int:
     layouts = {int(one.answer["layout_ms"]) for one in told}
     if len(layouts) > 1:
         raise UnavailableError(

@@ -17,7 +17,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.cluster.peers import Holders
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import Answering, patience, shown_row
+from cutwater.rehydrator.http_api.context import RouteContext, patience, shown_row
 from cutwater.rehydrator.http_api.keys_body import Keys
 from cutwater.rehydrator.http_api.parameters import (
     TOP_DEFAULT,
@@ -41,10 +41,10 @@ RANKING_S = 20.0
 """The longest ranking on a busy machine: a peer that ranks counts as alive."""
 
 
-class Spanning:
+class KeysAndTopRoutes:
     """Requests sent to all owners concerned, this one included, and joined."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: RouteContext) -> None:
         self._answering = answering
         self._view = answering.view
         self._peers = answering.peers
@@ -104,15 +104,15 @@ class Spanning:
         wait_s = patience(at_least, wait_ms) + RANKING_S
 
         async def of(holders: Holders) -> Answer | Response:
-            if answer := await self._peers.elsewhere(holders, "/v1/top", request, wait_s):
+            if answer := await self._peers.ask_holders(holders, "/v1/top", request, wait_s):
                 return answer
-            if answer := await self._answering.reach(request, at_least, wait_ms):
+            if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
                 return answer
             return await self._top(wanted, part)
 
         def join(parts: list[Answer]) -> Answer:
             milestones = [part["milestone"] for part in parts]
-            if self._peers.passed_on(request):
+            if self._peers.is_passed_on(request):
                 # As stored: the peer that joins them compares values that JSON does not distinguish.
                 return {"milestone": milestones[0], "stored": parts[0]["stored"]}
             stored = (_unpacked(row) for part in parts for row in part["stored"])

@@ -12,7 +12,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.query.key_path import KEY_ROUTE, path_of
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import Answering, patience, rendered
+from cutwater.rehydrator.http_api.context import RouteContext, patience, render
 from cutwater.rehydrator.http_api.parameters import (
     LIMIT_DEFAULT,
     WAIT_MS_DEFAULT,
@@ -29,10 +29,10 @@ from cutwater.rehydrator.http_api.parameters import (
 from cutwater.views.query.pages import Part, ScanPage
 
 
-class Reading:
+class RowRoutes:
     """Rows of the view, or of the peer that holds them."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: RouteContext) -> None:
         self._answering = answering
         self._view = answering.view
         self._peers = answering.peers
@@ -66,9 +66,9 @@ class Reading:
         self._answering.require(key)
         self._peers.require_agreed(request)
         holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
-        if answer := await self._peers.elsewhere(holders, path, request, wait_s):
+        if answer := await self._peers.ask_holders(holders, path, request, wait_s):
             return answer
-        if answer := await self._answering.reach(request, at_least, wait_ms):
+        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
             return answer
 
         def read() -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Reading:
             told = self._answering.page(page.milestone, page.rows)
             return {"key": key, **told, "next_from": following, **hint, **self._answering.holds(names=False)}
 
-        return await run_in_threadpool(rendered, read)
+        return await run_in_threadpool(render, read)
 
     async def scan(
         self,
@@ -110,17 +110,17 @@ class Reading:
         self._peers.require_agreed(request)
         turn, place = parsing.cursor(after, self._peers.agreed)
         if after is None:
-            turn = self._peers.turn(0, wanted) or 0
+            turn = self._peers.next_turn(0, wanted) or 0
         holders, wait_s = self._peers.at(turn), patience(at_least, wait_ms)
-        if answer := await self._peers.elsewhere(holders, KEY_ROUTE, request, wait_s):
+        if answer := await self._peers.ask_holders(holders, KEY_ROUTE, request, wait_s):
             return answer
-        if answer := await self._answering.reach(request, at_least, wait_ms):
+        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
             return answer
 
         def read() -> dict[str, Any]:
             page = self._scanned(place, limit, part)
             following = parsing.cursor_text(self._peers.agreed, turn, page.after)
-            if page.after is None and (then := self._peers.turn(turn + 1, wanted)) is not None:
+            if page.after is None and (then := self._peers.next_turn(turn + 1, wanted)) is not None:
                 following = parsing.cursor_text(self._peers.agreed, then, b"")
             return {
                 **self._answering.page(page.milestone, page.rows),
@@ -128,7 +128,7 @@ class Reading:
                 **self._answering.holds(names=True),
             }
 
-        return await run_in_threadpool(rendered, read)
+        return await run_in_threadpool(render, read)
 
     def _scanned(self, place: bytes | None, limit: int, part: Part) -> ScanPage:
         try:

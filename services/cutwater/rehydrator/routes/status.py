@@ -9,14 +9,14 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from cutwater.core.errors import UnavailableError
-from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, WaitMs
 
 
-class Standing:
+class StatusRoutes:
     """The state of the view."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: RouteContext) -> None:
         self._answering = answering
         self._view = answering.view
 
@@ -24,11 +24,11 @@ class Standing:
         self, request: Request, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT
     ) -> Response:
         """The milestone that every answer shows now."""
-        if answer := await self._answering.reach(request, at_least, wait_ms):
+        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
             return answer
         shown = self._view.milestone
         if shown is None:
-            raise UnavailableError(self._view.nothing)
+            raise UnavailableError(self._view.missing_reason)
         return JSONResponse(self._answering.milestone(shown))
 
     async def health(self) -> Response:

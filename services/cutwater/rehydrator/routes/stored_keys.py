@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.keys_body import Keys
 from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, WaitMs
 from cutwater.rehydrator.routes.fan_out import Answer, Span, joined, of_each_owner
@@ -14,7 +14,7 @@ from cutwater.rehydrator.routes.stored_rows import about, of_owners, packed
 class StoredKeys:
     """The region's part of a global answer for several keys: each owner's at one milestone."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: RouteContext) -> None:
         self._answering = answering
 
     async def keys(

@@ -15,12 +15,12 @@ from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.query.event_overlap import Source, counted
+from cutwater.core.query.event_overlap import Source, counted_sources
 from cutwater.core.query.global_merge import root_of
 from cutwater.core.query.key_path import path_of
 from cutwater.rehydrator.cluster.peers import Holders
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import Answering, patience, rendered
+from cutwater.rehydrator.http_api.context import RouteContext, patience, render
 from cutwater.rehydrator.http_api.parameters import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -48,7 +48,7 @@ LARGE_MAX = 4
 class StoredRows:
     """The region's part of a global answer: each owner's rows at one milestone, and the facts for the merge."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: RouteContext) -> None:
         self._answering = answering
         self._view = answering.view
         self._peers = answering.peers
@@ -70,9 +70,9 @@ class StoredRows:
         self._peers.require_agreed(request)
         holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
         path = path_of(key).replace("/v1/state/", "/v1/stored/", 1)
-        if answer := await self._peers.elsewhere(holders, path, request, wait_s):
+        if answer := await self._peers.ask_holders(holders, path, request, wait_s):
             return answer
-        if answer := await self._answering.reach(request, at_least, wait_ms):
+        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
             return answer
 
         def read() -> Answer:
@@ -83,7 +83,7 @@ class StoredRows:
                 "next_from_ms": page.next_from_ms,
             }
 
-        return await run_in_threadpool(rendered, read)
+        return await run_in_threadpool(render, read)
 
     async def scan(
         self,
@@ -110,9 +110,9 @@ class StoredRows:
         wait_s = patience(at_least, wait_ms) + (RANKING_S if large else 0.0)
 
         async def of(holders: Holders) -> Answer | Response:
-            if answer := await self._peers.elsewhere(holders, "/v1/stored", request, wait_s):
+            if answer := await self._peers.ask_holders(holders, "/v1/stored", request, wait_s):
                 return answer
-            if answer := await self._answering.reach(request, at_least, wait_ms):
+            if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
                 return answer
             return await run_in_threadpool(self._page, place, limit, part)
 
@@ -126,7 +126,7 @@ class StoredRows:
                 parts = [json.loads(bytes(one.body)) if isinstance(one, Response) else one for one in answers]
                 return parts[0] if len(parts) == 1 else joined(parts, limit)
 
-            return await run_in_threadpool(rendered, join)
+            return await run_in_threadpool(render, join)
 
     @contextmanager
     def _admitted(self) -> Iterator[None]:
@@ -147,7 +147,7 @@ class StoredRows:
         return {**about(self._answering, page.milestone), "rows": packed(page.rows), "next": following}
 
 
-def about(answering: Answering, milestone: Milestone) -> Answer:
+def about(answering: RouteContext, milestone: Milestone) -> Answer:
     """Return the facts that a merge needs about a region's part at a milestone."""
     view = answering.view
     root = root_of(milestone.generation, view.lineage)
@@ -158,7 +158,7 @@ def about(answering: Answering, milestone: Milestone) -> Answer:
         "job": view.job.name,
         "fingerprint": view.job.fingerprint,
         "lineage": None if root is None else str(root),
-        "sources": _grouped(counted(milestone, view.job.topic)),
+        "sources": _grouped(counted_sources(milestone, view.job.topic)),
         "layout_ms": view.segment_ms,
         "complete_above_ms": above if since_ms is None else max(above, since_ms),
         "watermark_ms": milestone.watermark_ms,

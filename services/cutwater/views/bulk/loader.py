@@ -28,7 +28,7 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.bulk_load import Done, Slice, Task, divided, left
 from cutwater.views.bulk.worker import Worker
-from cutwater.views.changelog.missing_records import told_exactly
+from cutwater.views.changelog.missing_records import name_missing_records
 from cutwater.views.changelog.proof import writer_of
 from cutwater.views.changelog.range_reader import STALL_S, Stopped
 from cutwater.views.store.rocksdb_tuning import failure
@@ -62,7 +62,7 @@ class Unobserved:
     def loaded(self, done: Done, records_max: int) -> None: ...
 
 
-class Bulk:
+class BulkLoader:
     """Loader of ranges of one job's changelog into a store."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Bulk:
         self._native = native
         self._headers = (Codec(WINDOW_KEY_SCHEMA).header.hex(), Codec(job.state_schema).header.hex())
 
-    def pays(self, slices: Iterable[Slice]) -> bool:
+    def is_worthwhile(self, slices: Iterable[Slice]) -> bool:
         """Return whether the ranges, including loaded parts, are large enough for a bulk load."""
         return sum(one.records_max for one in slices) >= self._least_records
 
@@ -118,7 +118,7 @@ class Bulk:
         rest = left(slices, done)
         alone = sum(one.records_max for one in rest) < self._least_records
         parts = divided(rest, 1 if alone else self._workers)
-        crew = _Alone(self._cluster) if alone else _Crew(self._cluster, len(parts))
+        crew = _InProcessPool(self._cluster) if alone else _WorkerPool(self._cluster, len(parts))
         try:
             shutil.rmtree(folder, ignore_errors=True)
             try:
@@ -127,15 +127,15 @@ class Bulk:
                 raise failure(f"{folder}: {error}. Check that the folder is writable", error) from None
             self._store.loading(True)
             for part in parts:
-                crew.hire(self._task(milestone, folder, part, len(parts), floor_ms))
-            with told_exactly(self._cluster, self._topic, lambda: needed(slices, done)):
+                crew.start(self._task(milestone, folder, part, len(parts), floor_ms))
+            with name_missing_records(self._cluster, self._topic, lambda: needed(slices, done)):
                 for path, more in crew.files(self._stopping):
                     done = done.plus(more)
                     self._store.load([Path(path)] if path else [], milestone, done, floor_ms)
-                    crew.go_on()
+                    crew.acknowledge()
                     self._observer.loaded(done, records_max)
         finally:
-            crew.end()
+            crew.close()
             shutil.rmtree(folder, ignore_errors=True)  # first, since a full disk may refuse the rest
             self._store.loading(False)
         return done
@@ -162,14 +162,14 @@ class Bulk:
         )
 
 
-class _Alone:
+class _InProcessPool:
     """Loader in this process for small loads, for which starting a process would take longer."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._tasks: list[Task] = []
 
-    def hire(self, task: Task) -> None:
+    def start(self, task: Task) -> None:
         self._tasks.append(task)
 
     def files(self, stopping: Callable[[], bool]) -> Iterable[tuple[str, Done]]:
@@ -189,14 +189,14 @@ class _Alone:
             worker.close()
         return told
 
-    def go_on(self) -> None:
+    def acknowledge(self) -> None:
         """Do nothing: all files are written by then."""
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Do nothing: there is no process."""
 
 
-class _Crew:
+class _WorkerPool:
     """The worker processes of one load."""
 
     def __init__(self, cluster: Cluster, most: int) -> None:
@@ -206,7 +206,7 @@ class _Crew:
         self._workers: list[_Worker] = []
         self._answered: _Worker | None = None
 
-    def hire(self, task: Task) -> None:
+    def start(self, task: Task) -> None:
         worker = _Worker(task, self._cluster)
         self._workers.append(worker)
         threading.Thread(target=self._listen, args=(worker,), name="worker's lines", daemon=True).start()
@@ -229,17 +229,17 @@ class _Crew:
             else:
                 raise _error(line)
 
-    def go_on(self) -> None:
+    def acknowledge(self) -> None:
         """Let the worker of the last file write the next one."""
         if self._answered is not None:
             self._answered.say("")
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End all workers."""
         for worker in self._workers:
-            worker.dismiss()
+            worker.close()
         for worker in self._workers:
-            worker.bury()
+            worker.reap()
 
     def _listen(self, worker: _Worker) -> None:
         """Queue the worker's lines. The last one always reports its end, which `files` waits for."""
@@ -282,12 +282,12 @@ class _Worker:
         """Return the exit code of the ended process."""
         return self._process.wait(_END_S)
 
-    def dismiss(self) -> None:
+    def close(self) -> None:
         """Close the input, on which the process ends."""
         with suppress(BrokenPipeError):
             self._input.close()
 
-    def bury(self) -> None:
+    def reap(self) -> None:
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:

@@ -34,7 +34,7 @@ class Into(Protocol):
     def __setitem__(self, key: bytes, value: bytes, /) -> None: ...
 
 
-class Gathering(Protocol):
+class NewestRowsPort(Protocol):
     """The newest rows so far, with counts, of one changelog."""
 
     @property
@@ -60,7 +60,7 @@ class Gathering(Protocol):
         """Write and release the held rows, as sorted storage keys and values; return their number."""
 
 
-class Gathered:
+class NewestRows:
     """Implements `Gathering` in Python."""
 
     def __init__(self, task: Task) -> None:
@@ -123,8 +123,8 @@ class Gathered:
         """Release the held rows, and yield them as storage keys and values in order."""
         newest, odd, windows = self._newest, self._odd, self._windows
         self._newest, self._odd, self.held_bytes = {}, {}, 0
-        found = windows.kept(newest)
-        found |= windows.kept_odd(odd)
+        found = windows.storage_rows(newest)
+        found |= windows.storage_rows_slow(odd)
         order = sorted(found)  # sorting pairs would take three times as long
         return zip(order, map(found.__getitem__, order), strict=True)
 

@@ -11,7 +11,7 @@ from cutwater.adapters.fetch.native_rows import new_rows
 from cutwater.adapters.fetch.record_batches import Chunk, sections
 from cutwater.core.protocol.row_digest import fold
 from cutwater.core.state.bulk_load import Task
-from cutwater.views.bulk.newest_rows import Gathered, Into
+from cutwater.views.bulk.newest_rows import Into, NewestRows
 from cutwater.views.changelog.key_codec import Windows
 
 _FAR = (1 << 63) - 1
@@ -19,7 +19,7 @@ _UNTOLD = 4
 """Between two files at most this times the bytes held are read."""
 
 
-class NativeGathered:
+class NativeNewestRows:
     """Implements `Gathering`."""
 
     def __init__(self, task: Task) -> None:
@@ -27,7 +27,7 @@ class NativeGathered:
         own = task.own.encode()
         self._plain = new_rows(key_header, value_header, own, task.rows_max, task.bytes_max)
         self._windows = Windows(key_header, task.topic, task.segment_ms, task.floor_ms)
-        self._other = Gathered(task)
+        self._other = NewestRows(task)
         self._bytes_untold = _UNTOLD * task.bytes_max
         self._written = 0
 

@@ -28,8 +28,8 @@ from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.adapters.runtime.gc_tuning import rare_collections
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.state.bulk_load import Done, Task
-from cutwater.views.bulk.newest_rows import Gathered, Gathering
-from cutwater.views.bulk.newest_rows_native import NativeGathered
+from cutwater.views.bulk.newest_rows import NewestRows, NewestRowsPort
+from cutwater.views.bulk.newest_rows_native import NativeNewestRows
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.store.rocksdb_tuning import failure
 
@@ -55,7 +55,7 @@ class Worker:
         self._fetcher = cluster.reader(Fetcher, task.topic, answer_s=_ANSWER_S)
         self._ends = {one.partition: one.end for one in task.slices}
         self._next = {one.partition: one.first for one in task.slices}
-        self._gathered: Gathering = NativeGathered(task) if task.native else Gathered(task)
+        self._gathered: NewestRowsPort = NativeNewestRows(task) if task.native else NewestRows(task)
         self._told = Done({})
         self._files = 0
 
@@ -106,7 +106,7 @@ class Worker:
         self._tell(path, Done(now.next, *more))
 
 
-def write_sorted(path: str, gathered: Gathering) -> bool:
+def write_sorted(path: str, gathered: NewestRowsPort) -> bool:
     """Write the held rows as a file for RocksDB; return False, without a file, if there are none. Raises
     MachineError if the file cannot be written."""
     try:

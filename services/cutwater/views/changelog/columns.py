@@ -64,7 +64,7 @@ class OwnRows:
         sound = keys == {self._key_header} and not short and all(map(is_confluent, values - {self._value_header}))
         return own if sound else None
 
-    def kept(
+    def storage_rows(
         self, rows: Mapping[bytes, bytes], segment_ms: int, floor_ms: int, selection: Selection | None
     ) -> dict[bytes, bytes]:
         """Return the rows as storage keys and values, without windows that end at or below the floor.
@@ -75,4 +75,4 @@ class OwnRows:
         windows = Windows(self._key_header, self._topic, segment_ms, floor_ms)
         if keeps is not None:
             rows = {key: value for key, value in rows.items() if keeps(windows.text(key))}
-        return windows.kept(rows) if all_plain(rows) else windows.kept_odd(rows)
+        return windows.storage_rows(rows) if all_plain(rows) else windows.storage_rows_slow(rows)

@@ -71,7 +71,7 @@ class Windows(dict[bytes, tuple[bytes, bytes] | None]):
             return key[_TEXT_AT : _TEXT_AT + (key[HEADER_BYTES] >> 1)]
         return self.of(key).key.encode()
 
-    def kept(self, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    def storage_rows(self, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Return rows with plain keys as storage keys and values, without windows that are not kept."""
         return {
             parts[0] + key[_TEXT_AT:end] + parts[1]: value
@@ -79,7 +79,7 @@ class Windows(dict[bytes, tuple[bytes, bytes] | None]):
             if (parts := self[key[(end := _TEXT_AT + (key[HEADER_BYTES] >> 1)) :]]) is not None
         }
 
-    def kept_odd(self, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    def storage_rows_slow(self, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Do as `kept` for any keys, one by one."""
         windows = ((self.of(key), value) for key, value in rows.items())
         return {

@@ -18,7 +18,14 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.row_digest import fold
 from cutwater.core.state.backlog import Jump, Step, fresh
-from cutwater.views.changelog.proof import Below, counted_once, prove, require_schema, require_whole, writer_of
+from cutwater.views.changelog.proof import (
+    WriterCheck,
+    counted_once,
+    prove,
+    require_schema,
+    require_whole,
+    writer_of,
+)
 from cutwater.views.changelog.range_reader import Range, Ranges
 from cutwater.views.changelog.record_reader import header_of, place_of
 from cutwater.views.changelog.row_batch import Piece, pieces_of
@@ -145,7 +152,7 @@ class Updates:
         read again. The milestone's own rows must be there, and none of a foreign writer."""
         kept: list[Piece] = []
         few = self._jumped(milestone, since).records_max <= self._part_rows
-        own, below = writer_of(milestone), Below(milestone)
+        own, below = writer_of(milestone), WriterCheck(milestone)
 
         def read() -> Iterator[tuple[bytes, bytes]]:
             nonlocal few

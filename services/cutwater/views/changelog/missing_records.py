@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.errors import CutwaterError, DivergenceError, ProtocolError, UnavailableError
 from cutwater.core.state.missing_offsets import gaps
 
@@ -17,7 +17,7 @@ Needed = Callable[[], Mapping[int, tuple[int, int]]]
 
 
 @contextmanager
-def told_exactly(cluster: Cluster, topic: str, needed: Needed) -> Iterator[None]:
+def name_missing_records(cluster: Cluster, topic: str, needed: Needed) -> Iterator[None]:
     """Convert a read error into a DivergenceError that names the missing records, if some are missing. A log
     that ends below a cut is waited for, since an open transaction may hide its end. Its end including open
     transactions is never below a milestone's cut, since rows are acknowledged first."""
@@ -36,6 +36,6 @@ def told_exactly(cluster: Cluster, topic: str, needed: Needed) -> Iterator[None]
 def _missing(cluster: Cluster, topic: str, needed: Mapping[int, tuple[int, int]]) -> list[str]:
     """Return the missing ranges; none if the brokers do not answer, so that the first error is reported."""
     try:
-        return gaps(needed, Ends(cluster, ASK_S).kept(topic, needed))
+        return gaps(needed, Offsets(cluster, ASK_S).topic_bounds(topic, needed))
     except CutwaterError:
         return []

@@ -29,7 +29,7 @@ class Overtaken(Exception):
         self.looked = looked
 
 
-class Below:
+class WriterCheck:
     """Check of the writers of the records below a milestone's cut, once for each header."""
 
     def __init__(self, milestone: Milestone) -> None:

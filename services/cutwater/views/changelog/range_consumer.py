@@ -20,7 +20,7 @@ HELD_BYTES = 4 << 20
 """Values of one partition kept for the next range; above it the partition is paused."""
 
 
-class Onward:
+class RangeConsumer:
     """Consumer with its position in each partition, and the records read beyond a range's end. A new assignment
     would take a round of requests and discard all records that the client has prefetched, up to many
     milestones' rows, which the broker would send again for each milestone."""
@@ -78,7 +78,7 @@ class Onward:
         """Return the offset below which every record has been read or skipped."""
         return self._next[partition]
 
-    def passed(self, partition: int, offset: int) -> bool:
+    def has_read_to(self, partition: int, offset: int) -> bool:
         """Return whether every record below this offset has been read."""
         return self._next[partition] >= offset or self.ended(partition, offset)
 
@@ -86,7 +86,7 @@ class Onward:
         """Return whether the log ended at or above this offset once all records below it had been read."""
         return self._eof.get(partition, -1) >= offset
 
-    def hold(self, partition: int, messages: Sequence[Message]) -> None:
+    def keep_for_next(self, partition: int, messages: Sequence[Message]) -> None:
         """Keep records beyond the range's end for the next one, up to `HELD_BYTES` by partition."""
         self._held.setdefault(partition, []).extend(messages)
         self._held_bytes[partition] += sum(map(len, messages))
@@ -94,7 +94,7 @@ class Onward:
             self._consumer.pause([TopicPartition(self._topic, partition)])
             self._paused.add(partition)
 
-    def want(self, partitions: set[int]) -> None:
+    def resume(self, partitions: set[int]) -> None:
         """Resume these partitions after their last record."""
         self._resume(self._paused & partitions)
 

@@ -10,13 +10,13 @@ from confluent_kafka import KafkaException, Message
 
 from cutwater.adapters.kafka.client import explain
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.protocol.cuts import NOWHERE, Cut, TopicPartition
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.partition_share import Partitions
-from cutwater.views.changelog.missing_records import told_exactly
-from cutwater.views.changelog.range_consumer import Onward
+from cutwater.views.changelog.missing_records import name_missing_records
+from cutwater.views.changelog.range_consumer import RangeConsumer
 
 STALL_S = 20.0
 """The time a read waits for the next record below a cut before it fails and is retried."""
@@ -41,8 +41,8 @@ class Ranges:
         self.topic = topic
         self.partitions = partitions
         self._cluster = cluster
-        self._log = Onward(cluster, topic)
-        self._witness: Witness | None = None
+        self._log = RangeConsumer(cluster, topic)
+        self._witness: LogCheck | None = None
         self._stopping = stopping
         self._stall_s = stall_s
 
@@ -58,7 +58,7 @@ class Ranges:
     def require_kept(self, milestone: Milestone) -> None:
         """Raise LostRecordsError if the log has lost records below the milestone's cut. To be called after the
         read, before its records are used as the milestone's state."""
-        self._witness = self._witness or Witness(self._cluster)
+        self._witness = self._witness or LogCheck(self._cluster)
         places = [TopicPartition(self.topic, number) for number in self.bounds(NOWHERE, milestone)]
         cut = Cut.of({place: milestone.changelog_cut.offset(place) for place in places})
         self._witness.require(milestone.evidence, cut, f"milestone {milestone.token}")
@@ -83,7 +83,7 @@ class Range:
     def __init__(
         self,
         cluster: Cluster,
-        log: Onward,
+        log: RangeConsumer,
         topic: str,
         bounds: dict[int, tuple[int, int]],
         look_above: bool,
@@ -123,7 +123,7 @@ class Range:
             return
         try:
             at_hand = self._log.start(self._firsts, anew=self._look_above)
-            with told_exactly(self._cluster, self._topic, self._needed):
+            with name_missing_records(self._cluster, self._topic, self._needed):
                 yield from self._read(at_hand)
             self._log.end(self._ends)
         except KafkaException as error:
@@ -152,7 +152,7 @@ class Range:
                     f"{self._topic}: no record arrived for {self._stall_s:g} s below the cut {waiting}; check "
                     "that the brokers run and can be reached"
                 )
-            self._log.want(self._todo)
+            self._log.resume(self._todo)
             came = self._log.read()
 
     def _below(self, partition: int, messages: list[Message]) -> list[Message]:
@@ -162,12 +162,12 @@ class Range:
         count = bisect_left(messages, end, key=lambda message: message.offset())
         if self._look_above and partition in self._todo:
             self.first_above_ms.setdefault(partition, messages[count].timestamp()[1])
-        self._log.hold(partition, messages[count:])
+        self._log.keep_for_next(partition, messages[count:])
         return messages[:count]
 
     def _done(self, partition: int) -> bool:
         if not self._look_above:
-            return self._log.passed(partition, self._ends[partition])
+            return self._log.has_read_to(partition, self._ends[partition])
         if self._log.ended(partition, self._ends[partition]):
             self.first_above_ms.setdefault(partition, None)
         return partition in self.first_above_ms

@@ -20,9 +20,16 @@ from cutwater.core.protocol.row_digest import fold
 from cutwater.core.state.backlog import Entry, Jump, Step, fresh
 from cutwater.core.state.bulk_load import Slice
 from cutwater.core.state.partition_share import Proof, proof_of
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.columns import Columns, OwnRows, columns
-from cutwater.views.changelog.proof import Below, counted_once, prove, require_schema, require_whole, writer_of
+from cutwater.views.changelog.proof import (
+    WriterCheck,
+    counted_once,
+    prove,
+    require_schema,
+    require_whole,
+    writer_of,
+)
 from cutwater.views.changelog.range_reader import Range, Ranges
 from cutwater.views.changelog.record_reader import Row, RowReader, place_of
 from cutwater.views.query.change_feed import ChangedRows, Rows
@@ -56,7 +63,7 @@ class Applier:
         now_ms: Callable[[], int],
         chunk_rows: int = CHUNK_ROWS,
         floor_ms: Callable[[Milestone], int] = lambda milestone: milestone.horizon_ms,
-        bulk: Bulk | None = None,
+        bulk: BulkLoader | None = None,
         evict: Callable[[Milestone], int | None] = lambda _: None,
         gathering: Callable[[], ChangedRows] = lambda: ChangedRows(0),
     ) -> None:
@@ -137,7 +144,7 @@ class Applier:
         milestone = entry.milestone
         bounds = self._ranges.bounds(self._since, milestone)
         slices = [Slice(partition, *bound) for partition, bound in bounds.items()]
-        if self._bulk is None or not self._bulk.pays(slices):
+        if self._bulk is None or not self._bulk.is_worthwhile(slices):
             return False
         self._store.begin(entry)
         floor_ms = self._floor_ms(milestone)
@@ -210,7 +217,7 @@ class Applier:
     def _rows(self, messages: Iterable[Any], milestone: Milestone, jump: bool = False) -> Iterator[Row]:
         """Yield the rows. Tombstones are garbage collection below the horizon and are skipped. `jump`: rows of
         any writer count, so each writer is checked."""
-        below = Below(milestone)
+        below = WriterCheck(milestone)
         for message in messages:
             row = self._reader.row(message)
             self.running.records += 1
@@ -230,7 +237,7 @@ class Applier:
         floor_ms = self._floor_ms(milestone)
         if self._lower_ms is not None:
             floor_ms = max(floor_ms, self._lower_ms)
-        return self._own.kept(rows, self._store.segment_ms, floor_ms, self._store.selection)
+        return self._own.storage_rows(rows, self._store.segment_ms, floor_ms, self._store.selection)
 
     def _recount(self, milestone: Milestone, rows_max: int) -> tuple[int, int]:
         """Count each key once, by its last row. Compaction may have overtaken this second read."""

@@ -8,14 +8,14 @@ from typing import Protocol
 from confluent_kafka import KafkaError, Message
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import bounds, unanswered
+from cutwater.adapters.kafka.client import bounds, topic_error
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Heartbeat, Milestone, Release
-from cutwater.core.state.backlog import Entry, Missed
+from cutwater.core.state.backlog import Entry, MissedMilestone
 from cutwater.core.state.reader_names import CLIENT, VIEW, Reader
 
 _PROBE_S = 1.0
@@ -32,7 +32,7 @@ class Feed(Protocol):
     @property
     def at_end(self) -> bool: ...
 
-    def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]: ...
+    def poll(self, timeout_s: float) -> Iterator[Entry | MissedMilestone | Heartbeat]: ...
 
     def close(self) -> None: ...
 
@@ -67,7 +67,7 @@ class MilestoneFeed:
         # A user's program may pause at a milestone; the services poll all the time.
         quiet = QUIET if reader is CLIENT else {}
         # Without this callback a consumer does not report that its brokers are away.
-        self._read = LongRead(cluster, topic, error_cb=self._troubled, **quiet)
+        self._read = LongLivedConsumer(cluster, topic, error_cb=self._troubled, **quiet)
         try:
             low, high = bounds(self._read.consumer, topic, 0)
             if first is not None and first >= high:
@@ -104,7 +104,7 @@ class MilestoneFeed:
 
     def _probe(self) -> None:
         """Query the broker, since an idle stream does not show that the broker is back."""
-        if unanswered(self._read.consumer, self.topic, _PROBE_S) is None:
+        if topic_error(self._read.consumer, self.topic, _PROBE_S) is None:
             self.trouble = ""
 
     def _record(self, message: Message) -> Entry | Heartbeat | Release:

@@ -17,9 +17,9 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.lineage import UNKNOWN
 from cutwater.core.protocol.records import Heartbeat, Milestone
-from cutwater.core.state.backlog import Backlog, Jump, Missed, Step
+from cutwater.core.state.backlog import Backlog, Jump, MissedMilestone, Step
 from cutwater.core.state.partition_share import Partitions
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import STALL_S, Ranges, Stopped
 from cutwater.views.follow.applier import CHUNK_ROWS, Applied, Applier
@@ -65,7 +65,7 @@ class Follower:
         chunk_rows: int = CHUNK_ROWS,
         event: Callable[[], threading.Event] = threading.Event,
         partitions: Partitions | None = None,
-        bulk: Callable[[Store, Callable[[], bool]], Bulk] | None = None,
+        bulk: Callable[[Store, Callable[[], bool]], BulkLoader] | None = None,
         prepare: Callable[[Callable[[], bool]], None] | None = None,
         evict: Callable[[Milestone], int | None] = lambda _: None,
         changes: Changes | None = None,
@@ -227,10 +227,10 @@ class Follower:
 
     def _read(self, feed: Feed, timeout_s: float) -> None:
         for record in feed.poll(timeout_s):
-            self._hanging.came()
+            self._hanging.reset()
             if isinstance(record, Heartbeat):
-                self._view.beat(record)
-            elif isinstance(record, Missed):
+                self._view.record_heartbeat(record)
+            elif isinstance(record, MissedMilestone):
                 self._backlog.missed(record.entry)
             else:
                 self._backlog.add(record)
@@ -238,7 +238,7 @@ class Follower:
             self._store.remember(self._backlog.lineage)
         if feed.at_end and not self._backlog.successor:
             self._backlog.end_of_stream()
-            self._hanging.look()
+            self._hanging.check()
             if trouble := f"{feed.topic}: {feed.trouble}" if feed.trouble else self._hanging.text:
                 self._say(State.WAITING, trouble)
             elif self._overtaken:
@@ -256,14 +256,14 @@ class Follower:
         try:
             done = applier.apply(plan)
         except Overtaken as overtaken:
-            self._backlog.overtaken(plan.to, overtaken.looked)
+            self._backlog.mark_overtaken(plan.to, overtaken.looked)
             if overtaken.looked:
                 self._overtaken = f"compaction has overtaken milestone {token}: waiting for a later one"
             return
         self._overtaken = ""
         self._view.show(plan.to)
         self._changes.show(plan.to.milestone, done.rows)
-        self._backlog.done(plan.to)
+        self._backlog.mark_applied(plan.to)
         self._observer.applied(plan.to.milestone, done)
 
     def _say(self, state: State, reason: str = "") -> None:

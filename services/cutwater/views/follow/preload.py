@@ -26,7 +26,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.bulk_load import Done, Slice, left
 from cutwater.core.state.partition_share import Partitions
-from cutwater.views.bulk.loader import BULK_RECORDS, Bulk
+from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader
 from cutwater.views.changelog.proof import require_schema
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.store.store import Store
@@ -72,7 +72,7 @@ def _follow(
             look(known)
 
 
-class Choice:
+class CandidateChoice:
     """Choice of the candidate to preload. Only one at a time, to bound the disk it takes."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Choice:
         self._generation: Generation | None = None
         self._given_up: set[Generation] = set()
 
-    def look(self, known: Candidates, behind: Milestone) -> None:
+    def load_next(self, known: Candidates, behind: Milestone) -> None:
         """Load the new rows of the candidate that will likely follow `behind`."""
         chosen = known.likely_next(behind, parent_of, self._generation, self._given_up)
         self._change(chosen.claim.generation if chosen else None)
@@ -111,7 +111,7 @@ class Choice:
             self._told, self._generation = True, generation
 
 
-class Preload:
+class Preloader:
     """The store of one generation without a milestone."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Preload:
         job: Job,
         generation: Generation,
         open_store: Callable[[], Store],
-        make_bulk: Callable[[Store, str], Bulk],
+        make_bulk: Callable[[Store, str], BulkLoader],
         log: Any,
         least_records: int = BULK_RECORDS,
     ) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import bounds
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.long_lived_consumer import LongRead
+from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import DivergenceError, ProtocolError, UsageError
-from cutwater.core.mirror.replica_stream import Landing
+from cutwater.core.mirror.replica_stream import ReplicaStream
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.core.protocol.records import Heartbeat
-from cutwater.core.state.backlog import Entry, Missed
+from cutwater.core.state.backlog import Entry, MissedMilestone
 from cutwater.views.follow.commit_feed import Feed, MilestoneFeed
 
 
@@ -52,8 +52,8 @@ class CopiedFeed:
     def __init__(self, cluster: Cluster, stream: CopiedStream, known: Entry | None) -> None:
         self.topic = stream.topic
         self._stream = stream
-        self._landing = Landing()
-        self._arrivals = LongRead(cluster, stream.arrivals, **QUIET)
+        self._landing = ReplicaStream()
+        self._arrivals = LongLivedConsumer(cluster, stream.arrivals, **QUIET)
         try:
             low, _ = bounds(self._arrivals.consumer, stream.arrivals, 0)
             stream.require_same_copy(low)
@@ -77,7 +77,7 @@ class CopiedFeed:
         """Whether both topics have been read to their ends, as of some moment."""
         return self._milestones.at_end and self._arrivals.at_end and self._landing.even
 
-    def poll(self, timeout_s: float) -> Iterator[Entry | Missed | Heartbeat]:
+    def poll(self, timeout_s: float) -> Iterator[Entry | MissedMilestone | Heartbeat]:
         """Yield new records, or wait up to `timeout_s` for some. Raises as `MilestoneFeed.poll` does."""
         landing = self._landing
         waits = landing.waits

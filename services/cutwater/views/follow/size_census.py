@@ -27,7 +27,7 @@ from cutwater.views.store.key_layout import (
     parse_segment,
     segment_prefix,
 )
-from cutwater.views.store.pinned_rows import Pinned
+from cutwater.views.store.pinned_rows import PinnedRows
 from cutwater.views.store.store import Store
 
 SHARE = 0.1
@@ -40,7 +40,7 @@ KEY_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
-class Counted:
+class CensusResult:
     """The state as counted by a census."""
 
     sizes: Sizes
@@ -73,10 +73,10 @@ class Census:
         self._share = share
         self._stop = threading.Event()
         self._wanted = threading.Event()
-        self.counted: Counted | None = None
+        self.counted: CensusResult | None = None
         """The last census; None before the first has ended."""
 
-    def want(self) -> None:
+    def request_count(self) -> None:
         """Request another census as soon as possible, also if one is running."""
         self._wanted.set()
 
@@ -101,15 +101,15 @@ class Census:
                 self._log.warning("the state was not counted", error=str(error))
             due_s = time.monotonic() + self._every_s
 
-    def count(self) -> Counted:
+    def count(self) -> CensusResult:
         """Count now. Raises Stopped, MachineError."""
         begun_s, written = time.monotonic(), self._store.written_bytes
         tally, start = Tally(), WINDOWS_START
         while start < WINDOWS_END:
             start = self._segment(self._store.pin(), start, tally)
-        return Counted(tally.sizes(), self._now_ms(), time.monotonic() - begun_s, written)
+        return CensusResult(tally.sizes(), self._now_ms(), time.monotonic() - begun_s, written)
 
-    def _segment(self, rows: Pinned, start: bytes, tally: Tally) -> bytes:
+    def _segment(self, rows: PinnedRows, start: bytes, tally: Tally) -> bytes:
         first = rows.first(start)
         if first is None:
             return WINDOWS_END

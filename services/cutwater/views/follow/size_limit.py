@@ -11,30 +11,30 @@ from typing import Any, Protocol
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.eviction import Eviction, evict
 from cutwater.core.util.timestamps import iso
-from cutwater.views.follow.size_census import Counted
+from cutwater.views.follow.size_census import CensusResult
 from cutwater.views.store.store import Store
 
 
 class Counting(Protocol):
     """The census."""
 
-    counted: Counted | None
+    counted: CensusResult | None
 
-    def want(self) -> None: ...
+    def request_count(self) -> None: ...
 
 
-class Watched(Protocol):
+class EvictionMetrics(Protocol):
     """Metrics of evictions."""
 
     def evicted(self, found: Eviction) -> None: ...
 
-    def bounded(self, over_bytes: int) -> None: ...
+    def record_excess(self, over_bytes: int) -> None: ...
 
 
-class Bounding:
+class SizeLimit:
     """The lower bound of the view at each step. Called by one thread."""
 
-    def __init__(self, store: Store, max_bytes: int, census: Counting, watched: Watched, log: Any) -> None:
+    def __init__(self, store: Store, max_bytes: int, census: Counting, watched: EvictionMetrics, log: Any) -> None:
         self._store = store
         self._max_bytes = max_bytes
         self._census = census
@@ -62,7 +62,7 @@ class Bounding:
         self._decided = (found, milestone) if found.segments else None
         self._tell_over(found)
         if found.segments or found.left_bytes + store.written_bytes - counted.written_bytes > self._max_bytes:
-            self._census.want()
+            self._census.request_count()
         return found.lower_ms
 
     def _tell_decided(self) -> None:
@@ -83,7 +83,7 @@ class Bounding:
             self._decided = None
 
     def _tell_over(self, found: Eviction) -> None:
-        self._watched.bounded(found.over_bytes)
+        self._watched.record_excess(found.over_bytes)
         over, self._over = self._over, found.over_bytes > 0
         if self._over and not over:
             self._log.error(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.query.change_buffer import Recent
+from cutwater.core.query.change_buffer import ChangeBuffer
 
 KEPT_BYTES = 32 << 20
 ROW_BYTES = 200
@@ -27,7 +27,7 @@ Rows = Mapping[bytes, bytes]
 """Values by storage key."""
 
 
-class Changed(NamedTuple):
+class MilestoneChange(NamedTuple):
     """A milestone and the rows that it changed since the previous one."""
 
     milestone: Milestone
@@ -69,7 +69,7 @@ class Changes:
         self._clock = clock
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
-        self._recent: Recent[Changed] = Recent(bytes_max)
+        self._recent: ChangeBuffer[MilestoneChange] = ChangeBuffer(bytes_max)
         self._until = float("-inf")
         self.followers = 0
 
@@ -85,9 +85,9 @@ class Changes:
             if rows is None:
                 self._recent.begin(milestone.sequence)
             else:
-                self._recent.put(milestone.sequence, Changed(milestone, rows), size)
+                self._recent.put(milestone.sequence, MilestoneChange(milestone, rows), size)
 
-    def after(self, sequence: int) -> Changed | None:
+    def after(self, sequence: int) -> MilestoneChange | None:
         """Return the change of the milestone after `sequence`; None if it is not shown yet. Raises `Behind`."""
         with self._lock:
             shown = self._shown()

@@ -13,7 +13,7 @@ from cutwater.core.util.timestamps import iso
 _OF_THE_MOMENT = ("age_ms", "standby", "origin")
 
 
-def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
+def milestone_fields(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
     """Return the token and the main fields of a milestone; times as ISO 8601. `lower_ms`: windows that end at
     or below it were evicted from the view; None if none were."""
     return {
@@ -28,7 +28,7 @@ def described(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
     }
 
 
-def about(
+def row_metadata(
     job: str, milestone: Mapping[str, Any], partitions: Iterable[int] | None, selection: Selection | None
 ) -> dict[str, str]:
     """Return the metadata of stored rows as text: job, milestone, partitions and selection. Leaves out fields

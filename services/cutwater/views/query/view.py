@@ -31,7 +31,7 @@ from cutwater.views.query.pages import (
 )
 from cutwater.views.query.presenter import Presenter, Row
 from cutwater.views.store import key_layout
-from cutwater.views.store.pinned_rows import PIECE_ROWS, Pinned
+from cutwater.views.store.pinned_rows import PIECE_ROWS, PinnedRows
 from cutwater.views.store.store import Store
 
 SCAN_ROWS_MAX = 100_000
@@ -66,7 +66,7 @@ class Shown(NamedTuple):
     """A milestone and its rows, always read together."""
 
     milestone: Milestone
-    rows: Pinned
+    rows: PinnedRows
 
 
 class View:
@@ -98,7 +98,7 @@ class View:
             self._bounds = [*self._bounds[-BOUNDS_KEPT:], (entry.milestone.sequence, lower)]
         self._shown = Shown(entry.milestone, self._store.pin())
 
-    def beat(self, heartbeat: Heartbeat) -> None:
+    def record_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Record that the job is alive without new milestones."""
         self._heartbeat = heartbeat
 
@@ -245,14 +245,14 @@ class View:
         return shown.milestone, self._of(shown, part)
 
     @property
-    def nothing(self) -> str:
+    def missing_reason(self) -> str:
         """Why there is no milestone to show."""
         return f"no milestone can be shown yet: {self.status.reason or self.status.state.value}"
 
     def _require(self) -> Shown:
         shown = self._shown
         if shown is None:
-            raise UnavailableError(self.nothing)
+            raise UnavailableError(self.missing_reason)
         return shown
 
     def _of(self, shown: Shown, part: Part) -> Iterator[Stored]:

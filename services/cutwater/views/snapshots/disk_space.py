@@ -12,7 +12,7 @@ OPENING_BYTES = 8 << 20
 """What RocksDB writes when it opens the files, approximately."""
 
 
-class Room:
+class DiskSpaceGuard:
     """Free-space check for the folder in which a snapshot's files are collected."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Room:
                 f"bytes, but {free:,} are free."
             )
 
-    def give_way(self, folder: Path, manifest: Manifest) -> None:
+    def record_full_disk(self, folder: Path, manifest: Manifest) -> None:
         """Record the bytes needed after a full disk, and delete the files."""
         found = {path.name: path.stat().st_nlink for path in folder.iterdir()} if folder.is_dir() else {}
         links = any(count > 1 for count in found.values())

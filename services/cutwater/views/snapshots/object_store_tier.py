@@ -66,7 +66,7 @@ class _Own(NamedTuple):
     began_s: float
 
 
-class Shelf:
+class SnapshotRepository:
     """The snapshots of one share. One thread uploads, any may read."""
 
     def __init__(self, objects: Objects, names: Names, grace_ms: int, keys: Keys) -> None:
@@ -91,7 +91,7 @@ class Shelf:
 
     def stored(self) -> dict[str, int]:
         """Return the sizes of all stored files."""
-        return {one.name.rpartition("/")[2]: one.size for one in self._objects.listed(self.names.files)}
+        return {one.name.rpartition("/")[2]: one.size for one in self._objects.list_objects(self.names.files)}
 
     def chunks(self, one: File, stopping: Callable[[], None] = lambda: None) -> Iterator[bytes]:
         """Yield the bytes of a file. Raises Unusable before the end if they do not match its digest."""
@@ -261,7 +261,7 @@ class Shelf:
         dropped = [one.partition(": ")[0] for one in unreadable if drop_unreadable and (live or not self._keys)]
         if drop_unreadable and not dropped:
             unreadable = tuple(f"{one}{_STAYS}" for one in unreadable)
-        files = self._objects.listed(self.names.files)
+        files = self._objects.list_objects(self.names.files)
         plan = pruning(live, retired, files, policy, now_ms, self._grace_ms, needed)
         delete, forget = ([], []) if unreadable else (plan.delete, plan.forget)
         if not dry_run:
@@ -327,7 +327,7 @@ class Shelf:
         return found, wrong
 
     def _listed(self, prefix: str) -> list[tuple[Stored, int]]:
-        found = ((one, sequence_of(one.name)) for one in self._objects.listed(prefix))
+        found = ((one, sequence_of(one.name)) for one in self._objects.list_objects(prefix))
         return [(one, sequence) for one, sequence in found if sequence is not None]
 
     def _read(self, name: str, sequence: int) -> Manifest:

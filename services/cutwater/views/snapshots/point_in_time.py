@@ -18,10 +18,10 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry, Jump
 from cutwater.core.state.partition_share import Partitions
-from cutwater.core.state.point_in_time_restore import Kept, Known, Plan
+from cutwater.core.state.point_in_time_restore import RestorableSnapshot, RestorePlan, RestoreSources
 from cutwater.core.state.selection import Selection
 from cutwater.core.state.snapshot_manifest import Unusable
-from cutwater.views.bulk.loader import Bulk, Observer
+from cutwater.views.bulk.loader import BulkLoader, Observer
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.applier import Applied, Applier
@@ -44,13 +44,13 @@ def known(
     now_ms: int,
     tiers: Sequence[Tier],
     log: Any,
-) -> Known:
+) -> RestoreSources:
     """Return what there is to restore from. Raises UnavailableError if brokers or object store do not answer."""
     changelog = topics.changelog(job.name, generation)
     count = partition_count(cluster, changelog)
     with closing(make_consumer(cluster)) as consumer:
         found = {number: bounds(consumer, changelog, number) for number in range(count)}
-    return Known(
+    return RestoreSources(
         stream=_stream(cluster, job, generation),
         starts={number: low for number, (low, _) in found.items()},
         ends={number: high for number, (_, high) in found.items()},
@@ -62,7 +62,7 @@ def known(
 
 def _snapshots(
     tier: Tier, job: Job, generation: Generation, partitions: Partitions | None, log: Any
-) -> Iterator[Kept]:
+) -> Iterator[RestorableSnapshot]:
     """Yield the snapshots that are usable by their manifests; a restore checks their files."""
     schema = crc64(job.state_schema).hex()
     for sequence in tier.sequences()[:SNAPSHOTS_MAX]:
@@ -74,7 +74,7 @@ def _snapshots(
             continue
         theirs = (manifest.job, manifest.generation, manifest.partitions, manifest.schema)
         if theirs == (job.name, generation, partitions, schema) and isinstance(milestone, Milestone):
-            yield Kept(milestone, len(manifest.files), manifest.size, manifest.lower_ms)
+            yield RestorableSnapshot(milestone, len(manifest.files), manifest.size, manifest.lower_ms)
 
 
 def _stream(cluster: Cluster, job: Job, generation: Generation) -> list[Entry]:
@@ -142,7 +142,7 @@ class Rebuild:
         """Return whether the folder is at this milestone and complete."""
         return self.applied == milestone and self._store.applying is None
 
-    def run(self, plan: Plan) -> Applied:
+    def run(self, plan: RestorePlan) -> Applied:
         """Bring the folder to the plan's milestone. Raises UsageError if it holds a part of a later one;
         DivergenceError if the changelog is not what the milestone proves; UnavailableError if the brokers do
         not answer, or compaction has overtaken the read: retry with a later milestone."""
@@ -163,7 +163,7 @@ class Rebuild:
                 "its cut: restore another milestone"
             )
         ranges = Ranges(self._cluster, self._topic, partitions=self._partitions)
-        bulk = Bulk(
+        bulk = BulkLoader(
             self._cluster,
             self._job,
             self._topic,

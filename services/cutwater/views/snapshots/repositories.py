@@ -10,10 +10,10 @@ from cutwater.core.job.job import Job
 from cutwater.core.state.manifest_signature import Keys
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import Names, share_name, shares_of
-from cutwater.views.snapshots.object_store_tier import Shelf
+from cutwater.views.snapshots.object_store_tier import SnapshotRepository
 
 
-class Shelves(NamedTuple):
+class SnapshotRepositories(NamedTuple):
     """The repositories of one object store. The store is first queried by one of them."""
 
     objects: Objects
@@ -24,22 +24,22 @@ class Shelves(NamedTuple):
     def place(self) -> str:
         return self.objects.place
 
-    def shelf(self, names: Names) -> Shelf:
-        return Shelf(self.objects, names, self.grace_ms, self.keys)
+    def shelf(self, names: Names) -> SnapshotRepository:
+        return SnapshotRepository(self.objects, names, self.grace_ms, self.keys)
 
-    def below(self, job: str, generation: str = "") -> list[Shelf]:
+    def below(self, job: str, generation: str = "") -> list[SnapshotRepository]:
         """Return the repositories of each share with objects, of a job or one generation. Raises CutwaterError."""
-        names = (one.name for one in self.objects.listed(f"{job}/{generation}".rstrip("/")))
+        names = (one.name for one in self.objects.list_objects(f"{job}/{generation}".rstrip("/")))
         return [self.shelf(one) for one in shares_of(job, names)]
 
 
-def shelves_at(place: str, settings: Settings) -> Shelves:
+def repositories_at(place: str, settings: Settings) -> SnapshotRepositories:
     """Return the repositories at a URL. Raises UsageError for an invalid URL."""
-    return Shelves(objects_at(place, settings), settings.snapshot_grace_ms, settings.snapshot_keys)
+    return SnapshotRepositories(objects_at(place, settings), settings.snapshot_grace_ms, settings.snapshot_keys)
 
 
-def shelf_of(settings: Settings, job: Job, partitions: Partitions | None) -> Shelf:
+def repository_of(settings: Settings, job: Job, partitions: Partitions | None) -> SnapshotRepository:
     """Return the repository of a view by the settings. Raises UsageError for an invalid URL."""
     region = settings.region if settings.replica_of else ""
     names = Names(job.name, str(settings.generation), share_name(partitions, region))
-    return shelves_at(settings.snapshots, settings).shelf(names)
+    return repositories_at(settings.snapshots, settings).shelf(names)

@@ -30,7 +30,7 @@ from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import File, Manifest, Unusable
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.follow.commit_feed import MilestoneFeed
-from cutwater.views.snapshots.disk_space import Room
+from cutwater.views.snapshots.disk_space import DiskSpaceGuard
 from cutwater.views.snapshots.local_tier import sha256_of
 from cutwater.views.store.rocksdb_tuning import failure
 from cutwater.views.store.store import Store, restoring_folder
@@ -56,14 +56,14 @@ class Tier(Protocol):
     def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None: ...
 
 
-class Watched(Protocol):
+class RestoreMetrics(Protocol):
     """Metrics of a restore."""
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
     def unusable(self, reason: str) -> None: ...
 
-    def answers(self, well: bool) -> None: ...
+    def record_answer(self, well: bool) -> None: ...
 
 
 class _Foreign(Unusable):
@@ -94,7 +94,7 @@ class Restorer:
         partitions: Partitions | None,
         tiers: Sequence[Tier],
         on_stream: Callable[[Entry, Callable[[], bool]], bool],
-        watched: Watched,
+        watched: RestoreMetrics,
         log: Any,
         same: Callable[[Entry, Entry], bool] = eq,
     ) -> None:
@@ -106,7 +106,7 @@ class Restorer:
         self._schema = crc64(job.state_schema).hex()
         self._tiers = tiers
         self._on_stream = on_stream
-        self._room = Room()
+        self._room = DiskSpaceGuard()
         self._watched = watched
         self._log = log
         self._same = same
@@ -148,7 +148,7 @@ class Restorer:
             except CutwaterError as error:
                 away.add(tier.name)
                 given_up = True
-                self._watched.answers(False)
+                self._watched.record_answer(False)
                 self._log.error("snapshot not reached", sequence=sequence, where=tier.name, error=str(error))
                 continue
             store.replace(folder)
@@ -176,9 +176,9 @@ class Restorer:
         for place, tier in enumerate(self._tiers):
             try:
                 found += [(-sequence, place, tier) for sequence in tier.sequences()]
-                self._watched.answers(True)
+                self._watched.record_answer(True)
             except CutwaterError as error:
-                self._watched.answers(False)
+                self._watched.record_answer(False)
                 self._log.error("snapshots not listed", where=tier.name, error=str(error))
         for sequence, _, tier in sorted(found, key=lambda one: one[:2]):
             if target is None or -sequence <= target:
@@ -208,7 +208,7 @@ class Restorer:
             self._fetch(tier, manifest, folder, stopped)
             self._open(folder, entry)
         except DiskFullError:
-            self._room.give_way(folder, manifest)
+            self._room.record_full_disk(folder, manifest)
             raise
 
     def _fetch(self, tier: Tier, manifest: Manifest, folder: Path, stopped: Callable[[], bool]) -> None:
@@ -235,7 +235,7 @@ class Restorer:
             except UnavailableError as error:
                 if not left:
                     raise
-                self._watched.answers(False)
+                self._watched.record_answer(False)
                 self._log.warning("snapshot not reached, trying again", where=tier.name, error=str(error))
                 until = time.monotonic() + PAUSE_S
                 while time.monotonic() < until:
@@ -264,7 +264,9 @@ def _right(path: Path, one: File) -> bool:
         return False
 
 
-def stands_on(cluster: Cluster, job: Job, topic: str | None = None) -> Callable[[Entry, Callable[[], bool]], bool]:
+def stream_check(
+    cluster: Cluster, job: Job, topic: str | None = None
+) -> Callable[[Entry, Callable[[], bool]], bool]:
     """Return a function that checks whether a milestone is on the commit stream. `topic`: if not the region's
     own. A pruned milestone cannot be checked and is accepted. Without this check a snapshot of a recreated
     stream would be restored at every start and then refused by the follower."""

@@ -26,7 +26,7 @@ from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.follow.applier import Applied
 from cutwater.views.follow.follower import Observer
 from cutwater.views.snapshots.local_tier import Checkpoints, Hashes
-from cutwater.views.snapshots.object_store_tier import NumberTaken, Pruned, Shelf, Uploaded
+from cutwater.views.snapshots.object_store_tier import NumberTaken, Pruned, SnapshotRepository, Uploaded
 from cutwater.views.store.store import Store
 
 RETRY_S, RETRY_S_MAX = 5.0, 300.0
@@ -38,10 +38,10 @@ REQUESTS_MAX = 4
 """The most waiting requests: each takes one of the 40 threads that answer reads."""
 
 
-class Watched(Protocol):
+class SnapshotMetrics(Protocol):
     """Metrics of snapshots."""
 
-    def taken(self, milestone: Milestone, seconds: float) -> None: ...
+    def record_checkpoint(self, milestone: Milestone, seconds: float) -> None: ...
 
     def uploaded(self, done: Uploaded, seconds: float) -> None: ...
 
@@ -49,7 +49,7 @@ class Watched(Protocol):
 
     def failed(self) -> None: ...
 
-    def answers(self, well: bool) -> None: ...
+    def record_answer(self, well: bool) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Taken:
     lower_ms: int | None
 
 
-class Snapshots:
+class SnapshotScheduler:
     """Snapshots of one view. The follower calls `between`, a thread `run`, any thread `request`."""
 
     def __init__(
@@ -79,10 +79,10 @@ class Snapshots:
         partitions: Partitions | None,
         store: Store,
         near: Checkpoints,
-        far: Shelf,
+        far: SnapshotRepository,
         plan: Plan,
         now_ms: Callable[[], int],
-        watched: Watched,
+        watched: SnapshotMetrics,
         log: Any,
         needed: Callable[[], frozenset[int]] = frozenset,
     ) -> None:
@@ -140,7 +140,7 @@ class Snapshots:
             why = "another one is being uploaded" if self._busy else "the view is not at a milestone"
             raise UnavailableError(f"no snapshot was taken within {wait_s:g} s: {why}")
 
-    def between(self) -> None:
+    def maybe_checkpoint(self) -> None:
         """Take a checkpoint if one is due. A failed snapshot stops nothing else."""
         with self._lock:
             due = self._wanted or self._due()
@@ -176,7 +176,7 @@ class Snapshots:
         self._last, self._wanted = at, False
         self._next_ms = self._now_ms() + self._plan.every_ms
         self._waiting = _Taken(at, self._store.segment_ms, self._store.lower_ms)
-        self._watched.taken(at.milestone, time.monotonic() - begun_s)
+        self._watched.record_checkpoint(at.milestone, time.monotonic() - begun_s)
 
     def stop(self) -> None:
         """End `run` at once, or after the timeout of a request."""
@@ -202,11 +202,11 @@ class Snapshots:
                 return
             except NumberTaken as error:
                 done = True
-                self._watched.answers(True)
+                self._watched.record_answer(True)
                 self._failed("the snapshot is given up", taken.entry, error)
             except Exception as error:  # following and serving do not depend on snapshots
                 done = False
-                self._watched.answers(False)
+                self._watched.record_answer(False)
                 self._failed("the snapshot was not uploaded", taken.entry, error)
             with self._lock:
                 self._busy = False
@@ -225,7 +225,7 @@ class Snapshots:
             raise
         self._near.trim(self._plan.local, but=sequence)
         done = self._far.upload(manifest, self._near.place(sequence), self._stopping, self._now_ms)
-        self._watched.answers(True)
+        self._watched.record_answer(True)
         self._watched.uploaded(done, time.monotonic() - begun_s)
         self._log.info(
             "snapshot uploaded",
@@ -304,20 +304,20 @@ class Snapshots:
         self._log.error(what, milestone=str(at.milestone.token), error=str(error)[:1000])
 
 
-class Between:
+class SnapshottingObserver:
     """Observer that forwards to another, and takes snapshots between two milestones, in the follower's thread."""
 
-    def __init__(self, observer: Observer, snapshots: Snapshots) -> None:
+    def __init__(self, observer: Observer, snapshots: SnapshotScheduler) -> None:
         self._observer = observer
         self._snapshots = snapshots
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
         self._observer.applied(milestone, done)
-        self._snapshots.between()
+        self._snapshots.maybe_checkpoint()
 
     def backlog(self, milestones: int) -> None:
         self._observer.backlog(milestones)
-        self._snapshots.between()
+        self._snapshots.maybe_checkpoint()
 
     def retried(self) -> None:
         self._observer.retried()

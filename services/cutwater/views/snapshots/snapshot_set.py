@@ -24,8 +24,8 @@ from cutwater.core.state.snapshot_set import covering, evicted, refusal, unfit
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.query.pages import Part, Stored
 from cutwater.views.query.view import View
-from cutwater.views.snapshots.object_store_tier import Shelf
-from cutwater.views.snapshots.repositories import Shelves
+from cutwater.views.snapshots.object_store_tier import SnapshotRepository
+from cutwater.views.snapshots.repositories import SnapshotRepositories
 from cutwater.views.snapshots.restore import Restorer
 from cutwater.views.store.store import Store
 
@@ -33,7 +33,7 @@ from cutwater.views.store.store import Store
 class Taking(NamedTuple):
     """A snapshot and the partitions to read from it."""
 
-    shelf: Shelf
+    shelf: SnapshotRepository
     manifest: Manifest
     partitions: Partitions
 
@@ -46,7 +46,7 @@ class Taking(NamedTuple):
 class StoredSeeds:
     """Snapshots of one parent milestone in a store."""
 
-    def __init__(self, shelves: Shelves | None, job: Job, parent: Milestone, why: str) -> None:
+    def __init__(self, shelves: SnapshotRepositories | None, job: Job, parent: Milestone, why: str) -> None:
         """`shelves`: None without a store. `parent`: as in its own region. `why`: the problem with its
         changelog, for the error."""
         self._shelves, self._parent, self._why = shelves, parent, why
@@ -87,7 +87,7 @@ class StoredSeeds:
         yield taken, self._rows(taken, folder, stopped)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _fitting(self, shelf: Shelf) -> Manifest | None:
+    def _fitting(self, shelf: SnapshotRepository) -> Manifest | None:
         if self._parent.sequence not in shelf.sequences():
             return None
         try:
@@ -136,7 +136,9 @@ class StoredSeeds:
         for one in taken:
             view = View(self._store(one, folder), self._job)
             try:
-                shards = {shard for number in one.partitions for shard in self._job.shards.owned(number)}
+                shards = {
+                    shard for number in one.partitions for shard in self._job.shards.shards_of_partition(number)
+                }
                 for row in view.stored(Part(shards=shards))[1]:
                     if stopped():
                         raise Stopped
@@ -173,10 +175,10 @@ class _Heard:
     def unusable(self, reason: str) -> None:
         self.reason = reason
 
-    def answers(self, well: bool) -> None: ...
+    def record_answer(self, well: bool) -> None: ...
 
 
-def _missing(shelf: Shelf, manifest: Manifest) -> str:
+def _missing(shelf: SnapshotRepository, manifest: Manifest) -> str:
     """Return an error for the first missing file, or one of another size; empty if there is none."""
     there = shelf.stored()
     for one in manifest.files:

@@ -57,14 +57,14 @@ def _named(folder: Path) -> set[Generation]:
     return found
 
 
-def ahead_of(folder: Path) -> Path:
+def preload_folder(folder: Path) -> Path:
     """Return the folder of a candidate's preloaded rows. The folder of its view may already be shown."""
     return folder.with_name(f"{folder.name}{_AHEAD}")
 
 
-def take_ahead(folder: Path) -> None:
+def adopt_preload(folder: Path) -> None:
     """Rename the preloaded folder to the view's, if only the preloaded one exists."""
-    ahead = ahead_of(folder)
+    ahead = preload_folder(folder)
     if folder.exists() or not ahead.is_dir():
         return
     with suppress(OSError), locked(_lock_of(ahead)):  # open, or the rename failed: the view is built without it
@@ -73,9 +73,9 @@ def take_ahead(folder: Path) -> None:
         _lock_of(ahead).unlink()
 
 
-def drop_ahead(folder: Path) -> None:
+def remove_preload(folder: Path) -> None:
     """Delete the preloaded rows of one view. Raises OSError, also if they are open."""
-    ahead = ahead_of(folder)
+    ahead = preload_folder(folder)
     if ahead.is_dir() or _lock_of(ahead).exists():
         _remove(ahead)
 

@@ -16,7 +16,7 @@ from cutwater.views.store.table import Cursor
 PIECE_ROWS = 500
 
 
-class Pinned:
+class PinnedRows:
     """Rows at one moment. Keeps that moment's files until the last reader releases it."""
 
     def __init__(self, cursor: Cursor, folder: Path) -> None:

@@ -21,7 +21,7 @@ def mark_of(folder: Path) -> Path:
     return folder.parent / f".rebuild-{folder.name}"
 
 
-def give(folder: Path) -> None:
+def order_rebuild(folder: Path) -> None:
     """Order a rebuild. Raises MachineError if the file cannot be written."""
     mark = mark_of(folder)
     try:
@@ -31,7 +31,7 @@ def give(folder: Path) -> None:
         raise MachineError(f"{mark} cannot be written: {error.strerror}") from None
 
 
-def obey(folder: Path) -> bool:
+def execute_order(folder: Path) -> bool:
     """Execute an order before the store is opened; return whether to build from the changelog alone. Removes
     the folder if that is still to be done. Raises MachineError if it cannot, or if another process has it open."""
     mark = mark_of(folder)

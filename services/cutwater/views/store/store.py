@@ -30,7 +30,7 @@ from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.selection import Selection
 from cutwater.views.store.key_layout import WINDOWS_END, first_live, meta, segment_ms, segment_prefix
-from cutwater.views.store.pinned_rows import Pinned
+from cutwater.views.store.pinned_rows import PinnedRows
 from cutwater.views.store.rocksdb_tuning import Figures, failure
 from cutwater.views.store.table import RocksTable, Table
 
@@ -133,10 +133,10 @@ class Store:
             if not told:
                 raise  # otherwise the first failure is raised already, and is clearer
 
-    def pin(self) -> Pinned:
+    def pin(self) -> PinnedRows:
         """Return the present rows, for any number of readers."""
         with self._guard("pinning the rows"):
-            return Pinned(self._db.cursor(WINDOWS_END), self.folder)
+            return PinnedRows(self._db.cursor(WINDOWS_END), self.folder)
 
     def scan(self, start: bytes, stop: bytes, piece_rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
         """Yield all rows in [start, stop) as of the first piece, in lists of `piece_rows`; cheaper than `pin`.

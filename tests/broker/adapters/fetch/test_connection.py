@@ -19,11 +19,11 @@ from confluent_kafka.admin import AdminClient
 from cutwater.adapters.fetch import connection, partition_cursor
 from cutwater.adapters.fetch.connection import Clients
 from cutwater.adapters.fetch.fetcher import ANSWER_S, Fetcher
-from cutwater.adapters.fetch.partition_cursor import Way
+from cutwater.adapters.fetch.partition_cursor import PartitionCursor
 from cutwater.adapters.fetch.record_batches import records
 from cutwater.adapters.kafka.admin import create_topics, delete_topics
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.core.errors import CutwaterError, MachineError
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.core.state.bulk_load import Slice, Task
@@ -102,7 +102,7 @@ def test_a_deleted_topic_is_not_made_by_who_reads_it(tmp_path: Path, kafka_jars:
     with running(own) as cluster:
         create_topics(cluster, [TopicSpec("retired", 2, ())])
         write(cluster, "retired", b"value")
-        topic_id = Identities(cluster).of(["retired"])["retired"].topic_id
+        topic_id = TopicIds(cluster).read(["retired"])["retired"].topic_id
         by_name = cluster.reader(Fetcher, "retired")
         by_identity = cluster.reader(Fetcher, "retired", topic_id=topic_id)
         with closing(by_name), closing(by_identity):
@@ -264,7 +264,7 @@ def test_over_a_thin_line_answers_come_although_clients_are_made_anew(monkeypatc
 
     async def run() -> None:
         monkeypatch.setattr(_Half, "fetcher", fetcher := Fetcher(dict, "t", answer_s=0.6), raising=False)
-        fetcher._ways = {0: Way(0), 1: Way(0)}
+        fetcher._ways = {0: PartitionCursor(0), 1: PartitionCursor(0)}
         await fetcher._run()
 
     asyncio.run(asyncio.wait_for(run(), 30))
@@ -284,7 +284,7 @@ def test_while_another_client_is_made_the_first_one_reads_on(
     async def run() -> None:
         monkeypatch.setattr(_Half, "let_through", asyncio.Event(), raising=False)
         monkeypatch.setattr(_Half, "fetcher", fetcher := Fetcher(dict, "t", answer_s=PATIENCE_S), raising=False)
-        fetcher._ways = {0: Way(0), 1: Way(0)}
+        fetcher._ways = {0: PartitionCursor(0), 1: PartitionCursor(0)}
         reading = asyncio.create_task(fetcher._run())
         while _Half.made < 2:
             await asyncio.sleep(0.01)

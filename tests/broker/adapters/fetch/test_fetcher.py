@@ -19,14 +19,14 @@ from confluent_kafka import Message, Producer
 from cutwater.adapters.fetch import record_batches
 from cutwater.adapters.fetch.fetch_v13 import FetchById
 from cutwater.adapters.fetch.fetcher import Fetcher
-from cutwater.adapters.fetch.partition_cursor import Way
+from cutwater.adapters.fetch.partition_cursor import PartitionCursor
 from cutwater.adapters.fetch.record_batches import Chunk, Record, chunk, records, sections, split
 from cutwater.adapters.kafka.admin import create_topics, delete_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
-from cutwater.core.protocol.leader_epochs import Led
+from cutwater.core.protocol.leader_epochs import LeaderStart
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.local.broker import Broker
 from cutwater.local.java import find_java
@@ -113,7 +113,7 @@ def test_every_record_comes_whatever_its_form(broker: Any, topic: str) -> None:
 
 
 def identity(cluster: Cluster, topic: str) -> str:
-    return Identities(cluster).of([topic])[topic].topic_id
+    return TopicIds(cluster).read([topic])[topic].topic_id
 
 
 def test_nothing_comes_of_another_topic_of_the_name(broker: Any, topic: str) -> None:
@@ -146,7 +146,7 @@ def test_a_log_that_has_lost_what_was_read_says_so(broker: Any, topic: str, posi
         came = {}
         while not came:
             came = fetcher.take(5.0)
-        assert (came[0].following, came[0].leaders) == (5, (Led(0, came[0].leaders[0].first),))
+        assert (came[0].following, came[0].leaders) == (5, (LeaderStart(0, came[0].leaders[0].first),))
         fetcher.assign({0: position}, {0: epoch})
         with pytest.raises(ProtocolError, match=f"{topic}/0(: the position is outside the log| has lost its end)"):
             fetcher.take(20.0)
@@ -328,7 +328,7 @@ def test_a_damaged_answer_loses_nothing_and_holds_up_no_other_partition(
 
 def test_answers_without_records_lengthen_what_waits_before_them() -> None:
     """Else each that is handed out would not begin where the one before ended."""
-    way = Way(0)
+    way = PartitionCursor(0)
     way.put(chunk("t/0", _batch(b"a"), 0))
     way.put(Chunk(1, 5, [], 70, "t/0", 9))
     way.put(chunk("t/0", _batch(b"b", base=5), 5))

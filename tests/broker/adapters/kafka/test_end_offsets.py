@@ -17,11 +17,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TIMEOUT_S, bounds, make_consumer, partition_count, patiently
+from cutwater.adapters.kafka.client import TIMEOUT_S, bounds, make_consumer, partition_count, retry_unknown_leader
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.monitoring.job_status import Watched
+from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.local.broker import Broker
@@ -36,16 +36,16 @@ ASKED_S = 6.0
 
 def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[str], str]) -> None:
     """The proof of rows looks for whoever wrote: a transaction that is open, or was aborted, is no exception."""
-    topic, ends = unique("ends"), Ends(broker.cluster)
+    topic, ends = unique("ends"), Offsets(broker.cluster)
     ensure_topics(broker.cluster, [TopicSpec(topic, 3, ())])
-    assert ends.of(topic, 3) == {0: 0, 1: 0, 2: 0}
+    assert ends.topic_ends(topic, 3) == {0: 0, 1: 0, 2: 0}
     producer = Producer({**broker.cluster.librdkafka(), "transactional.id": topic})
     producer.init_transactions(20)
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=1)
     producer.flush(20)
-    assert ends.of(topic, 3) == {0: 0, 1: 1, 2: 0}
-    source, job = SourceEnds(broker.cluster, topic), Watched("job", Generation(1, "local"))
+    assert ends.topic_ends(topic, 3) == {0: 0, 1: 1, 2: 0}
+    source, job = SourceEnds(broker.cluster, topic), JobStatus("job", Generation(1, "local"))
     plain = Producer(broker.cluster.librdkafka())
     for _ in range(20):
         plain.produce(topic, b"committed, and read by nobody", partition=1)
@@ -53,7 +53,7 @@ def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[st
     assert sum(offset for _, offset in source.ask(job)) == 0, "as read_committed sees it"
     assert source.open_transactions(job) == [(topic, 1, 0, 21)]
     producer.abort_transaction(20)
-    wait_until(lambda: ends.of(topic, 3) == {0: 0, 1: 22, 2: 0}, "the marker, which is a record too")
+    wait_until(lambda: ends.topic_ends(topic, 3) == {0: 0, 1: 22, 2: 0}, "the marker, which is a record too")
     wait_until(lambda: source.open_transactions(job) == [], "its end")
 
 
@@ -92,12 +92,12 @@ def bare(cluster: Cluster, until: float) -> set[str]:
 
 def patient(cluster: Cluster, until: float) -> int:
     """Ours never hear of it, new ones and one that stays. Returns how often they asked."""
-    ends, asked = Ends(cluster), 0
+    ends, asked = Offsets(cluster), 0
     while time.monotonic() < until:
         consumer = make_consumer(cluster)
         assert [bounds(consumer, "away", partition) for partition in range(4)] == [(0, 0)] * 4
         assert partition_count(cluster, "away") == 4
-        assert ends.of("away", 4) == dict.fromkeys(range(4), 0)
+        assert ends.topic_ends("away", 4) == dict.fromkeys(range(4), 0)
         consumer.close()
         asked += 1
     return asked
@@ -113,11 +113,11 @@ def test_patience_has_a_bound() -> None:
             raise answer
         return answer
 
-    assert patiently("asking", answered, lambda: looks.append(1)) == 7
+    assert retry_unknown_leader("asking", answered, lambda: looks.append(1)) == 7
     assert len(looks) == 2
     answers[:] = [UNKNOWN, UNKNOWN, 7]
     with pytest.raises(UsageError, match="asking: the topic does not exist"):
-        patiently("asking", answered, lambda: None, patience_s=0.0)
+        retry_unknown_leader("asking", answered, lambda: None, patience_s=0.0)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_leader_that_cannot_answer_yet_is_asked_again(code: int) -> None:
             raise answer
         return int(answer)
 
-    assert patiently("asking", answered, lambda: None) == 7
+    assert retry_unknown_leader("asking", answered, lambda: None) == 7
 
 
 @pytest.mark.slow
@@ -177,12 +177,12 @@ from cutwater.adapters.kafka import offsets as ends
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 
-asked = ends.Ends(Cluster(sys.argv[1]), patience_s=0.2)
+asked = ends.Offsets(Cluster(sys.argv[1]), patience_s=0.2)
 print("asks", flush=True)
 until_s, missed = time.monotonic() + 60, 0
 while missed < 2 and time.monotonic() < until_s:
     try:
-        asked.of(sys.argv[2], 1)
+        asked.topic_ends(sys.argv[2], 1)
     except UnavailableError:
         missed += 1
 print("missed", missed, flush=True)
@@ -217,13 +217,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cutwater.adapters.kafka import offsets as ends
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import made
+from cutwater.adapters.kafka.connect import create_client
 from cutwater.core.protocol.cuts import TopicPartition
 
 bootstrap, *topics = sys.argv[1:]
 # Who leads a partition is asked anew each time, instead of every quarter of an hour.
-ends.made = lambda cluster, kind, _own: made(cluster, kind, {"metadata.max.age.ms": 5})
-asked = ends.Ends(Cluster(bootstrap))
+ends.create_client = lambda cluster, kind, _own: create_client(cluster, kind, {"metadata.max.age.ms": 5})
+asked = ends.Offsets(Cluster(bootstrap))
 
 def ask(thread):
     for number in range(2_500):

@@ -13,7 +13,7 @@ import pytest
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import Batch
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import Copied, Copies, CopyingWriter
+from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter, CopyRecord
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.topics import TopicSpec
@@ -21,7 +21,7 @@ from cutwater.mirror.slot import Slot
 from support.regions.mirroring import ORIGIN, Events, Running, make, wait_arrived
 from support.views.changelogs import Writing, make_job, until
 
-RECORD = Copied(b"k", b"v", [], 0)
+RECORD = CopyRecord(b"k", b"v", [], 0)
 
 
 @pytest.fixture

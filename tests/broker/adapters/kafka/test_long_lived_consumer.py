@@ -15,12 +15,12 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
 from cutwater.adapters.kafka.admin import create_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, unanswered
+from cutwater.adapters.kafka.client import TransactionalWriter, topic_error
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import another
-from cutwater.adapters.kafka.long_lived_consumer import LongRead
-from cutwater.adapters.kafka.offsets import WRITTEN, Ends
-from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.kafka.connect import replacement
+from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
+from cutwater.adapters.kafka.offsets import WRITTEN, Offsets
+from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.topics import TopicSpec
@@ -50,7 +50,10 @@ def test_readers_whose_clients_are_cut_off_go_on(broker: Forgetful, topic: str) 
     """librdkafka's issue 5301. Where no client is cut off any more, it is mended: this test has done its work."""
     write(broker.cluster, topic, b"a", b"b")
     with ExitStack() as stack:
-        reads = [stack.enter_context(closing(LongRead(broker.cluster, topic, SILENT_S))) for _ in range(READERS)]
+        reads = [
+            stack.enter_context(closing(LongLivedConsumer(broker.cluster, topic, SILENT_S)))
+            for _ in range(READERS)
+        ]
         for read in reads:
             read.begin({0: 0})
             assert taken(read, 2) == [b"a", b"b"]
@@ -72,7 +75,7 @@ def cut_off_by_a_restart(broker: Forgetful, clients: list[Consumer], topic: str)
     wait_until(lambda: broker.told > told, "an answer without brokers")
     time.sleep(0.5)
     broker.forgets = False
-    deaf = (all(unanswered(client, topic, ASK_S) is not None for _ in range(8)) for client in clients)
+    deaf = (all(topic_error(client, topic, ASK_S) is not None for _ in range(8)) for client in clients)
     return next((at for at, one in enumerate(deaf) if one), None)
 
 
@@ -89,7 +92,7 @@ def busy_machine() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_what_was_held_is_held_by_the_next_client(broker: Forgetful, topic: str) -> None:
-    with closing(LongRead(broker.cluster, topic, SILENT_S)) as read:
+    with closing(LongLivedConsumer(broker.cluster, topic, SILENT_S)) as read:
         read.begin({0: 0, 1: 0})
         read.hold({1})
         first = read.consumer
@@ -106,7 +109,7 @@ def test_what_was_held_is_held_by_the_next_client(broker: Forgetful, topic: str)
 def test_a_silence_begins_when_it_is_noticed(broker: Forgetful, topic: str) -> None:
     """A program that is long about a record did not wait for the next: its client stays."""
     clock = chain([0.0, 1.0, 1.9, 2.1], repeat(2.1))
-    with closing(LongRead(broker.cluster, topic, SILENT_S, lambda: next(clock))) as read:
+    with closing(LongLivedConsumer(broker.cluster, topic, SILENT_S, lambda: next(clock))) as read:
         read.begin({0: 0})
         first = read.consumer
         first.pause([Place(topic, 0)])
@@ -121,20 +124,20 @@ def test_a_silence_begins_when_it_is_noticed(broker: Forgetful, topic: str) -> N
 def test_who_asks_for_ends_or_identities_asks_through_another_client(broker: Forgetful, topic: str) -> None:
     """A client that is cut off would never answer again."""
     place = TopicPartition(topic, 0)
-    ends, identities = Ends(broker.cluster, ASK_S), Identities(broker.cluster, ASK_S)
-    known = identities.of([topic])
+    ends, identities = Offsets(broker.cluster, ASK_S), TopicIds(broker.cluster, ASK_S)
+    known = identities.read([topic])
     assert ends.written([place]) == {place: 0}
     clients = (ends._consumers[WRITTEN], identities._admin)
     with broker.away():
         with pytest.raises(UnavailableError):
             ends.written([place])
         with pytest.raises(UnavailableError):
-            identities.of([topic])
+            identities.read([topic])
     broker.forgets = False
     assert ends._consumers[WRITTEN] is not clients[0]
     assert identities._admin is not clients[1]
     wait_until(lambda: answered(lambda: ends.written([place])) == {place: 0}, "the end")
-    wait_until(lambda: answered(lambda: identities.of([topic])) == known, "the identity")
+    wait_until(lambda: answered(lambda: identities.read([topic])) == known, "the identity")
 
 
 def answered(ask: Callable[[], object]) -> object:
@@ -148,7 +151,7 @@ def answered(ask: Callable[[], object]) -> object:
 def test_a_slow_way_is_given_longer_each_time(broker: Forgetful, topic: str) -> None:
     """What takes longer than a silence would begin anew for ever."""
     now_s, changed = 0.0, [0.0]
-    with closing(LongRead(broker.cluster, topic, SILENT_S, lambda: now_s)) as read:
+    with closing(LongLivedConsumer(broker.cluster, topic, SILENT_S, lambda: now_s)) as read:
         read.begin({0: 0})
         with broker.away():
             while now_s < 24 * SILENT_S:
@@ -164,7 +167,7 @@ def test_a_slow_way_is_given_longer_each_time(broker: Forgetful, topic: str) -> 
 
 
 def test_one_partition_is_silent_and_others_are_not(broker: Forgetful, topic: str) -> None:
-    with closing(LongRead(broker.cluster, topic, SILENT_S)) as read:
+    with closing(LongLivedConsumer(broker.cluster, topic, SILENT_S)) as read:
         read.begin({0: 0, 1: 0})
         first = read.consumer
         first.pause([Place(topic, 1)])
@@ -185,7 +188,7 @@ def test_settings_that_are_refused_now_leave_the_client_as_it_is() -> None:
         raise UsageError("the certificate is just being replaced")
 
     one = object()
-    assert another(one, refuse) is one
+    assert replacement(one, refuse) is one
 
 
 def write(cluster: Cluster, topic: str, *values: bytes, partition: int = 0) -> None:
@@ -194,7 +197,7 @@ def write(cluster: Cluster, topic: str, *values: bytes, partition: int = 0) -> N
     writer.write(topic, values, partition)
 
 
-def taken(read: LongRead, count: int) -> list[bytes]:
+def taken(read: LongLivedConsumer, count: int) -> list[bytes]:
     found: list[bytes] = []
 
     def more() -> bool:

@@ -11,11 +11,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from cutwater.adapters.kafka.admin import ensure_topics, set_configs
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.copy_writer import Copied, Copies, CopyingWriter, NotTakenError, Reports
+from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter, CopyRecord, RejectedError, Reports
 from cutwater.core.protocol.topics import TopicSpec
 
-LARGE = Copied(b"k", random.Random(1).randbytes(9_000), [], 0)
-FEW = [Copied(b"k", random.Random(2).randbytes(100), [], 0)]
+LARGE = CopyRecord(b"k", random.Random(1).randbytes(9_000), [], 0)
+FEW = [CopyRecord(b"k", random.Random(2).randbytes(100), [], 0)]
 PARTITIONS = 4
 
 
@@ -43,20 +43,20 @@ class Listening(CopyingWriter):
         self.cut_off = 0
         self.initialise()
 
-    def _offered(self, at: Copies, one: Copied) -> bool:
+    def _offered(self, at: Copies, one: CopyRecord) -> bool:
         try:
-            return super()._offered(at, one)
+            return super()._offer(at, one)
         except KafkaException:
             self.cut_off += 1
             raise
 
 
-def everywhere(topic: str, records: list[Copied]) -> list[Copies]:
+def everywhere(topic: str, records: list[CopyRecord]) -> list[Copies]:
     return [Copies(topic, partition, records) for partition in range(PARTITIONS)]
 
 
 def refused(one: CopyingWriter, copies: list[Copies]) -> str:
-    with pytest.raises(NotTakenError, match="larger than the topic") as told:
+    with pytest.raises(RejectedError, match="larger than the topic") as told:
         one.copy(copies, list)
     return told.value.topic
 
@@ -76,7 +76,7 @@ class Forgetting(Listening):
     """What has not been told of when the first report of a transaction comes is told of no more."""
 
     def _telling(self, serve: Callable[[], int]) -> int:
-        left = super()._telling(serve)
+        left = super()._serve_reports(serve)
         return max(left, 1) if self._reports.failed is not None else left
 
 

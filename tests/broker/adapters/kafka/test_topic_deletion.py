@@ -33,5 +33,5 @@ def test_a_topic_can_be_made_anew_as_soon_as_it_is_deleted(broker: Any, unique: 
     topic = unique("again")
     for partitions in range(1, 21):
         assert admin.ensure_topics(broker.cluster, [TopicSpec(topic, partitions, ())]) == [topic]
-        assert len(admin.described(broker.cluster, [topic])[topic].partitions) == partitions
+        assert len(admin.descriptions(broker.cluster, [topic])[topic].partitions) == partitions
         assert admin.delete_topics(broker.cluster, [topic]) == [topic]

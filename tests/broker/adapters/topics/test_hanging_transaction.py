@@ -88,12 +88,12 @@ def test_commit_signal_names_the_transaction_that_hides_the_barriers(broker: Any
         with left_open(broker.cluster, topic):
             for _ in range(3):
                 now_s[0] += 100.0
-                assert brokers.look(consumer)
+                assert brokers.check(consumer)
             assert metrics.registry.get_sample_value("cutwater_signal_waiting") == 1
 
         def over() -> bool:
             now_s[0] += 100.0
-            return brokers.look(consumer) and metrics.registry.get_sample_value("cutwater_signal_waiting") == 0
+            return brokers.check(consumer) and metrics.registry.get_sample_value("cutwater_signal_waiting") == 0
 
         until(over, "the barriers to be seen again")
     finally:
@@ -134,13 +134,13 @@ def test_a_transaction_that_goes_on_is_no_hidden_one() -> None:
     one._ends = ends
     for _ in range(20):
         now_s[0] += 1.5
-        one.look()
+        one.check()
         assert one.text == ""
     ends.committed = lambda places: {places[0]: 40}
     ends.written = lambda places: {places[0]: 43}
     for _ in range(2):
         now_s[0] += 1.5
-        one.look()
+        one.check()
     assert "open at offset 40, and 3 offsets from there on" in one.text
-    one.came()
+    one.reset()
     assert one.text == ""

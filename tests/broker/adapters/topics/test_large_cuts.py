@@ -44,7 +44,7 @@ def test_a_barrier_of_thousands_of_partitions_is_written_and_read(
         topics.milestones(job): told,
         topics.published(job): position,
     }
-    owned = topics.owned(job, GENERATION, 2)
+    owned = topics.generation_topics(job, GENERATION, 2)
     admin.create_topics(broker.cluster, [one for one in owned if one.name in written])
     writer = TransactionalWriter(broker.cluster, job)
     writer.initialise()

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from cutwater.adapters.fetch.leader_epochs import LeaderEpochs
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.offsets import Ends
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import LostRecordsError, UnavailableError
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.topics import TopicSpec
@@ -42,7 +42,7 @@ def places(topic: str) -> list[TopicPartition]:
 
 def test_a_leader_tells_where_the_records_of_leaders_end(broker: Any, topic: str) -> None:
     """Of itself: at the end; of one that never was: nothing is known."""
-    epoch = Ends(broker.cluster).standing(places(topic))[TopicPartition(topic, 0)].leader_epoch
+    epoch = Offsets(broker.cluster).ends_with_epochs(places(topic))[TopicPartition(topic, 0)].leader_epoch
     asked = broker.cluster.reader(LeaderEpochs, topic)
     assert epoch >= 0
     assert asked.ends({0: epoch, 1: epoch}) == {0: NUMBER, 1: NUMBER}
@@ -59,38 +59,38 @@ def test_of_a_topic_that_is_not_there_nobody_answers(broker: Any, unique: Callab
 
 def test_what_is_there_is_not_lost(broker: Any, topic: str) -> None:
     """At the cut, below it, and where evidence knows an older leader's number than the one of now."""
-    witness = Witness(broker.cluster)
-    look = witness.look(places(topic))
+    witness = LogCheck(broker.cluster)
+    look = witness.read_state(places(topic))
     assert look.cut == Cut.of_topic(topic, [NUMBER, NUMBER])
-    assert witness.lost(look.evidence, look.cut) == []
-    assert witness.lost(look.evidence, Cut.of_topic(topic, [1, 0])) == []
-    assert witness.lost((), Cut.of_topic(topic, [99, 99])) == [], "nothing is said without evidence"
+    assert witness.find_losses(look.evidence, look.cut) == []
+    assert witness.find_losses(look.evidence, Cut.of_topic(topic, [1, 0])) == []
+    assert witness.find_losses((), Cut.of_topic(topic, [99, 99])) == [], "nothing is said without evidence"
 
 
 def test_a_log_that_ends_below_the_cut_is_named(broker: Any, topic: str) -> None:
     """Topic, partition and offsets."""
-    witness = Witness(broker.cluster)
-    evidence = witness.look(places(topic)).evidence
+    witness = LogCheck(broker.cluster)
+    evidence = witness.read_state(places(topic)).evidence
     with pytest.raises(LostRecordsError, match=rf"milestone x .*{topic}/1 has lost its end: offsets 4 to 6"):
         witness.require(evidence, Cut.of_topic(topic, [NUMBER, NUMBER + 3]), "milestone x")
 
 
 def test_a_leader_of_whom_the_log_knows_nothing_is_named(broker: Any, topic: str) -> None:
     """Its number is above that of now: a log that is younger than the evidence."""
-    witness = Witness(broker.cluster)
-    look = witness.look(places(topic))
+    witness = LogCheck(broker.cluster)
+    look = witness.read_state(places(topic))
     (one,) = look.evidence
     young = (one._replace(leader_epochs=(one.leader_epochs[0] + 1, one.leader_epochs[1])),)
-    assert witness.lost(young, look.cut) == [
+    assert witness.find_losses(young, look.cut) == [
         f"{topic}/0 does not know the leader that wrote up to offset {NUMBER}"
     ]
 
 
 def test_a_topic_made_anew_with_as_many_records_is_named(broker: Any, topic: str) -> None:
     """Offsets and leaders are the same again: only the identity is another one."""
-    witness = Witness(broker.cluster)
-    look = witness.look(places(topic))
+    witness = LogCheck(broker.cluster)
+    look = witness.read_state(places(topic))
     admin.delete_topics(broker.cluster, [topic])
     make(broker.cluster, topic)
-    (told,) = witness.lost(look.evidence, look.cut)
+    (told,) = witness.find_losses(look.evidence, look.cut)
     assert told.startswith(f"{topic} was deleted and recreated")

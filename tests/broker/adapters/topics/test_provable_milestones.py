@@ -13,8 +13,8 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.topics import commit_stream
-from cutwater.adapters.topics.log_evidence import Witness
-from cutwater.adapters.topics.provable_milestones import advised, provable
+from cutwater.adapters.topics.log_evidence import LogCheck
+from cutwater.adapters.topics.provable_milestones import provable, with_advice
 from cutwater.core.errors import LostRecordsError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
@@ -36,7 +36,7 @@ def told(broker: Any, unique: Callable[[str], str]) -> Callable[..., Milestone]:
         producer.produce((source, changelog)[number % 2], b"value", partition=0)
     assert producer.flush(20) == 0
     places = [TopicPartition(source, 0), TopicPartition(changelog, 0)]
-    evidence = Witness(broker.cluster).look(places).evidence
+    evidence = LogCheck(broker.cluster).read_state(places).evidence
 
     def make(epoch: int, rows: int = 1, changelog: str = changelog) -> Milestone:
         cuts = {"source_cut": Cut.of_topic(source, [epoch]), "changelog_cut": Cut.of_topic(changelog, [rows])}
@@ -80,13 +80,13 @@ def test_whoever_stops_names_it_by_the_commit_stream(
 ) -> None:
     """And says no more than what was lost where the brokers do not tell."""
     job, lost = unique("job"), LostRecordsError("it has lost its end")
-    assert advised(lost, broker.cluster, job) is lost, "there is no commit stream"
+    assert with_advice(lost, broker.cluster, job) is lost, "there is no commit stream"
     admin.create_topics(broker.cluster, [TopicSpec(topics.milestones(job), 1, ())])
     writer = TransactionalWriter(broker.cluster, job)
     writer.initialise()
     found = [told(NUMBER), told(NUMBER + 1)]
     writer.write(topics.milestones(job), [protocol_records.encode(one) for one in found])
     wait_until(lambda: len(commit_stream.milestones(broker.cluster, job)) == 2, "the milestones")
-    said = str(advised(lost, broker.cluster, job))
+    said = str(with_advice(lost, broker.cluster, job))
     assert said.startswith(f"{lost}. ")
     assert f"'cutwater rollback --to {found[0].token}'" in said

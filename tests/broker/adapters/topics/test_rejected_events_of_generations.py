@@ -15,10 +15,10 @@ from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import TransactionalWriter, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
-from cutwater.core.driver.rejected_events import Letter, Place
+from cutwater.core.driver.rejected_events import EventPosition, Letter
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
 from cutwater.operations.replay_dead_letters import Replayer
@@ -35,7 +35,7 @@ class Region:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster, self.name, self.source = cluster, name, f"{name}.events"
         self.read = self.source
-        ensure_topics(cluster, [*topics.owned(name, G1, 2), topics.events(self.source, 2)])
+        ensure_topics(cluster, [*topics.generation_topics(name, G1, 2), topics.events(self.source, 2)])
         self._lists = Producer({**cluster.librdkafka(), "enable.idempotence": True})
         self._signal = TransactionalWriter(cluster, topics.signal_id(name))
         self._signal.initialise()
@@ -79,7 +79,7 @@ class Region:
         made = replace(told, **linked, rewinds_to=rewinds_to)
         self._signal.write(topics.milestones(self.name), [protocol_records.encode(made)])
         self.stream.append(made)
-        assert not list(breaks((one, protocol_records.encode(one)) for one in self.stream))
+        assert not list(find_chain_faults((one, protocol_records.encode(one)) for one in self.stream))
         return made
 
     def claim(self, number: int, parent: Milestone, rewinds: bool = False) -> Generation:
@@ -100,7 +100,7 @@ class Region:
         assert found.problems == []
         return {one.event.offset: (one.by.generation.number, one.watermark_ms) for one in found.entries}
 
-    def replay(self) -> dict[Place, Place]:
+    def replay(self) -> dict[EventPosition, EventPosition]:
         replayer = Replayer(self.cluster, self.name, self.source, lambda: 1_700_000_000_000)
         gone = replayer.replay(self.unreplayed())
         replayer.close()
@@ -172,7 +172,7 @@ def test_an_event_of_another_regions_copy_is_produced_again_on_the_own_source(re
     region.read = f"{region.source}.from-us"
     region.epoch(G1, 0, {7: "undecodable"}, {})
     gone = region.replay()
-    assert gone == {Place(region.read, 1, 7): Place(region.source, 1, 0)}
+    assert gone == {EventPosition(region.read, 1, 7): EventPosition(region.source, 1, 0)}
     assert (region.produced(), region.unreplayed()) == ([7], [])
 
 

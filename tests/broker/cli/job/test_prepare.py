@@ -33,12 +33,12 @@ def test_the_topics_of_a_job_are_created_once(broker: Any, tmp_path: Path) -> No
     place = ["--bootstrap-servers", broker.cluster.bootstrap, "--data-dir", str(tmp_path / "data"), "--json"]
     refused = cutwater("cutwater.cli.main", "prepare", str(job_file), *place)
     assert (refused.returncode, job.topic in refused.stderr) == (2, True)
-    assert admin.described(broker.cluster, [topics.barriers(job.name)]) == {}
+    assert admin.descriptions(broker.cluster, [topics.barriers(job.name)]) == {}
     first = cutwater("cutwater.cli.main", "prepare", str(job_file), "--source", *place)
     created = parsed(["prepare"], first.stdout)["created"]
     assert first.returncode == 0
     assert {job.topic, topics.barriers(job.name), topics.milestones(job.name)} <= set(created)
-    assert set(admin.described(broker.cluster, created)) == set(created)
+    assert set(admin.descriptions(broker.cluster, created)) == set(created)
     again = cutwater("cutwater.cli.main", "prepare", str(job_file), "--source", *place)
     assert (again.returncode, parsed(["prepare"], again.stdout)) == (0, {"created": []})
 

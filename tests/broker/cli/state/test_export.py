@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cutwater.adapters.columnar import arrow, parquet
-from cutwater.adapters.config.held_part import Holding
+from cutwater.adapters.config.held_part import HeldPart
 from cutwater.cli.main import app
 from cutwater.client.export import part_owners
 from cutwater.core.errors import UnavailableError, UsageError
@@ -284,7 +284,7 @@ def test_a_replica_of_a_part_is_exported_as_what_it_is(shared: Shared, tmp_path:
         shared.show(at, 1)
     own = Own(tmp_path / "replica", job, PARTS[0])
     own.show(1, rows(job, own.store, [Sold("p0", 1, 1)]))
-    replica = Replica(Holding(PARTS[0], some), job.shards)
+    replica = Replica(HeldPart(PARTS[0], some), job.shards)
     with serving(app_of(own.view, replica=replica)) as url:
         told = export(shared.job_file, tmp_path / "one.parquet", "--url", url)
         assert (told.exit_code, "0, 2, of the keys" in " ".join(told.output.split())) == (0, True), told.output

@@ -19,9 +19,9 @@ from cutwater.core.state.backlog import Entry
 from cutwater.core.state.partition_share import held_by, owners
 from cutwater.core.state.selection import Selection
 from cutwater.local.running_file import describe_self
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.query.view import View
-from cutwater.views.snapshots.object_store_tier import Shelf
+from cutwater.views.snapshots.object_store_tier import SnapshotRepository
 from cutwater.views.store.key_layout import segment_ms
 from cutwater.views.store.store import Store, folder_of
 from support.cli.jsonshapes import parsed
@@ -194,7 +194,7 @@ def test_a_part_of_a_later_milestone_is_not_taken_for_an_earlier_one(restore: Co
 
 
 @pytest.fixture
-def shelf(restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+def shelf(restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SnapshotRepository:
     """Snapshots of the milestones 3 and 4, of a view that is gone."""
     writing, place = restore.writing, tmp_path / "snapshots"
     monkeypatch.setenv("CUTWATER_SNAPSHOTS", str(place))
@@ -209,7 +209,7 @@ def shelf(restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_from_a_snapshot_and_what_came_since(restore: Command, shelf: Shelf) -> None:
+def test_from_a_snapshot_and_what_came_since(restore: Command, shelf: SnapshotRepository) -> None:
     """Only the rest is read of the changelog; without snapshots all of it is."""
     restore.writing.epoch([Sold("latest", 9, 1)])
     told = restore.json("--dry-run")
@@ -220,7 +220,7 @@ def test_from_a_snapshot_and_what_came_since(restore: Command, shelf: Shelf) -> 
 
 
 @pytest.mark.slow
-def test_an_old_milestone_that_only_a_snapshot_holds(restore: Command, shelf: Shelf) -> None:
+def test_an_old_milestone_that_only_a_snapshot_holds(restore: Command, shelf: SnapshotRepository) -> None:
     """Compaction has overtaken it: what the changelog could give is refused, and the snapshot has it."""
     old = now_ms() - 48 * HOUR_MS
     writing = restore.writing
@@ -278,7 +278,7 @@ def test_what_was_evicted_and_cannot_be_had_is_told(restore: Command, lacking: i
 
 
 @pytest.mark.slow
-def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: Shelf) -> None:
+def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: SnapshotRepository) -> None:
     """The next older one is taken, and more of the changelog is read; the rows are the same."""
     manifest = shelf.manifest(4)
     older = {one.object for one in shelf.manifest(3).files}
@@ -295,7 +295,7 @@ def test_a_damaged_snapshot_is_passed_over_and_said(restore: Command, shelf: She
 
 @pytest.mark.slow
 def test_a_snapshot_that_is_not_signed_is_passed_over_and_said(
-    restore: Command, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    restore: Command, shelf: SnapshotRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a key: one is planned from none of them, and made from the changelog; the rows are the same."""
     monkeypatch.setenv("CUTWATER_SNAPSHOT_KEY", "the-key-of-this-test-" * 2)
@@ -320,7 +320,7 @@ def test_a_job_that_has_been_idle_for_long(restore: Command) -> None:
 @pytest.mark.slow
 def test_by_workers_too(restore: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Much is loaded by processes of their own."""
-    monkeypatch.setattr(Bulk, "pays", lambda _self, _slices: True)
+    monkeypatch.setattr(BulkLoader, "is_worthwhile", lambda _self, _slices: True)
     assert restore.json("--workers", "2")["restored"]["records"] == 180
     assert restore.rows() == (3, restore.writing.by_sequence[3])
 

@@ -21,9 +21,9 @@ from cutwater.core.mirror.gaps import LOST
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.state.snapshot_manifest import UNSIGNED
 from cutwater.mirror.resync import snapshot_writer
-from cutwater.mirror.resync.from_snapshot import Seeding
+from cutwater.mirror.resync.from_snapshot import SnapshotResync
 from cutwater.views.follow.replica_feed import CopiedStream
-from cutwater.views.snapshots.repositories import Shelves
+from cutwater.views.snapshots.repositories import SnapshotRepositories
 from support.cli.jsonshapes import parsed
 from support.regions.mirroring import (
     ORIGIN,
@@ -73,10 +73,10 @@ class Stage:
         for place, at in below.items():
             cut_off(self.writing.cluster, place.topic, place.partition, at)
 
-    def seeding(self) -> Seeding:
-        one, shelves = self.writing, Shelves(Objects(str(self.store)), 3_600_000, UNSIGNED)
+    def seeding(self) -> SnapshotResync:
+        one, shelves = self.writing, SnapshotRepositories(Objects(str(self.store)), 3_600_000, UNSIGNED)
         there = (one.cluster, one.job, ORIGIN, one.topic)
-        return Seeding(self.own, *there, shelves, self.folder / "data", now_ms, structlog.get_logger())
+        return SnapshotResync(self.own, *there, shelves, self.folder / "data", now_ms, structlog.get_logger())
 
     @property
     def verb(self) -> list[str]:

@@ -14,8 +14,8 @@ from cutwater.adapters.kafka.record_deletion import empty
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import DivergenceError, FencedError, UnavailableError, UsageError
 from cutwater.core.protocol import mirror_records, topics
-from cutwater.mirror.resync.resync import given_up, resync, standing, withdraw
-from cutwater.operations.regions.failover import FailingOver
+from cutwater.mirror.resync.resync import give_up_copy, read_copy_state, resync, withdraw
+from cutwater.operations.regions.failover import Failover
 from cutwater.operations.service_main import now_ms
 from support.regions.mirroring import (
     ORIGIN,
@@ -32,9 +32,9 @@ from support.regions.mirroring import (
 from support.views.changelogs import Writing, until
 
 
-def failing_over(broker: Any, writing: Writing) -> FailingOver:
+def failing_over(broker: Any, writing: Writing) -> Failover:
     """Ready to claim in this region."""
-    one = FailingOver(broker.cluster, writing.job, "there", ORIGIN, now_ms)
+    one = Failover(broker.cluster, writing.job, "there", ORIGIN, now_ms)
     one.prepare(UNREPLICATED)
     return one
 
@@ -82,7 +82,7 @@ def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, eve
     own, job = broker.cluster, writing.job
     arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
-    found = going_on.look()
+    found = going_on.read_copies()
 
     def die(said: str) -> None:
         if said.startswith(step):
@@ -100,10 +100,10 @@ def test_one_that_was_broken_off_is_run_again(broker: Any, writing: Writing, eve
         withdraw(own, job.name, ORIGIN, events.topic)
     if not arrivals(own, job):
         with pytest.raises(UnavailableError, match="resync' again"):
-            going_on.look()
-    assert standing(own, job.name, ORIGIN, events.topic).begun
+            going_on.read_copies()
+    assert read_copy_state(own, job.name, ORIGIN, events.topic).resync_started
     resync(own, job.name, ORIGIN, events.topic, now_ms)
-    assert not standing(own, job.name, ORIGIN, events.topic).begun
+    assert not read_copy_state(own, job.name, ORIGIN, events.topic).resync_started
     with mirroring(own, writing.cluster, job) as again:
         require_held(writing, own, wait_arrived(again, own, job, 1))
 
@@ -124,7 +124,7 @@ def test_what_was_broken_off_before_anything_had_gone_hinders_no_failover(
         resync(own, job.name, ORIGIN, events.topic, now_ms, die)
     with pytest.raises(UnavailableError, match="resync' again"):
         going_on.require_settled()
-    claim = going_on.claim(going_on.look(), UNREPLICATED)
+    claim = going_on.claim(going_on.read_copies(), UNREPLICATED)
     with pytest.raises(UsageError, match=f"{claim.generation} was claimed here"):
         resync(own, job.name, ORIGIN, events.topic, now_ms)
     withdraw(own, job.name, ORIGIN, events.topic)
@@ -151,7 +151,7 @@ def test_whoever_is_still_at_work_is_ended_by_the_withdrawal(
     with pytest.raises(FencedError, match=told):
         resync(own, job.name, ORIGIN, events.topic, now_ms, meanwhile)
     assert arrivals(own, job) == [found]
-    assert not standing(own, job.name, ORIGIN, events.topic).begun
+    assert not read_copy_state(own, job.name, ORIGIN, events.topic).resync_started
     with mirroring(own, writing.cluster, job) as mirror:
         require_held(writing, own, wait_arrived(mirror, own, job, epoch(writing, events, 2)))
 
@@ -161,15 +161,15 @@ def test_who_claims_meanwhile_ends_it_also_where_no_position_stands(
 ) -> None:
     """Whoever makes generations has the id of claims: behind him nothing more goes."""
     own, job = broker.cluster, writing.job
-    ensure_topics(own, mirror_records.owned(job.name, ORIGIN))
-    copy = standing(own, job.name, ORIGIN, events.topic)
+    ensure_topics(own, mirror_records.mirror_topics(job.name, ORIGIN))
+    copy = read_copy_state(own, job.name, ORIGIN, events.topic)
     told = list[str]()
 
     def meanwhile(said: str) -> None:
         told.append(said)
         TransactionalWriter(own, topics.claims_id(job.name)).initialise()
 
-    with pytest.raises(FencedError), given_up(own, job.name, ORIGIN, copy, now_ms, meanwhile):
+    with pytest.raises(FencedError), give_up_copy(own, job.name, ORIGIN, copy, now_ms, meanwhile):
         pass
     assert told == ["fenced the mirror"]
 
@@ -198,12 +198,12 @@ def test_of_two_the_first_ends(broker: Any, writing: Writing, events: Events, st
 def test_positions_that_a_mirror_wrote_a_moment_ago_go_too(broker: Any, writing: Writing, events: Events) -> None:
     """When somebody looked there was no copy yet: what has come since is found behind the fencing."""
     own, job = broker.cluster, writing.job
-    ensure_topics(own, mirror_records.owned(job.name, ORIGIN))
-    copy = standing(own, job.name, ORIGIN, events.topic)
+    ensure_topics(own, mirror_records.mirror_topics(job.name, ORIGIN))
+    copy = read_copy_state(own, job.name, ORIGIN, events.topic)
     assert (copy.known, copy.exists) == ([], False)
     arrived_once(own, writing, events)
-    with given_up(own, job.name, ORIGIN, copy, now_ms, lambda _: None):
-        assert standing(own, job.name, ORIGIN, events.topic) == (*copy[:4], True)
+    with give_up_copy(own, job.name, ORIGIN, copy, now_ms, lambda _: None):
+        assert read_copy_state(own, job.name, ORIGIN, events.topic) == (*copy[:4], True)
     with mirroring(own, writing.cluster, job) as mirror:
         require_held(writing, own, wait_arrived(mirror, own, job, 1))
 
@@ -214,7 +214,7 @@ def test_no_generation_begins_in_a_copy_that_is_given_up(broker: Any, writing: W
     own, job = broker.cluster, writing.job
     arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
-    found, met = going_on.look(), []
+    found, met = going_on.read_copies(), []
 
     def meanwhile(step: str) -> None:
         if step.startswith("removed") and step.endswith("positions"):
@@ -235,12 +235,12 @@ def test_a_copy_that_a_generation_begins_in_stays(broker: Any, writing: Writing,
     own, job = broker.cluster, writing.job
     found = arrived_once(own, writing, events)
     going_on = failing_over(broker, writing)
-    claim = going_on.claim(going_on.look(), UNREPLICATED)
+    claim = going_on.claim(going_on.read_copies(), UNREPLICATED)
     for topic in (events.topic, writing.topic, topics.milestones(job.name)):
         with pytest.raises(UsageError, match=f"{claim.generation} was claimed here"):
             resync(own, job.name, ORIGIN, topic, now_ms)
     assert arrivals(own, job) == [found]
-    again = going_on.claimed(going_on.look())
+    again = going_on.earlier_claim(going_on.read_copies())
     assert again is not None
     assert again.claim == claim, "whoever was killed behind it is asked again"
     going_on.claims.abort(claim.generation, "a test")
@@ -256,7 +256,7 @@ def test_an_origin_that_died_while_somebody_thought_it_over(broker: Any, writing
     with pytest.raises(UnavailableError, match=r"local does not answer, .* Nothing was deleted"):
         resync(own, job.name, ORIGIN, events.topic, now_ms, origin=Cluster("127.0.0.1:1"))
     assert arrivals(own, job) == [found]
-    assert not standing(own, job.name, ORIGIN, events.topic).begun
+    assert not read_copy_state(own, job.name, ORIGIN, events.topic).resync_started
 
 
 def test_a_failover_that_finds_a_replaced_copy_advises_no_resync_of_a_dead_region(
@@ -269,4 +269,4 @@ def test_a_failover_that_finds_a_replaced_copy_advises_no_resync_of_a_dead_regio
     with pytest.raises(
         DivergenceError, match=f"was replaced. Run 'cutwater mirror resync', only while {ORIGIN} is up"
     ):
-        failing_over(broker, writing).look()
+        failing_over(broker, writing).read_copies()

@@ -17,15 +17,15 @@ from cutwater.core.mirror.gaps import ANEW
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import from_origin
-from cutwater.core.protocol.recovery_log import Account, Fact, Recovery, Who
+from cutwater.core.protocol.recovery_log import Fact, ProcessIdentity, Recovery, StartRecord
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.resync.resync import steer
 from cutwater.mirror.service import Mirror
 from cutwater.mirror.topics import config_sync
-from cutwater.mirror.topics.config_sync import LOOK_S, TakingOver
+from cutwater.mirror.topics.config_sync import LOOK_S, TopicConfigSync
 from cutwater.mirror.topics.origin import Origin
-from cutwater.mirror.topics.topic_copy import Followed
+from cutwater.mirror.topics.topic_copy import CopiedTopic
 from support.regions.mirroring import (
     ORIGIN,
     Events,
@@ -177,7 +177,7 @@ def test_a_topic_made_anew_decides_nothing_about_the_copy(broker: Any, writing: 
 def look(
     own: Cluster,
     writing: Writing,
-    followed: dict[str, Followed],
+    followed: dict[str, CopiedTopic],
     looks: int = 1,
     origin: Origin | None = None,
     metrics: Metrics | None = None,
@@ -185,12 +185,12 @@ def look(
     """Beside no copying."""
     told, at_s = Told(), [0.0]
     names = (writing.job.name, ORIGIN, told, metrics or Metrics(), ())
-    one = TakingOver(own, origin or Origin(writing.cluster), *names, lambda: at_s[0])
+    one = TopicConfigSync(own, origin or Origin(writing.cluster), *names, lambda: at_s[0])
     for _ in range(looks):
         at_s[0] += LOOK_S
-        one.look(followed)
+        one.sync(followed)
         until(lambda: one._answer is None or one._answer.done(), "the look")
-        one.look(followed)
+        one.sync(followed)
         until(lambda: one._taking is None or one._taking.done(), "the copies to follow")
     return told
 
@@ -318,7 +318,9 @@ def test_the_start_of_a_process_without_slot_0_names_the_arrival(
     own, job = broker.cluster, writing.job
     arrived = arrived_once(own, writing, events)
     starts: list[Recovery] = []
-    start = Account(Who(job.name, Generation(1, "there"), "mirror", ""), lambda: 0, lambda: 0.0, starts.append)
+    start = StartRecord(
+        ProcessIdentity(job.name, Generation(1, "there"), "mirror", ""), lambda: 0, lambda: 0.0, starts.append
+    )
     with mirroring(own, writing.cluster, job, account=start, slots=(1, 2)) as mirror:
         mirror.until(lambda: starts, "the start to be told")
     (told,) = starts

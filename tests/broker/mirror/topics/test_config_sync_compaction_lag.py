@@ -14,13 +14,13 @@ import pytest
 from cutwater.adapters.kafka.admin import set_configs
 from cutwater.adapters.kafka.topic_ids import Identity
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.mirror.compaction_lag import FRESH_S, HELD_S, Spared
+from cutwater.core.mirror.compaction_lag import FRESH_S, HELD_S, CompactionLagLease
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.resync.resync import steer
 from cutwater.mirror.service import Mirror
 from cutwater.mirror.topics import config_sync
-from cutwater.mirror.topics.config_sync import TakingOver
+from cutwater.mirror.topics.config_sync import TopicConfigSync
 from cutwater.mirror.topics.origin import Origin
 from support.regions.mirroring import (
     ORIGIN,
@@ -70,7 +70,9 @@ def telling(broker: Any, writing: Writing) -> Iterator[tuple[Running, Told]]:
 
 
 @contextmanager
-def arrived_once(broker: Any, writing: Writing, events: Events) -> Iterator[tuple[Running, Told, Spared]]:
+def arrived_once(
+    broker: Any, writing: Writing, events: Events
+) -> Iterator[tuple[Running, Told, CompactionLagLease]]:
     """A mirror behind its first arrival, what it says, and the lag that it goes by."""
     with telling(broker, writing) as (mirror, told):
         wait_arrived(mirror, broker.cluster, writing.job, epoch(writing, events, 1))
@@ -158,17 +160,17 @@ def test_brokers_here_that_are_slow_keep_nobody_from_hearing_of_a_shorter_lag(
     origin: Any = SimpleNamespace(
         all_described=lambda _names: {"t": topic}, identities=lambda _names: {"t": Identity("id", 1)}
     )
-    spared = Spared(24 * 3_600_000, 0.0)
+    spared = CompactionLagLease(24 * 3_600_000, 0.0)
     followed: Any = SimpleNamespace(name="t", target="t", topic_id="id", partitions=1, spared=spared)
     nothing: Any = None
-    one = TakingOver(nothing, origin, "flights", ORIGIN, Told(), Metrics(), (), lambda: now_s[0])
+    one = TopicConfigSync(nothing, origin, "flights", ORIGIN, Told(), Metrics(), (), lambda: now_s[0])
     try:
         for look in range(1, 4):
             now_s[0] = 20.0 * look
             assert one.holds(followed, now_s[0])
-            one.look({"t": followed})
+            one.sync({"t": followed})
             until(lambda: one._answer is not None and one._answer.done(), "the look")
-            one.look({"t": followed})
+            one.sync({"t": followed})
             assert not one.holds(followed, now_s[0])
             assert followed.spared.lag_ms == SHORT_MS
     finally:

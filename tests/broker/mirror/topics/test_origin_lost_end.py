@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cutwater.adapters.kafka.topic_ids import Identities
+from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.cli.main import app
 from cutwater.core.mirror.gaps import LOST
 from cutwater.local.broker import Broker
@@ -104,7 +104,7 @@ def again(before: Writing) -> Writing:
 
 
 def identity(origin: Broker, events: Events) -> Any:
-    return Identities(origin.cluster).of([events.topic])[events.topic]
+    return TopicIds(origin.cluster).read([events.topic])[events.topic]
 
 
 def ends_of(events: Events) -> dict[int, int]:

@@ -16,7 +16,7 @@ from cutwater.adapters.config.settings import Settings, environment
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.core.errors import UsageError
-from cutwater.core.mirror.copy_progress import Place, begun
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Start
@@ -36,10 +36,10 @@ class Standby:
     def __init__(self, cluster: Any, job: str) -> None:
         self.cluster, self.job = cluster, job
         require_may_begin(cluster, job, FIRST)  # there is no topic at all
-        ensure_topics(cluster, mirror_records.owned(job, "us"))
+        ensure_topics(cluster, mirror_records.mirror_topics(job, "us"))
         require_may_begin(cluster, job, FIRST)  # nothing is copied yet
-        place = Place(topics.milestones(job), 0, "id", 1)
-        self.copied(replace(begun(job, "us", place, 0, 0, 0), next=1, records=1))
+        place = OriginPartition(topics.milestones(job), 0, "id", 1)
+        self.copied(replace(initial_position(job, "us", place, 0, 0, 0), next=1, records=1))
 
     def copied(self, one: mirror_records.Mirrored) -> None:
         record = {"key": one.key, "value": protocol_records.encode(one)}
@@ -48,7 +48,7 @@ class Standby:
         )
 
     def write(self, topic: str, record: protocol_records.Record) -> None:
-        ensure_topics(self.cluster, topics.owned(self.job, FIRST, 1))
+        ensure_topics(self.cluster, topics.generation_topics(self.job, FIRST, 1))
         self._writer(f"{self.job}.test").write(topic, [protocol_records.encode(record)])
 
     def _writer(self, name: str) -> TransactionalWriter:
@@ -80,8 +80,8 @@ def test_no_first_generation_where_a_job_is_only_copied(broker: Any, tmp_path: P
 def test_the_copied_stream_given_up(broker: Any, tmp_path: Path) -> None:
     """With nothing left of the other region it may begin; copied rows alone tell that its job is at work."""
     here = Standby(broker.cluster, make_job(tmp_path)[0].name)
-    rows = Place(topics.changelog(here.job, Generation(1, "us")), 0, "id", 1)
-    here.copied(replace(begun(here.job, "us", rows, 0, 0, 0), next=5, records=5))
+    rows = OriginPartition(topics.changelog(here.job, Generation(1, "us")), 0, "id", 1)
+    here.copied(replace(initial_position(here.job, "us", rows, 0, 0, 0), next=5, records=5))
     resync(here.cluster, here.job, "us", topics.milestones(here.job), now_ms)
     here.require_refused("copied here from us")
     resync(here.cluster, here.job, "us", rows.topic, now_ms)

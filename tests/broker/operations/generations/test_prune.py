@@ -19,7 +19,7 @@ from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Claim
 from cutwater.operations.generations.claims import Claims
-from cutwater.operations.generations.prune import Retiring, promoted_at
+from cutwater.operations.generations.prune import GenerationPruning, promoted_at
 from support.cli.jsonshapes import parsed
 from support.views.changelogs import Sold, Writing, make_job, now_ms
 
@@ -77,7 +77,7 @@ class Pruned:
         return [one["kept"] for one in parsed(["generation", "prune"], done.stdout)]
 
     def there(self) -> list[bool]:
-        found = admin.described(self.cluster, self.changelogs)
+        found = admin.descriptions(self.cluster, self.changelogs)
         return [one in found for one in self.changelogs]
 
     def checkpoints(self) -> set[str]:
@@ -128,13 +128,13 @@ def test_who_was_promoted_at_a_time_is_read_off_the_stream(job: Pruned) -> None:
     assert promoted_at(job.cluster, name, job.moments[0] - 3_600_000) is None
 
 
-def retiring(job: Pruned) -> Retiring:
+def retiring(job: Pruned) -> GenerationPruning:
     """As the command makes it, and alone."""
     settings = load_settings().model_copy(
         update={"keep_generations_hours": 0, "data_dir": job.folder / "data", "region": "local"}
     )
-    one = Retiring(job.cluster, job.writing.job, settings, "", now_ms)
-    one.alone()
+    one = GenerationPruning(job.cluster, job.writing.job, settings, "", now_ms)
+    one.fence_others()
     return one
 
 
@@ -143,7 +143,7 @@ def retiring(job: Pruned) -> Retiring:
 def test_who_begins_meanwhile_ends_who_prunes(job: Pruned, who: str) -> None:
     """What was looked at is not what stands there any more: nothing is removed that a claim needs by now."""
     pruning = retiring(job)
-    [first, _] = pruning.look()
+    [first, _] = pruning.list_earlier()
     assert first.why_kept is None
     claims = Claims(job.cluster, job.writing.job, "local", now_ms)
     if who == "a rollback":
@@ -153,7 +153,7 @@ def test_who_begins_meanwhile_ends_who_prunes(job: Pruned, who: str) -> None:
     with pytest.raises(FencedError, match="nothing more was removed"):
         pruning.remove(first)
     assert job.there() == [True] * 3
-    [first, *_] = retiring(job).look()
+    [first, *_] = retiring(job).list_earlier()
     assert (first.why_kept is None) == (who != "a rollback")
 
 

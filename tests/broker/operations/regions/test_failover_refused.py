@@ -17,15 +17,15 @@ from cutwater.adapters.kafka.admin import delete_topics
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import candidates
-from cutwater.cli.regions.failover_report import GoingOn
+from cutwater.cli.regions.failover_report import TakeoverReport
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.mirror.copy_progress import Place, begun
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import from_origin
 from cutwater.core.protocol.records import Claim, Promotion
-from cutwater.operations.regions.failover import Found
+from cutwater.operations.regions.failover import OriginCopies
 from support.cli.jsonshapes import parsed
 from support.harness import wait_until
 from support.protocol_samples import milestone
@@ -176,12 +176,12 @@ def test_what_was_copied_since_the_claim_is_not_told_as_lost(copied: int) -> Non
     """Asked again when it is done: the mirror brings what is read here. The claim says what was copied then."""
     parent, place = replace(milestone(0), sequence=3), TopicPartition(from_origin("sales", "us"), 0)
     later = replace(parent, sequence=7, source_cut=Cut.of_topic("sales", [80]))
-    position = replace(begun("job", "us", Place("sales", 0, "id", 1), 0, 0, 0), next=copied)
+    position = replace(initial_position("job", "us", OriginPartition("sales", 0, "id", 1), 0, 0, 0), next=copied)
     claim = Claim(
         "job", FIRST, protocol_records.encode(parent), 1, 0, "", 0, origin="us", origin_cut=Cut.of({place: 50})
     )
-    found = Found(cast(Any, None), b"", parent, later, 5, [position], None, "eu")
-    told = GoingOn(cast(Any, SimpleNamespace(topic="sales")), found, claim)
+    found = OriginCopies(cast(Any, None), b"", parent, later, 5, [position], None, "eu")
+    told = TakeoverReport(cast(Any, SimpleNamespace(topic="sales")), found, claim)
     assert (told.loss.milestones, told.loss.offsets, told.planned) == (4, 80 - copied, False)
     coming = replace(told, to_come=True)
     assert (coming.loss.milestones, coming.loss.offsets, coming.planned) == (0, 0, True)
@@ -194,9 +194,9 @@ def test_until_when_windows_are_closed_is_told(capsys: pytest.CaptureFixture[str
         parent = replace(milestone(0), watermark_ms=watermark_ms)
         claim = Claim("job", FIRST, protocol_records.encode(parent), 1, 0, "", 0, origin="us")
         newer = replace(parent, sequence=9, watermark_ms=900 * hour)
-        found = Found(cast(Any, None), b"", parent, newer, 5, [], None, "eu")
-        told = GoingOn(cast(Any, SimpleNamespace(topic="sales")), found, claim)
-        told.say_parent()
+        found = OriginCopies(cast(Any, None), b"", parent, newer, 5, [], None, "eu")
+        told = TakeoverReport(cast(Any, SimpleNamespace(topic="sales")), found, claim)
+        told.print_parent()
         said = " ".join(capsys.readouterr().out.split())
         assert told.closed_by == closed
         assert (f"windows that end by {closed} are closed" in said) == (closed is not None)

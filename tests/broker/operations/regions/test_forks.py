@@ -19,7 +19,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.candidates import told_parent
+from cutwater.adapters.topics.candidates import origin_parent
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import UnavailableError, UsageError
@@ -28,11 +28,11 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, from_origin, milestones_from
 from cutwater.core.protocol.records import Claim, Milestone, Withdrawal
-from cutwater.mirror.arrivals.fork_watch import Contradicting
+from cutwater.mirror.arrivals.fork_watch import ForkWatch
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.service import Mirror
-from cutwater.operations.regions.failover import FailingOver
-from cutwater.operations.regions.forks import Forking
+from cutwater.operations.regions.failover import Failover
+from cutwater.operations.regions.forks import ForkReader
 from support.cli.jsonshapes import parsed
 from support.regions.mirroring import (
     ORIGIN,
@@ -70,12 +70,12 @@ class Regions:
     def copy(self) -> str:
         return from_origin(self.writing.job.topic, ORIGIN)
 
-    def forking(self, there: Cluster | None = None) -> Forking:
-        return Forking(self.own, self.writing.job, ORIGIN, there or self.writing.cluster)
+    def forking(self, there: Cluster | None = None) -> ForkReader:
+        return ForkReader(self.own, self.writing.job, ORIGIN, there or self.writing.cluster)
 
     def commit(self, epoch: int, source_cut: Cut, **changes: Any) -> Milestone:
         """A milestone of the generation that went on here, on this region's own commit stream."""
-        parent = told_parent(self.claim)
+        parent = origin_parent(self.claim)
         one = replace(
             parent,
             generation=self.claim.generation,
@@ -143,10 +143,10 @@ def regions(broker: Any, origin: Cluster, tmp_path: Path, unique: Callable[[str]
         events.produce(12)  # behind the milestone, and copied all the same
         copy = from_origin(job.topic, ORIGIN)
         mirror.until(lambda: sum(len(read_all(broker.cluster, copy, at)) for at in range(3)) == KNOWN, "them")
-    going_on = FailingOver(broker.cluster, job, "there", ORIGIN, now_ms)
+    going_on = Failover(broker.cluster, job, "there", ORIGIN, now_ms)
     going_on.fence()
     going_on.prepare(UNREPLICATED)
-    claim = going_on.claim(going_on.look(), UNREPLICATED)
+    claim = going_on.claim(going_on.read_copies(), UNREPLICATED)
     for number in range(FORKED):
         events.produce(20)
         events.transaction(unique("tx"), ABORTED, commit=False)
@@ -220,7 +220,7 @@ def test_the_loss_is_exact(regions: Regions) -> None:
     assert (found.events, found.copied, found.absent, found.read) == (MISSING, MISSING, 0, 0)
     # Five came too late, and were listed before the promotion and after it; and two that were here before.
     early, afterwards, other = missing[:2], missing[2:5], known[-2:]
-    candidate = replace(told_parent(regions.claim), generation=regions.claim.generation, attempt=1)
+    candidate = replace(origin_parent(regions.claim), generation=regions.claim.generation, attempt=1)
     writer = TransactionalWriter(regions.own, f"{regions.writing.job.name}-candidate")
     writer.initialise()
     stage = replace(candidate, epoch=0, sequence=1, late=3)
@@ -280,7 +280,7 @@ def test_what_is_produced_there_after_the_promotion_is_told_apart(regions: Regio
 def telling(regions: Regions, log: Told) -> Iterator[Callable[[int], None]]:
     """A mirror that looks for forks twenty times as often; gives what waits until it counts so many milestones."""
     own, origin, job, metrics = regions.own, regions.writing.cluster, regions.writing.job, Metrics()
-    forks = Contradicting(own, job, ORIGIN, log, metrics, clock_s=lambda: 20 * time.monotonic())
+    forks = ForkWatch(own, job, ORIGIN, log, metrics, clock_s=lambda: 20 * time.monotonic())
     running = Running(Mirror(own, origin, job, ORIGIN, log, metrics, forks=forks))
     try:
         yield lambda count: running.until(

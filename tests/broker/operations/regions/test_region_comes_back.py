@@ -18,14 +18,14 @@ from cutwater.adapters.topics.commit_stream import newest_milestone
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.checks import acls
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
-from cutwater.core.failover.rejoin import Found, Went
+from cutwater.core.failover.rejoin import RemoteTakeover, ResumeDecision
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Claim
 from cutwater.local.machine.ports import free_ports
 from cutwater.local.running_file import find
-from cutwater.operations.regions.rejoin import LOOK_S, LOOKS, Returning
+from cutwater.operations.regions.rejoin import LOOK_S, LOOKS, RejoinCheck
 from cutwater.operations.service_main import now_ms
 from support.harness import wait_until
 from support.kafka.links import Linked
@@ -110,14 +110,14 @@ def test_whose_job_has_gone_on_elsewhere_leaves(apart: Regions, linked: Linked, 
     assert f"{second} was started there from {FIRST}:2" in refused(us, DRIVER, env)
     assert us.tokens()[-1] == f"{FIRST}:2", "nothing was committed"
     stack_refuses(us, env, second)
-    lost = Returning(origin, us.job, "us", "eu", linked.near, 0)  # the brokers of `us` begin with nothing
+    lost = RejoinCheck(origin, us.job, "us", "eu", linked.near, 0)  # the brokers of `us` begin with nothing
     with pytest.raises(FencedError, match=f"{second} was started there"):
-        lost.look(FIRST)
+        lost.check(FIRST)
     with pytest.raises(FencedError, match=f"{second} was started there"):
-        lost.again(FIRST, _Log())
-    anew = Returning(origin, us.job, "us", "eu", linked.near, 0, f"{FIRST}:0")
+        lost.check_again(FIRST, _Log())
+    anew = RejoinCheck(origin, us.job, "us", "eu", linked.near, 0, f"{FIRST}:0")
     with pytest.raises(FencedError, match=f"{second} was started there"):
-        anew.look(FIRST)  # an operator's word is for a region that does not answer
+        anew.check(FIRST)  # an operator's word is for a region that does not answer
     third = come_home(apart, linked, second, signal)
     # What the line here has taken back holds nobody up.
     wait_said(us, lambda: start(us, SIGNAL, third, env), "ready")
@@ -298,27 +298,27 @@ def test_where_the_job_was_never_gone_on_with_no_topic_is_missed(broker: Any, or
     writing.epoch([])
     pauses: list[float] = []
     for least_ms, looks in ((0, LOOKS), (10**12, 1)):
-        one = Returning(broker.cluster, writing.job, "local", "eu", origin, least_ms)
+        one = RejoinCheck(broker.cluster, writing.job, "local", "eu", origin, least_ms)
         pauses.clear()
-        assert one.look(writing.generation, pauses.append) == Found(False)
+        assert one.check(writing.generation, pauses.append) == ResumeDecision(False)
         assert pauses == [LOOK_S] * (looks - 1)
-    nothing = Returning(origin, writing.job, "local", "eu", broker.cluster, 0)
-    assert nothing.look(writing.generation) == Found(False), "a job that is begun here and now"
+    nothing = RejoinCheck(origin, writing.job, "local", "eu", broker.cluster, 0)
+    assert nothing.check(writing.generation) == ResumeDecision(False), "a job that is begun here and now"
     writing.close()
 
 
 def test_where_nothing_stands_an_answer_is_waited_for(origin: Any, tmp_path: Path) -> None:
     """A cluster that was lost whole looks like one in which a job is begun: only the other region can tell."""
     job, away = make_job(tmp_path)[0], Cluster("127.0.0.1:1")
-    asking_nobody = Returning(origin, job, "us", "eu", away, 90_000, ask_s=0.5)
-    found = asking_nobody.look(FIRST)
+    asking_nobody = RejoinCheck(origin, job, "us", "eu", away, 90_000, ask_s=0.5)
+    found = asking_nobody.check(FIRST)
     assert found.waits
     assert f"CUTWATER_GO_ON_BEHIND={FIRST}:0" in found.why
-    over = Returning(origin, job, "us", "eu", away, 90_000, f"{FIRST}:0", ask_s=0.5)
-    assert not over.look(FIRST).waits
+    over = RejoinCheck(origin, job, "us", "eu", away, 90_000, f"{FIRST}:0", ask_s=0.5)
+    assert not over.check(FIRST).waits
 
 
-def signaller(writing: Writing, returning: Returning) -> CommitSignal:
+def signaller(writing: Writing, returning: RejoinCheck) -> CommitSignal:
     """Of the generation that the job began with."""
     job, begun = writing.job.name, Generation(1, "local")
     return CommitSignal(writing.cluster, job, begun, now_ms, _Log(), returning=returning)
@@ -329,8 +329,8 @@ def test_who_waited_reads_the_commit_stream_again_before_it_fences(broker: Any, 
     writing = Writing(broker.cluster, make_job(tmp_path)[0])
     writing.epoch([])
 
-    class Waits(Returning):
-        def settled(self, *_args: Any) -> bool:
+    class Waits(RejoinCheck):
+        def await_answer(self, *_args: Any) -> bool:
             # Its transaction's marker may come after the answer to the commit.
             taken = writing.promote(2)
             until(lambda: newest_milestone(broker.cluster, writing.job.name, taken.generation), "its milestone")
@@ -348,21 +348,21 @@ def test_a_signaller_asks_once_more_behind_the_fencing(broker: Any, tmp_path: Pa
     writing = Writing(broker.cluster, make_job(tmp_path)[0])
     writing.epoch([])
 
-    class Settled(Returning):
-        def settled(self, *_args: Any) -> bool:
+    class Settled(RejoinCheck):
+        def await_answer(self, *_args: Any) -> bool:
             return True
 
-        def _ask(self, *_args: Any) -> Went | None:
+        def _ask(self, *_args: Any) -> RemoteTakeover | None:
             with pytest.raises(FencedError):
                 writing.epoch([])  # what the one before could still have written is final
             claim = Claim(writing.job.name, Generation(2, "eu", "5f0c21aa"), b"", 1, 0, "", 0, origin="local")
-            return Went(claim, Token(Generation(1, "local"), 1), None)
+            return RemoteTakeover(claim, Token(Generation(1, "local"), 1), None)
 
     one = Settled(broker.cluster, writing.job, "local", "eu", Cluster("127.0.0.1:1"), 0)
     with pytest.raises(FencedError, match="g2-eu-5f0c21aa was started there"):
         signaller(writing, one).run()
     log = _Log()
-    Returning(broker.cluster, writing.job, "local", "eu", Cluster("127.0.0.1:1"), 0, ask_s=0.5).again(
+    RejoinCheck(broker.cluster, writing.job, "local", "eu", Cluster("127.0.0.1:1"), 0, ask_s=0.5).check_again(
         writing.generation, log
     )
     assert log.said == ["the other region did not answer the second query"]
@@ -376,15 +376,15 @@ def test_the_rights_to_ask(broker: Any, tmp_path: Path, kafka_jars: list[Path]) 
     with users_broker(tmp_path / "there", kafka_jars, ["driver", "nobody"]) as there:
         Writing(there.admin, writing.job).close()  # its topics
         job = writing.job
-        listed = acls.mirror_there(job.name, job.topic)
+        listed = acls.origin_mirror_acls(job.name, job.topic)
         there.grant("driver", [one.plain() for one in listed if one.service == "driver"])
 
-        def look(user: str, least_ms: int = 0) -> Found:
-            return Returning(broker.cluster, job, "local", "eu", there.cluster(user), least_ms).look(
+        def look(user: str, least_ms: int = 0) -> ResumeDecision:
+            return RejoinCheck(broker.cluster, job, "local", "eu", there.cluster(user), least_ms).check(
                 writing.generation, lambda _s: None
             )
 
-        assert look("driver") == Found(False)
+        assert look("driver") == ResumeDecision(False)
         with pytest.raises(UsageError, match=r"asking region eu \(CUTWATER_ORIGIN_"):
             look("nobody")
         healthy = look("nobody", 10**12)  # it was heard of just now: as little as a broken link does that stop it

@@ -15,7 +15,7 @@ from cutwater.core.checks.state_comparison import CHANGELOG, VIEW, Verdict
 from cutwater.core.query.key_path import path_of
 from cutwater.core.state.selection import Selection
 from cutwater.verify.run import Request, Result, verify
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.store.key_layout import Window, segment_ms, storage_key
 from cutwater.views.store.store import Store, folder_of
 from cutwater.views.store.table import RocksTable
@@ -127,7 +127,7 @@ def test_restore_keeps_what_is_asked_for(
 ) -> None:
     """Keys, prefixes and time together; all rows are read, and another part of the folder is refused."""
     if workers:
-        monkeypatch.setattr(Bulk, "pays", lambda _self, _slices: True)
+        monkeypatch.setattr(BulkLoader, "is_worthwhile", lambda _self, _slices: True)
     asked = ["--keys", "JF1,LG2", "--prefix", "EW1", "--since", "1970-01-01T02:00:00Z"]
     told = restore.json(*asked)
     part: dict[str, Any] = {"keys": ["JF1", "LG2"], "prefixes": ["EW1"], "since_ms": 2 * HOUR_MS}

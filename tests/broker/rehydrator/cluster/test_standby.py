@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.config.settings import load_settings
-from cutwater.core.checks.state_comparison import CHANGELOG, VIEW, Sum, Verdict
+from cutwater.core.checks.state_comparison import CHANGELOG, VIEW, RowTotals, Verdict
 from cutwater.core.query.key_path import path_of
 from cutwater.local.machine.ports import free_ports
 from cutwater.verify.run import Request, verify
@@ -83,7 +83,7 @@ class Stage:
     def crew(self, groups: str) -> Crew:
         return Crew(self.writing, self.job_file, self.folder, groups)
 
-    def verified(self, url: str) -> tuple[Verdict, Sum]:
+    def verified(self, url: str) -> tuple[Verdict, RowTotals]:
         """The view at an address, compared with the changelog: the verdict, its rows and digest."""
         one = self.writing
         request = Request(one.job, self.job_file, one.cluster, GENERATION, (CHANGELOG, VIEW), api_url=url)

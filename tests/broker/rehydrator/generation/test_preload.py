@@ -11,17 +11,17 @@ import pytest
 from broker.rehydrator.generation.test_switch import SHOPS, Reader, check, serving
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Withdrawal
-from cutwater.views.store.folders import ahead_of, remove_ahead, remove_earlier, take_ahead
+from cutwater.views.store.folders import adopt_preload, preload_folder, remove_ahead, remove_earlier
 from cutwater.views.store.table import RocksTable
 from support.views.candidates_played import Candidate
 from support.views.changelogs import Sold, Writing, encoded, make_job, until
 from support.views.rehydrating import Process
 
 EAGER = """
-from cutwater.rehydrator.generation.preload import Ahead
-from cutwater.views.bulk.loader import Bulk
-Ahead.__init__.__defaults__ = (1, 0.05)
-Bulk.pays = lambda self, slices: True
+from cutwater.rehydrator.generation.preload import CandidatePreloader
+from cutwater.views.bulk.loader import BulkLoader
+CandidatePreloader.__init__.__defaults__ = (1, 0.05)
+BulkLoader.is_worthwhile = lambda self, slices: True
 """
 """However few rows there are."""
 
@@ -136,20 +136,20 @@ def test_it_can_be_turned_off(writing: Writing, tmp_path: Path) -> None:
 def test_a_folder_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
     """Never in place of a view, never while it is open; what is left over is deleted, and nothing else."""
     folder = tmp_path / "g2-local-0badcafe"
-    ahead, other = ahead_of(folder), ahead_of(tmp_path / "g3-local-0badcafe")
+    ahead, other = preload_folder(folder), preload_folder(tmp_path / "g3-local-0badcafe")
     for one in (ahead, other):
         RocksTable(one).close()
     opened = RocksTable(ahead)
     opened.write({b"a": b"1"})
-    take_ahead(folder)
+    adopt_preload(folder)
     assert not folder.exists()
     opened.close()
-    take_ahead(folder)
+    adopt_preload(folder)
     table = RocksTable(folder)
     assert table.get(b"a") == b"1"
     table.close()
     RocksTable(ahead).close()
-    take_ahead(folder)
+    adopt_preload(folder)
     assert ahead.is_dir()
     third = Generation.parse("g3-local-0badcafe")
     assert remove_ahead(folder, third) == ["g2-local-0badcafe"]

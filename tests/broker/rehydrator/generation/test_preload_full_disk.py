@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker.rehydrator.generation.test_preload import EAGER, loaded
-from cutwater.views.store.folders import ahead_of
+from cutwater.views.store.folders import preload_folder
 from cutwater.views.store.store import folder_of
 from support.smalldisk import SmallDisk, small_disk
 from support.views.candidates_played import Candidate
@@ -59,7 +59,7 @@ def test_what_is_loaded_ahead_gives_way_to_a_full_disk(broker: Any, disk: SmallD
         candidate = Candidate(writing)
         candidate.begin(long_names())
         loaded(served, candidate, 0)
-        ahead = ahead_of(folder_of(disk.folder, job.name, candidate.generation))
+        ahead = preload_folder(folder_of(disk.folder, job.name, candidate.generation))
         assert ahead.is_dir()
         disk.fill(but=ROOM)
         for number in range(2, 6):

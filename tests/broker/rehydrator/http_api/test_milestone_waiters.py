@@ -14,8 +14,8 @@ from fastapi.exceptions import HTTPException
 
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.http_api import context
-from cutwater.rehydrator.http_api.context import Answering
-from cutwater.rehydrator.http_api.generation_app import Door, HandedOver
+from cutwater.rehydrator.http_api.context import RouteContext
+from cutwater.rehydrator.http_api.generation_app import GenerationApp, SuccessorAnswer
 from cutwater.rehydrator.http_api.milestone_waiters import Waiters
 from cutwater.rehydrator.metrics.metrics import Metrics
 from support.views.apiserving import Own
@@ -33,7 +33,7 @@ async def received() -> dict[str, Any]:
 REQUEST = Request({"type": "http", "headers": []}, received)
 
 
-class Looked(Answering):
+class Looked(RouteContext):
     """Counts how often somebody looks whether a milestone is reached."""
 
     looks = 0
@@ -51,7 +51,7 @@ class Asked:
         self.own = Own(folder / "v", job)
         self.own.show(1, {})
         self.waiters = Waiters()
-        self.successor: Door | None = None
+        self.successor: GenerationApp | None = None
         metrics = Metrics()
         peers = Peers.none(metrics)
         self.answering = Looked(
@@ -75,7 +75,9 @@ def test_all_are_woken_by_the_thread_that_shows_it(asked: Asked, monkeypatch: py
     monkeypatch.setattr(context, "LOOK_S", NEVER_S)
 
     async def ask() -> None:
-        waiting = [asyncio.ensure_future(asked.answering.reach(REQUEST, TOKEN, 600_000)) for _ in range(400)]
+        waiting = [
+            asyncio.ensure_future(asked.answering.wait_for_token(REQUEST, TOKEN, 600_000)) for _ in range(400)
+        ]
         await asyncio.sleep(0)
         shows = threading.Thread(target=asked.show, args=(2,))
         shows.start()
@@ -92,7 +94,7 @@ def test_who_waits_hardly_looks(asked: Asked) -> None:
 
     async def ask() -> None:
         with pytest.raises(HTTPException) as refused:
-            await asked.answering.reach(REQUEST, TOKEN, 2_000)
+            await asked.answering.wait_for_token(REQUEST, TOKEN, 2_000)
         assert refused.value.status_code == 412
 
     asyncio.run(ask())
@@ -104,7 +106,7 @@ def test_no_milestone_is_missed(asked: Asked, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(context, "LOOK_S", NEVER_S)
 
     async def ask(sequence: int) -> None:
-        await asked.answering.reach(REQUEST, f"{GENERATION}:{sequence}", 600_000)
+        await asked.answering.wait_for_token(REQUEST, f"{GENERATION}:{sequence}", 600_000)
 
     for sequence in range(2, 120):
         shows = threading.Thread(target=asked.show, args=(sequence,))
@@ -117,11 +119,11 @@ def test_another_generation_wakes_them(asked: Asked, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(context, "LOOK_S", NEVER_S)
 
     async def ask() -> None:
-        waiting = asyncio.ensure_future(asked.answering.reach(REQUEST, TOKEN, 600_000))
+        waiting = asyncio.ensure_future(asked.answering.wait_for_token(REQUEST, TOKEN, 600_000))
         await asyncio.sleep(0)
-        asked.successor = Door(FastAPI(), "")
+        asked.successor = GenerationApp(FastAPI(), "")
         asked.waiters.wake()
-        assert isinstance(await waiting, HandedOver)
+        assert isinstance(await waiting, SuccessorAnswer)
 
     asyncio.run(ask())
 

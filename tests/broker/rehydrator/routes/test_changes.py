@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
-from cutwater.adapters.config.held_part import Holding
+from cutwater.adapters.config.held_part import HeldPart
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.core.state.partition_share import owners
@@ -26,7 +26,7 @@ from cutwater.core.state.selection import Selection
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.http_api import sse
-from cutwater.rehydrator.http_api.context import Answering
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.routes import change_text
 from cutwater.rehydrator.routes import changes as route
@@ -296,7 +296,7 @@ def test_what_a_replica_lacks_is_not_followed(told: Callable[..., Told]) -> None
     here, away = "JFK", next(key for key in "abcdefgh" if partition[key] != partition["JFK"])
     partitions = frozenset({partition[here]})
     kept = Selection.of([here, away], ["LG"])
-    app = app_of(one.own.view, replica=Replica(Holding(partitions, kept), shards), changes=one.changes)
+    app = app_of(one.own.view, replica=Replica(HeldPart(partitions, kept), shards), changes=one.changes)
     with serving(app) as url:
         for prefix in ("EW", "JFKx", "LA", away):
             refused = httpx.get(f"{url}/v1/changes", params={"prefix": prefix})
@@ -347,8 +347,8 @@ def test_slow_readers_hold_a_piece_each_and_not_the_milestone(told: Callable[...
     """All of them stand in the middle of milestones that are not kept any more: nobody holds their rows."""
     one = told(bytes_max=4 << 20)
     view = one.own.view
-    answering = Answering(view, GENERATION, Metrics(), now_ms, Peers.none(Metrics()), None)
-    route_ = route.Following(answering, one.changes, lambda: route_)
+    answering = RouteContext(view, GENERATION, Metrics(), now_ms, Peers.none(Metrics()), None)
+    route_ = route.ChangeRoutes(answering, one.changes, lambda: route_)
     wanted = (lambda window: window.key.startswith(prefix)) if prefix else None
     one.show(1)
 
@@ -405,7 +405,7 @@ def test_pieces_that_are_shared_are_bounded(told: Callable[..., Told], monkeypat
     """The newest stay; what was forgotten is made again."""
     monkeypatch.setattr(change_text, "PIECE_ROWS", 1)
     monkeypatch.setattr(change_text, "SHARED_CHARS_MAX", 1_000)
-    one, shared = told(), change_text.Telling()
+    one, shared = told(), change_text.ChangeTexts()
     one.show(1)
     with one.changes.following():
         one.show(2, *(Sold(f"s{at}", 1, at) for at in range(60)))

@@ -19,7 +19,7 @@ from cutwater.core.errors import MachineError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.state.bulk_load import Done
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.store.store import Store, loading_folder
 from support.views.changelogs import (
     GENERATION,
@@ -67,11 +67,11 @@ class Restoring:
     def __call__(self, **options: Any) -> Any:
         return following(self._writing.cluster, self._writing.job, self._folder, bulk=self.bulk, **options)
 
-    def bulk(self, store: Store, stopping: Callable[[], bool]) -> Bulk:
+    def bulk(self, store: Store, stopping: Callable[[], bool]) -> BulkLoader:
         job = self._writing.job
         topic = topics.changelog(job.name, GENERATION)
         options: dict[str, Any] = {"least_records": 1, "file_rows": 25, "stall_s": 5, "native": self._native}
-        return Bulk(self._writing.cluster, job, topic, store, self.seen, 2, stopping, **options)
+        return BulkLoader(self._writing.cluster, job, topic, store, self.seen, 2, stopping, **options)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry, Jump, Step
 from cutwater.views.bulk import loader
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
@@ -133,7 +133,7 @@ def _in_a_view(scene: Played, folder: Path, ranges: Ranges, reader: str, hole: C
             Applier(store, scene.writing.job, ranges, now_ms).apply(Jump(entry(scene.first)))
         rows = 2 if reader == CHUNKS else 50_000
         applies = Applier(store, scene.writing.job, ranges, scene.now_ms, rows, bulk=loads)
-        with hole(), patch.object(loader, "_Crew", lambda cluster, _most: loader._Alone(cluster)):
+        with hole(), patch.object(loader, "_Crew", lambda cluster, _most: loader._InProcessPool(cluster)):
             applies.apply((Jump if jumps else Step)(entry(scene.last)))
             view = View(store, scene.writing.job)
             return _shown(view)
@@ -145,9 +145,11 @@ def _shown(view: View) -> Rows:
     return {(row["key"], row["window_start"]): row["pieces"] for row in view.rows()[1]}
 
 
-def _bulk(scene: Played, store: Store, native: bool) -> Bulk:
+def _bulk(scene: Played, store: Store, native: bool) -> BulkLoader:
     options: dict[str, Any] = {"least_records": 1, "stall_s": 1.0, "native": native}
-    return Bulk(scene.writing.cluster, scene.writing.job, scene.writing.topic, store, Loading(), 2, **options)
+    return BulkLoader(
+        scene.writing.cluster, scene.writing.job, scene.writing.topic, store, Loading(), 2, **options
+    )
 
 
 def _changed(scene: Played, ranges: Ranges, reader: str) -> Rows:

@@ -38,7 +38,7 @@ def truncate(writing: Writing, partition: int, first: int) -> None:
 
 def recreate(writing: Writing) -> None:
     """The changelog, deleted and made anew: empty."""
-    owned = topics.owned(writing.job.name, GENERATION, writing.job.shards.partitions)
+    owned = topics.generation_topics(writing.job.name, GENERATION, writing.job.shards.partitions)
     admin.delete_topics(writing.cluster, [writing.topic])
     admin.create_topics(writing.cluster, [one for one in owned if one.name == writing.topic])
 

@@ -17,8 +17,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cutwater.adapters.kafka.offsets import Ends
-from cutwater.adapters.topics.log_evidence import Witness
+from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.client import committed
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError
@@ -126,12 +126,12 @@ class Job:
         """`lost`: a key of LOST, what the members have copies of."""
         job, _ = make_job(folder, PARTITIONS)
         source = topics.events(job.topic, PARTITIONS)
-        owned = [*topics.owned(job.name, GENERATION, PARTITIONS, job.output), source]
+        owned = [*topics.generation_topics(job.name, GENERATION, PARTITIONS, job.output), source]
         three.create(owned, lambda name: any(part in name for part in LOST[lost]))
         self.three, self.job = three, job
         self.folder, self.publishes = folder / "publisher", lost == "output"
         self.writing = Writing(three.cluster, job)
-        self.witness = Witness(three.cluster)
+        self.witness = LogCheck(three.cluster)
         self.places = [
             TopicPartition(one.name, number)
             for one in owned
@@ -153,7 +153,7 @@ class Job:
             self.source.produce(self.job.topic, b"event", partition=at)
         assert self.source.flush(20) == 0
         written = self.writing.rows(rows, self.epochs - 1)
-        look = self.witness.look(self.read)
+        look = self.witness.read_state(self.read)
         cut = Cut(tuple(one for one in look.cut if one[0].topic == self.job.topic))
         return self.writing.milestone(rows, written, evidence=look.evidence, source_cut=cut)
 
@@ -165,12 +165,12 @@ class Job:
 
     def gone(self) -> dict[TopicPartition, int]:
         """The partitions that are shorter than right before the loss."""
-        ends = Ends(self.three.cluster).written(self.places)
+        ends = Offsets(self.three.cluster).written(self.places)
         return {place: ends[place] for place, end in self.ended.items() if ends[place] < end}
 
     def lost(self) -> dict[TopicPartition, int]:
         """Partitions of the changelog that end below the newest cut."""
-        ends = Ends(self.three.cluster).written(self.places)
+        ends = Offsets(self.three.cluster).written(self.places)
         return {place: ends[place] for place, offset in self.writing.cut.items() if ends[place] < offset}
 
     def write_on(self) -> None:
@@ -222,7 +222,7 @@ def lose(three: Three, job: Job, luck: random.Random) -> list[int]:
         job.epoch()
     if job.publishes:
         job.publish()
-    job.ended = Ends(three.cluster).written(job.places)
+    job.ended = Offsets(three.cluster).written(job.places)
     three.children[last].kill()
     shutil.rmtree(three.brokers[last].data_dir / "log")
     for number in luck.choice([(first, second), (second, first)]):
@@ -313,7 +313,7 @@ def require_named(job: Job, newest: Milestone, gone: dict[TopicPartition, int]) 
     """The driver's looks, before it reads or writes and when it is idle, name each partition."""
     rows, barrier = ProvedRows(job.three.cluster, job.writing.topic, PARTITIONS), barrier_of(newest)
     looks: list[Callable[[], object]] = [
-        lambda: rows.begin(barrier, newest.source_cut),
+        lambda: rows.begin_epoch(barrier, newest.source_cut),
         lambda: rows.check_idle(barrier),
     ]
     for look in looks:

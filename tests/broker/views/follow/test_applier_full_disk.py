@@ -17,7 +17,7 @@ from cutwater.adapters.object_store import Objects
 from cutwater.core.errors import DiskFullError
 from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.snapshot_manifest import Manifest
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.query.view import State
 from cutwater.views.snapshots.disk_space import OPENING_BYTES
 from cutwater.views.snapshots.local_tier import Checkpoints
@@ -139,9 +139,9 @@ def test_a_bulk_restore_goes_on_when_there_is_room(
     writing, _ = written(broker, tmp_path)
     last = more(writing, epochs=12)
 
-    def bulk(store: Store, stopping: Callable[[], bool]) -> Bulk:
+    def bulk(store: Store, stopping: Callable[[], bool]) -> BulkLoader:
         cluster, job, topic = writing.cluster, writing.job, writing.topic
-        return Bulk(cluster, job, topic, store, Loading(), 2, stopping, least_records=1, file_rows=1_000)
+        return BulkLoader(cluster, job, topic, store, Loading(), 2, stopping, least_records=1, file_rows=1_000)
 
     Store(disk.folder / "view", writing.job, GENERATION).close()  # a new RocksDB needs room to begin with
     with following(writing.cluster, writing.job, disk.folder / "view", bulk=bulk) as view:

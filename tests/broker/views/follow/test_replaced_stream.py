@@ -23,7 +23,7 @@ def test_a_publisher_says_publisher_and_not_view(broker: Any, tmp_path: Path) ->
             writing.epoch([Sold("a", 1, 1)])
             wait_published(writing.cluster, writing.job, 1)
         admin.delete_topics(writing.cluster, [stream])
-        until(lambda: not admin.described(writing.cluster, [stream]), "the topic is gone")
+        until(lambda: not admin.descriptions(writing.cluster, [stream]), "the topic is gone")
         create(writing.cluster, writing.job)
         with (
             pytest.raises(DivergenceError, match=r"the publisher has read 0.*delete the job's topics \.output"),

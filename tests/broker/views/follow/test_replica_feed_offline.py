@@ -15,7 +15,7 @@ from broker.mirror.arrivals.test_arrivals_of_a_mirror import EAGER
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.timestamps import iso_ms
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.follow.replica_feed import CopiedStream
 from cutwater.views.store import key_layout
@@ -123,13 +123,13 @@ def replica(standby: Standby, name: str, **options: Any) -> Any:
     return following(standby.own, job, standby.folder / name, stream=CopiedStream(job.name, ORIGIN), **options)
 
 
-def bulk_of(standby: Standby) -> Callable[[Store, Callable[[], bool]], Bulk]:
+def bulk_of(standby: Standby) -> Callable[[Store, Callable[[], bool]], BulkLoader]:
     """Loads by workers however little there is."""
 
-    def make(store: Store, stopping: Callable[[], bool]) -> Bulk:
+    def make(store: Store, stopping: Callable[[], bool]) -> BulkLoader:
         options: dict[str, Any] = {"least_records": 1, "file_rows": 25, "stall_s": 1.0}
         job, topic = standby.writing.job, standby.writing.topic
-        return Bulk(standby.own, job, topic, store, Loading(), 2, stopping, **options)
+        return BulkLoader(standby.own, job, topic, store, Loading(), 2, stopping, **options)
 
     return make
 

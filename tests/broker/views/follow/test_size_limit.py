@@ -13,9 +13,9 @@ import structlog
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.eviction import Eviction
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.follow.size_census import Census
-from cutwater.views.follow.size_limit import Bounding
+from cutwater.views.follow.size_limit import SizeLimit
 from cutwater.views.query.view import View
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
@@ -37,7 +37,7 @@ class Watched:
     def evicted(self, found: Eviction) -> None:
         self.found.append(found)
 
-    def bounded(self, over_bytes: int) -> None:
+    def record_excess(self, over_bytes: int) -> None:
         self.over_bytes = over_bytes
 
 
@@ -51,7 +51,7 @@ class Bound:
     def __call__(self, store: Store, seen: Seen, options: dict[str, Any]) -> Seen:
         self.census = Census(store, ShardMap(), 3_600_000, now_ms, structlog.get_logger())
         log = structlog.get_logger()
-        options["evict"] = Bounding(store, self._max_bytes, self.census, self.watched, log).lower_ms
+        options["evict"] = SizeLimit(store, self._max_bytes, self.census, self.watched, log).lower_ms
         return seen
 
     def count(self) -> int:
@@ -181,9 +181,9 @@ class Loading:
 def test_a_jump_keeps_to_the_bound_that_is_stored(writing: Writing, tmp_path: Path, in_bulk: bool) -> None:
     """Rows below the lower bound that come with many milestones at once are not the view's any more."""
 
-    def bulk(store: Store, stopping: Callable[[], bool]) -> Bulk:
+    def bulk(store: Store, stopping: Callable[[], bool]) -> BulkLoader:
         cluster, job, topic = writing.cluster, writing.job, writing.topic
-        return Bulk(cluster, job, topic, store, Loading(), 1, stopping, least_records=1)
+        return BulkLoader(cluster, job, topic, store, Loading(), 1, stopping, least_records=1)
 
     bound, later_ms = Bound(max_bytes=100 * ROW_BYTES), [0]
     options: dict[str, Any] = {"bulk": bulk} if in_bulk else {"chunk_rows": 3}

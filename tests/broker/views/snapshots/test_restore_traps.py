@@ -18,7 +18,7 @@ import pytest
 
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.kafka.client import make_consumer, read_range
-from cutwater.core.checks.state_comparison import Held, RowName, Sum, summed
+from cutwater.core.checks.state_comparison import PlaceRow, RowName, RowTotals, sum_by_shard
 from cutwater.views.changelog.record_reader import KeyReader
 from support.views.changelogs import HOUR_MS, Following, Sold, Writing, following, held_back, make_job, until
 from support.views.snapshots import keeping
@@ -177,7 +177,7 @@ KILLED = """
     from cutwater.adapters.kafka.client_config import Cluster
     from cutwater.adapters.job_files.loader import load_job
     from cutwater.views.snapshots.restore import Restorer
-    from cutwater.views.snapshots.object_store_tier import Shelf
+    from cutwater.views.snapshots.object_store_tier import SnapshotRepository
     from cutwater.views.store.store import Store
     from cutwater.views.store.table import RocksTable
     from support.views.ways import WAYS
@@ -189,7 +189,7 @@ KILLED = """
 
     luck = random.Random({seed})
     kind, name = luck.choice((
-        (Shelf, "fetch"), (Shelf, "fetch"), (Restorer, "_open"), (RocksTable, "replace"),
+        (SnapshotRepository, "fetch"), (SnapshotRepository, "fetch"), (Restorer, "_open"), (RocksTable, "replace"),
         (Store, "load"), (RocksTable, "load"), (Store, "commit"),
     ))
     left, known, after, turn = luck.randint(1, 2), getattr(kind, name), luck.random() < 0.5, threading.Lock()
@@ -251,11 +251,11 @@ def test_killed_at_ten_random_moments_it_ends_as_if_undisturbed(writing: Writing
         assert digests(writing, view) == undisturbed
 
 
-def digests(writing: Writing, view: Following) -> dict[int, Sum]:
+def digests(writing: Writing, view: Following) -> dict[int, RowTotals]:
     """By shard, as `cutwater verify` compares places."""
     shards = writing.job.shards
     rows = (
-        Held(shards.shard(key_hash(window.key)), RowName(*window), value)
+        PlaceRow(shards.shard(key_hash(window.key)), RowName(*window), value)
         for window, value in view.view.stored()[1]
     )
-    return summed(rows, lambda name, value: row_hash(repr(name).encode(), value))
+    return sum_by_shard(rows, lambda name, value: row_hash(repr(name).encode(), value))

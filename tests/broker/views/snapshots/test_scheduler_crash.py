@@ -201,12 +201,12 @@ def test_files_that_vanish_before_the_manifest_are_uploaded_again(writing: Writi
     class Deleting(Objects):
         looks = 0
 
-        def listed(self, prefix: str) -> Any:
+        def list_objects(self, prefix: str) -> Any:
             self.looks += prefix.endswith("/files")
             if self.looks == 1 and prefix.endswith("/files"):
-                for name in [one.name for one in super().listed(prefix)][::2]:
+                for name in [one.name for one in super().list_objects(prefix)][::2]:
                     self.delete(name)
-            return super().listed(prefix)
+            return super().list_objects(prefix)
 
     objects = Deleting(str(tmp_path / "objects"))
     with keeping(writing, tmp_path / "one", objects) as (view, kept):

@@ -22,9 +22,9 @@ from cutwater.core.job.job import Job
 from cutwater.core.state.manifest_signature import Keys
 from cutwater.core.state.snapshot_manifest import UNSIGNED, File, Manifest, Names, Policy, Unusable, object_name
 from cutwater.views.snapshots.local_tier import Hashes
-from cutwater.views.snapshots.object_store_tier import NumberTaken, Shelf
-from cutwater.views.snapshots.repositories import shelf_of as shelf_by_settings
-from cutwater.views.snapshots.repositories import shelves_at
+from cutwater.views.snapshots.object_store_tier import NumberTaken, SnapshotRepository
+from cutwater.views.snapshots.repositories import repositories_at
+from cutwater.views.snapshots.repositories import repository_of as shelf_by_settings
 from cutwater.views.store.key_layout import WINDOWS_END, segment_prefix
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, Sold, Writing, make_job, now_ms, until
@@ -135,8 +135,8 @@ class Place:
         self._folder = folder / "files"
         self._folder.mkdir(exist_ok=True)
 
-    def shelf(self, keys: Keys) -> Shelf:
-        return Shelf(self.objects, self.names, GRACE_MS, keys)
+    def shelf(self, keys: Keys) -> SnapshotRepository:
+        return SnapshotRepository(self.objects, self.names, GRACE_MS, keys)
 
     def upload(self, sequence: int, keys: Keys, text: str = "") -> Manifest:
         data = (text or f"state {sequence}").encode()
@@ -223,7 +223,7 @@ def test_every_shelf_has_the_keys_of_the_settings(tmp_path: Path) -> None:
 
     def usable(settings: dict[str, str]) -> list[list[int]]:
         made = load_settings({"CUTWATER_SNAPSHOTS": place.objects.place, **settings})
-        (below,) = shelves_at(place.objects.place, made).below(job.name)
+        (below,) = repositories_at(place.objects.place, made).below(job.name)
         return [readable(one) for one in (below, shelf_by_settings(made, job, None))]
 
     assert usable({}) == [[3, 2, 1]] * 2
@@ -234,7 +234,7 @@ def test_every_shelf_has_the_keys_of_the_settings(tmp_path: Path) -> None:
     assert "short-secret" not in str(refused.value)
 
 
-def readable(shelf: Shelf) -> list[int]:
+def readable(shelf: SnapshotRepository) -> list[int]:
     found = []
     for one in shelf.sequences():
         with suppress(Unusable):

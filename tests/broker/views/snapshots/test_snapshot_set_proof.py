@@ -20,7 +20,7 @@ from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import UNSIGNED, share_name
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.query.pages import Stored
-from cutwater.views.snapshots.repositories import Shelves
+from cutwater.views.snapshots.repositories import SnapshotRepositories
 from cutwater.views.snapshots.snapshot_set import StoredSeeds
 from support.views.changelogs import Rows, Sold, Writing, make_job
 from support.views.snapshots import GRACE_MS, keeping, shelf_of
@@ -61,7 +61,7 @@ def snapshot(
 
 
 def seeds(writing: Writing, objects: Objects | None, parent: Milestone, keys: Keys = UNSIGNED) -> StoredSeeds:
-    shelves = Shelves(objects, GRACE_MS, keys) if objects else None
+    shelves = SnapshotRepositories(objects, GRACE_MS, keys) if objects else None
     return StoredSeeds(shelves, writing.job, parent, WHY)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cutwater.adapters.fetch.fetcher import Fetcher
-from cutwater.adapters.fetch.partition_cursor import Way
+from cutwater.adapters.fetch.partition_cursor import PartitionCursor
 from cutwater.adapters.fetch.record_batches import Batch, Chunk, split
 
 BATCH = 1_000
@@ -40,7 +40,7 @@ def test_a_piece_is_of_as_many_batches_as_there_is_room_for() -> None:
 def test_each_partition_has_its_turn() -> None:
     """However little room there is, and though the others have more all the time."""
     one = Fetcher(dict, "t")
-    one._ways = {number: Way(0) for number in range(3)}
+    one._ways = {number: PartitionCursor(0) for number in range(3)}
     for way in one._ways.values():
         way.put(chunk(20))
     taken = [one.take(0.0, 1) for _ in range(6)]

@@ -13,44 +13,44 @@ from confluent_kafka import KafkaError
 
 from cutwater.adapters.fetch import fetcher as fetch_fetcher
 from cutwater.adapters.fetch.fetcher import Fetcher
-from cutwater.adapters.fetch.partition_cursor import TIMEOUT_S, Way
+from cutwater.adapters.fetch.partition_cursor import TIMEOUT_S, PartitionCursor
 
 LATER_S = TIMEOUT_S + 1
 
 
 def test_what_is_unknown_for_long_is_told_once_in_that_time() -> None:
     """Not at once: a broker that is just back knows no topic either."""
-    way = Way(0)
-    assert [way.unknown(now_s) for now_s in (5.0, 5.0 + TIMEOUT_S, 5.0 + LATER_S)] == [False, False, True]
-    assert not way.unknown(6.0 + LATER_S)
-    assert way.unknown(7.0 + 2 * LATER_S)
+    way = PartitionCursor(0)
+    assert [way.mark_unknown(now_s) for now_s in (5.0, 5.0 + TIMEOUT_S, 5.0 + LATER_S)] == [False, False, True]
+    assert not way.mark_unknown(6.0 + LATER_S)
+    assert way.mark_unknown(7.0 + 2 * LATER_S)
 
 
 def test_an_answer_begins_the_time_anew() -> None:
-    way = Way(0)
-    assert not way.unknown(0.0)
-    way.answered()
-    assert not way.unknown(LATER_S)
-    assert not way.lost(LATER_S)
+    way = PartitionCursor(0)
+    assert not way.mark_unknown(0.0)
+    way.mark_answered()
+    assert not way.mark_unknown(LATER_S)
+    assert not way.is_stalled(LATER_S)
 
 
 def test_a_broker_that_is_away_has_not_said_that_there_is_no_partition() -> None:
     """For long it may be; when it is back it may not know it for a moment."""
-    way = Way(0)
-    assert not way.unknown(0.0)
-    way.unanswered("away", 1.0)
-    assert not way.unknown(LATER_S)
-    assert way.lost(LATER_S)
+    way = PartitionCursor(0)
+    assert not way.mark_unknown(0.0)
+    way.mark_unanswered("away", 1.0)
+    assert not way.mark_unknown(LATER_S)
+    assert way.is_stalled(LATER_S)
     assert way.trouble == "away"
-    way.answered()
-    assert (way.lost(LATER_S), way.trouble) == (False, "")
+    way.mark_answered()
+    assert (way.is_stalled(LATER_S), way.trouble) == (False, "")
 
 
 def test_a_partition_that_nobody_wants_is_not_lost() -> None:
-    way = Way(0)
-    way.unanswered("away", 0.0)
+    way = PartitionCursor(0)
+    way.mark_unanswered("away", 0.0)
     way.paused = True
-    assert not way.lost(LATER_S)
+    assert not way.is_stalled(LATER_S)
 
 
 class _Stub:
@@ -81,7 +81,7 @@ def _asked(fetcher: Fetcher, stub: _Stub, times: int = 1) -> None:
 def fetcher(monkeypatch: pytest.MonkeyPatch) -> Fetcher:
     """Of 20 partitions; nothing runs."""
     made = Fetcher(dict, "t")
-    made._ways = {at: Way(0) for at in range(20)}
+    made._ways = {at: PartitionCursor(0) for at in range(20)}
     return made
 
 

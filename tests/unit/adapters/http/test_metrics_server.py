@@ -6,7 +6,7 @@ from math import isnan
 
 from cutwater.adapters.http.metrics_server import DriverMetrics, JvmFigures
 from cutwater.adapters.http.server import HttpMetrics
-from cutwater.core.events.rejection import Seen
+from cutwater.core.events.rejection import InputStats
 from support.protocol_samples import barrier
 
 
@@ -24,11 +24,11 @@ def test_a_restart_goes_on_with_the_watermark_that_it_found() -> None:
     fresh, again = DriverMetrics(), DriverMetrics()
     assert isnan(value(fresh, "watermark_timestamp_seconds"))
     assert isnan(value(fresh, "epoch"))
-    again.stands_at(barrier(4))
+    again.set_newest(barrier(4))
     assert value(again, "watermark_timestamp_seconds") == 4 * 3_600
     assert (value(again, "epoch"), value(again, "skew_seconds")) == (4, 1)
     assert (value(again, "epochs_total"), value(again, "events_total")) == (0, 0)
-    again.told(barrier(5))
+    again.count_signal(barrier(5))
     assert value(again, "watermark_timestamp_seconds") == 5 * 3_600
     assert (value(again, "epochs_total"), value(again, "events_total")) == (1, 190)
 
@@ -36,10 +36,10 @@ def test_a_restart_goes_on_with_the_watermark_that_it_found() -> None:
 def test_events_read_as_less_than_they_hold_count_with_their_barrier() -> None:
     """Symbols that took a default, names that stood twice: once each, behind the barrier and not before."""
     metrics = DriverMetrics()
-    metrics.saw(Seen(events=9, repeated=2, defaulted=3))
+    metrics.keep_input(InputStats(events=9, repeated=2, defaulted=3))
     assert (value(metrics, "repeated_names_total"), value(metrics, "default_symbols_total")) == (0, 0)
-    metrics.told(barrier(5))
-    metrics.told(barrier(6))
+    metrics.count_signal(barrier(5))
+    metrics.count_signal(barrier(6))
     assert (value(metrics, "repeated_names_total"), value(metrics, "default_symbols_total")) == (2, 3)
 
 

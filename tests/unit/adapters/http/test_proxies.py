@@ -16,7 +16,7 @@ import pytest
 from cutwater.adapters.config.settings import load_settings
 from cutwater.cli.state import get, snapshots
 from cutwater.client.export import part_owners
-from cutwater.client.export.stream import exported
+from cutwater.client.export.stream import open_export
 from cutwater.core.errors import CutwaterError
 from cutwater.demo.verdict import served_rows
 from cutwater.local.stack import api_answers
@@ -81,7 +81,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def _exported(url: str) -> object:
-    with exported(url, HEADERS) as found:
+    with open_export(url, HEADERS) as found:
         return list(found.rows)
 
 
@@ -139,6 +139,6 @@ def test_every_client_of_this_project_says_how_it_asks() -> None:
         for one in ast.walk(ast.parse(path.read_text())):
             if isinstance(one, ast.Call) and _CALL.match(ast.unparse(one.func)):
                 told = {word.arg or ast.unparse(word.value).partition("(")[0] for word in one.keywords}
-                if not told & {"trust_env", "straight"}:
+                if not told & {"trust_env", "direct_options"}:
                     careless.append(f"{path.relative_to(SERVICES)}:{one.lineno}")
     assert careless == []

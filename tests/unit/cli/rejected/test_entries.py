@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutwater.cli.rejected.entries import LATE, LETTER, show
-from cutwater.core.driver.rejected_events import LatePair, Letter, Listed, Place
+from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter, Listed
 from cutwater.core.protocol.generation import Generation
 from support.cli.jsonshapes import parsed
 
@@ -17,9 +17,17 @@ def by(epoch: int) -> Listed:
 
 
 def letter(epoch: int, offset: int) -> Letter:
-    event = Place("t", 0, offset)
+    event = EventPosition("t", 0, offset)
     return Letter(
-        event, by(epoch), "undecodable", b"[k]\xff", 3, 1_700_000_000_000_000, Place("t", 0, 90), (0, 0), *WHY
+        event,
+        by(epoch),
+        "undecodable",
+        b"[k]\xff",
+        3,
+        1_700_000_000_000_000,
+        EventPosition("t", 0, 90),
+        (0, 0),
+        *WHY,
     )
 
 
@@ -45,7 +53,7 @@ def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[s
 
 def test_late_pairs_are_shown_with_their_window(capsys: pytest.CaptureFixture[str]) -> None:
     """Each pair says its event, its window and the watermark that had closed it."""
-    pair = LatePair(Place("t", 1, 5), by(4), "JFK", 0, 60_000, 30_000, 90_000)
+    pair = LatePair(EventPosition("t", 1, 5), by(4), "JFK", 0, 60_000, 30_000, 90_000)
     assert show("late", [pair], [], LATE, 10, as_json=True) == 0
     assert parsed(["late", "list"], capsys.readouterr().out)["entries"] == [
         {

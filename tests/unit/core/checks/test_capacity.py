@@ -24,7 +24,7 @@ from cutwater.core.checks.capacity import (
     touched,
 )
 from cutwater.core.checks.event_sample import RowSizes
-from cutwater.core.checks.plan import merged, size
+from cutwater.core.checks.plan import merge_acls, size
 from cutwater.core.job.windows import WindowSpec
 
 HOUR = 3_600_000
@@ -161,7 +161,7 @@ def test_rights_of_one_user_are_merged_by_resource() -> None:
         Acl("signal", "topic", "t", ("Read",)),
         Acl("signal", "topic", "t", ("Read",), prefixed=True),
     ]
-    assert [(one.name, one.operations, one.prefixed) for one in merged(listed)] == [
+    assert [(one.name, one.operations, one.prefixed) for one in merge_acls(listed)] == [
         ("t", ("Read", "Write"), False),
         ("t", ("Read",), True),
     ]

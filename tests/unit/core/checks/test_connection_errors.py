@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutwater.core.checks.connection_errors import judge, preferred
+from cutwater.core.checks.connection_errors import explain_error, is_more_specific
 
 PLACE = "sasl_ssl://127.0.0.1:23172/bootstrap: "
 SCRAM = PLACE + (
@@ -50,7 +50,7 @@ def test_each_refusal_names_the_setting_to_look_at(code: str, text: str, setting
 
     Waiting is in vain for the first three; a cut connection may be a broker that starts.
     """
-    found = judge(code, text, "SASL_SSL")
+    found = explain_error(code, text, "SASL_SSL")
     assert found is not None
     assert setting in found.advice
     assert found.final is final
@@ -58,17 +58,19 @@ def test_each_refusal_names_the_setting_to_look_at(code: str, text: str, setting
 
 def test_what_is_no_refusal_is_left_alone() -> None:
     """A time-out says nothing about settings."""
-    assert judge("_TIMED_OUT", "timed out", "PLAINTEXT") is None
-    assert judge("_TRANSPORT", "Disconnected (after 3ms in state UP)", "PLAINTEXT") is None
+    assert explain_error("_TIMED_OUT", "timed out", "PLAINTEXT") is None
+    assert explain_error("_TRANSPORT", "Disconnected (after 3ms in state UP)", "PLAINTEXT") is None
 
 
 def test_the_cause_outweighs_its_consequences() -> None:
     """'All brokers are down' follows every failure: it never replaces what came before; a final one does."""
-    down, refused = judge("_ALL_BROKERS_DOWN", "", "SSL"), judge("_TRANSPORT", REFUSED, "SSL")
-    wrong = judge("_AUTHENTICATION", PLAIN, "SSL")
-    assert preferred(None, down)
-    assert not preferred(refused, down)
-    assert not preferred(wrong, down)
-    assert preferred(down, wrong)
-    assert not preferred(wrong, judge("_SSL", UNTRUSTED, "SSL")), "of two final ones the first was the cause"
-    assert not preferred(wrong, None)
+    down, refused = explain_error("_ALL_BROKERS_DOWN", "", "SSL"), explain_error("_TRANSPORT", REFUSED, "SSL")
+    wrong = explain_error("_AUTHENTICATION", PLAIN, "SSL")
+    assert is_more_specific(None, down)
+    assert not is_more_specific(refused, down)
+    assert not is_more_specific(wrong, down)
+    assert is_more_specific(down, wrong)
+    assert not is_more_specific(wrong, explain_error("_SSL", UNTRUSTED, "SSL")), (
+        "of two final ones the first was the cause"
+    )
+    assert not is_more_specific(wrong, None)

@@ -194,7 +194,7 @@ def test_a_record_that_spark_cannot_date_is_an_error() -> None:
     told = check_source(JOB, made, None, ["events/3 at offset 7"])
     _, found = [one for one in told if one.check == "timestamps"]
     assert found.level is Level.ERROR
-    assert "events/3 at offset 7 is dated" in found.found
+    assert "events/3 at offset 7 has a timestamp" in found.found
 
 
 def test_a_checkpoint_that_retention_overtakes_is_an_error() -> None:
@@ -207,7 +207,7 @@ def test_a_checkpoint_that_retention_overtakes_is_an_error() -> None:
     old = replace(fresh, age_ms=6 * HOUR)
     assert levels(check_source(JOB, kept, old))["source retention"] is Level.ERROR
     gap = replace(fresh, first_kept=Cut.of_topic("events", [15, 3]))
-    assert "5 events" in only(check_source(JOB, kept, gap), "checkpoint").found
+    assert "5 unread events" in only(check_source(JOB, kept, gap), "checkpoint").found
 
 
 def test_a_missing_or_forbidden_source_is_an_error() -> None:
@@ -258,5 +258,5 @@ def test_missing_rights_are_listed() -> None:
 
 def test_durations_for_people() -> None:
     """The largest unit of which there are two."""
-    said = [source_topic.span(ms) for ms in (90_000, 2 * HOUR, 3 * 24 * HOUR, 86_400_000, 5_400_000, 20)]
+    said = [source_topic.duration_text(ms) for ms in (90_000, 2 * HOUR, 3 * 24 * HOUR, 86_400_000, 5_400_000, 20)]
     assert said == ["90 s", "2 h", "3 d", "1 d", "90 min", "20 ms"]

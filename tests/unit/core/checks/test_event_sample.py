@@ -10,8 +10,8 @@ import datasketches
 import pytest
 
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.core.checks.capacity import Load, estimate, sizes_of, unknown
-from cutwater.core.checks.event_sample import SampledEvent, count, sketch_bytes
+from cutwater.core.checks.capacity import Load, estimate, list_uncertainties, sizes_of
+from cutwater.core.checks.event_sample import SampledEvent, measure_sample, sketch_bytes
 from cutwater.core.job.measures import HLL_LG_K
 from cutwater.core.job.windows import WindowSpec
 
@@ -39,7 +39,7 @@ def test_a_sketch_has_the_size_that_the_library_gives_it(distinct: int) -> None:
 
 def test_whole_windows_are_counted_by_hand() -> None:
     """Five keys a minute; the first and last minutes, which the sample may have cut, do not count."""
-    found = count(JOB, events(600), 0.5, None)
+    found = measure_sample(JOB, events(600), 0.5, None)
     assert found is not None
     assert found.whole_windows in (8, 9)
     assert found.rows_per_window == 5
@@ -48,7 +48,7 @@ def test_whole_windows_are_counted_by_hand() -> None:
     assert found.rows_per_epoch == pytest.approx(5, rel=0.1), "five events of half a second are five keys"
     assert found.state.sketches == {"carriers": 40}
     assert found.state.key == 2
-    assert unknown(JOB, found, measured=False, said=False) == []
+    assert list_uncertainties(JOB, found, measured=False, said=False) == []
     comes_to = estimate(JOB, Load(events_per_s=10, keys=5), sizes_of(JOB, found.state, found.written), found)
     assert comes_to.live_rows == pytest.approx(11 * 5)
     assert comes_to.rows_per_s == pytest.approx(10, rel=0.1)
@@ -56,7 +56,7 @@ def test_whole_windows_are_counted_by_hand() -> None:
 
 def test_rows_as_they_are_written_have_younger_sketches() -> None:
     """A window of many different values is written many times while its sketch still grows."""
-    found = count(JOB, events(600, keys=1, carriers=500), 0.5, None)
+    found = measure_sample(JOB, events(600, keys=1, carriers=500), 0.5, None)
     assert found is not None
     assert 140 < found.written.sketches["carriers"] < found.state.sketches["carriers"] == 4_136
 
@@ -65,7 +65,7 @@ def test_uneven_keys_are_counted_and_not_taken_to_come_alike() -> None:
     """One key in a hundred thousand, 99 of 100 events: the formula of even keys would tell far more rows."""
     rng = random.Random(5)
     rare = [one._replace(key="k" if rng.random() < 0.99 else f"r{rng.randrange(10**5)}") for one in events(600)]
-    found = count(JOB, rare, 0.5, None)
+    found = measure_sample(JOB, rare, 0.5, None)
     assert found is not None
     assert found.rows_per_window == pytest.approx(7, abs=2)
     even = estimate(JOB, Load(events_per_s=10, keys=10**5)).live_rows
@@ -74,22 +74,22 @@ def test_uneven_keys_are_counted_and_not_taken_to_come_alike() -> None:
 
 def test_what_a_sample_cannot_tell_is_said() -> None:
     """No sample, no whole window, less than one epoch, another load than the sample's: each by its sentence."""
-    short = count(JOB, events(30), 0.5, None)
+    short = measure_sample(JOB, events(30), 0.5, None)
     assert short is not None
     assert short.rows_per_window is None
-    assert "no whole window" in unknown(JOB, short, measured=False, said=False)[0]
-    few = count(JOB, events(600), 3_600, None)
+    assert "no whole window" in list_uncertainties(JOB, short, measured=False, said=False)[0]
+    few = measure_sample(JOB, events(600), 3_600, None)
     assert few is not None
-    assert "less than one epoch" in unknown(JOB, few, measured=False, said=False)[0]
-    assert "not the sample's" in unknown(JOB, few, measured=False, said=True)[0]
-    assert len(unknown(JOB, None, measured=False, said=False)) == 2, "and what its sketches come to"
-    assert len(unknown(JOB, None, measured=True, said=False)) == 1
-    assert count(JOB, [], 0.5, None) is None
+    assert "less than one epoch" in list_uncertainties(JOB, few, measured=False, said=False)[0]
+    assert "not the sample's" in list_uncertainties(JOB, few, measured=False, said=True)[0]
+    assert len(list_uncertainties(JOB, None, measured=False, said=False)) == 2, "and what its sketches come to"
+    assert len(list_uncertainties(JOB, None, measured=True, said=False)) == 1
+    assert measure_sample(JOB, [], 0.5, None) is None
 
 
 def test_a_few_late_events_do_not_move_the_edges() -> None:
     """One event in five hundred is hours old: the sample still begins where most of it does."""
-    found = count(
+    found = measure_sample(
         JOB, [one._replace(time_ms=one.time_ms + 36 * 10**5 * (n % 500 > 0)) for n, one in enumerate(events(600))],
         0.5, None,
     )  # fmt: skip

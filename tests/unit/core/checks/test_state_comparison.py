@@ -16,18 +16,18 @@ from cutwater.core.checks.state_comparison import (
     VIEW,
     Answer,
     Difference,
-    Held,
-    Judge,
+    PlaceRow,
+    RowComparison,
     RowName,
     Scope,
     Verdict,
-    differing,
+    differing_shards,
     exit_code,
     next_steps,
     odd_ones,
     scope_of,
     side_by_side,
-    summed,
+    sum_by_shard,
     total,
     view_can_be_rebuilt,
 )
@@ -44,10 +44,10 @@ def name_of(key: str, hour: int) -> RowName:
     return RowName(key, hour, hour + 1)
 
 
-def held(rows: dict[tuple[str, int], bytes], shown: bool = False) -> list[Held]:
+def held(rows: dict[tuple[str, int], bytes], shown: bool = False) -> list[PlaceRow]:
     """Rows as a place gives them; of the output what users see, which here is hex."""
     made = [
-        Held(zlib.crc32(key.encode()) % SHARDS, name_of(key, hour), hexed(value) if shown else value)
+        PlaceRow(zlib.crc32(key.encode()) % SHARDS, name_of(key, hour), hexed(value) if shown else value)
         for (key, hour), value in rows.items()
     ]
     return sorted(made)
@@ -61,8 +61,8 @@ def hash_of(name: RowName, value: bytes) -> int:
     return zlib.crc32(repr((name, value)).encode())
 
 
-def compare(places: dict[str, list[Held]], **options: list[str]) -> list[Difference]:
-    judge = Judge(dict.fromkeys(places, EVERYTHING), hexed, **options)
+def compare(places: dict[str, list[PlaceRow]], **options: list[str]) -> list[Difference]:
+    judge = RowComparison(dict.fromkeys(places, EVERYTHING), hexed, **options)
     found = (judge.difference(*row) for row in side_by_side(places))
     return [one for one in found if one is not None]
 
@@ -72,8 +72,8 @@ def test_equal_places_have_no_difference_and_equal_digests(rows: dict[tuple[str,
     """Whatever the rows are, and although the output holds another form of them."""
     places = {place: held(rows, shown=place == OUTPUT) for place in (CHANGELOG, VIEW, STATE, OUTPUT)}
     assert compare(places) == []
-    assert differing(summed(places[CHANGELOG], hash_of), summed(places[VIEW], hash_of)) == set()
-    assert total(summed(places[CHANGELOG], hash_of)).rows == len(rows)
+    assert differing_shards(sum_by_shard(places[CHANGELOG], hash_of), sum_by_shard(places[VIEW], hash_of)) == set()
+    assert total(sum_by_shard(places[CHANGELOG], hash_of)).rows == len(rows)
 
 
 @given(
@@ -103,9 +103,9 @@ def test_any_damage_names_place_shard_and_key(
     assert (found.name, found.suspects) == (name_of(*at), (where,))
     shown = OUTPUT if where == OUTPUT else VIEW
     sound = held(rows, shown=shown == OUTPUT)
-    assert differing(summed(held(damaged, shown=shown == OUTPUT), hash_of), summed(sound, hash_of)) == {
-        found.shard
-    }
+    assert differing_shards(
+        sum_by_shard(held(damaged, shown=shown == OUTPUT), hash_of), sum_by_shard(sound, hash_of)
+    ) == {found.shard}
 
 
 def test_of_two_places_the_changelog_is_believed() -> None:
@@ -123,7 +123,7 @@ def test_a_place_is_asked_for_its_own_windows_only() -> None:
     assert scope_of(STATE, at) == Scope(500)
     assert scope_of(OUTPUT, at, "final") == Scope(100, 500)
     scopes = {CHANGELOG: Scope(100), STATE: Scope(500)}
-    judge = Judge(scopes, hexed)
+    judge = RowComparison(scopes, hexed)
     assert judge.difference(0, RowName("a", 400, 500), {CHANGELOG: b"1"}) is None
     assert judge.difference(0, RowName("a", 401, 501), {CHANGELOG: b"1"}) is not None
     assert judge.difference(0, RowName("a", 50, 100), {STATE: b"1"}) is None
@@ -145,7 +145,7 @@ def test_damaged_bytes_are_a_difference_and_no_error() -> None:
             raise ValueError("cut short")
         return hexed(value)
 
-    judge = Judge({CHANGELOG: EVERYTHING, VIEW: EVERYTHING, OUTPUT: EVERYTHING}, shown)
+    judge = RowComparison({CHANGELOG: EVERYTHING, VIEW: EVERYTHING, OUTPUT: EVERYTHING}, shown)
     found = judge.difference(0, name_of("a", 1), {CHANGELOG: b"1", VIEW: b"\xff", OUTPUT: hexed(b"1")})
     assert found is not None
     assert found.suspects == (VIEW,)

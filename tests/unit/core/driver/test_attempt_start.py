@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cutwater.core.driver.attempt_start import TakeOver
-from cutwater.core.driver.checkpoint_check import Standing
-from cutwater.core.driver.ports import Past, Plan
+from cutwater.core.driver.checkpoint_check import NewestEpochs
+from cutwater.core.driver.ports import EpochPlan, Past
 from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone, Start
@@ -42,15 +42,15 @@ class Driver:
             newest_planned=lambda: self.planned,
             newest_committed=lambda: self.committed,
             is_planned=lambda epoch: epoch <= self.planned,
-            plan=lambda epoch: Plan(self.cut or source_cut(epoch), 0),
+            plan=lambda epoch: EpochPlan(self.cut or source_cut(epoch), 0),
         )
         log = SimpleNamespace(read_past=self._read_past, open=self._open, write=self._write)
         rows: Any = SimpleNamespace(check_start=self._check_start)
         found = lambda past, standing: self.done.append(standing)  # noqa: E731
         account: Any = SimpleNamespace(
             step=lambda name: nullcontext(),
-            found=lambda **facts: self.told.append(facts),
-            decided=lambda text, number: self.done.append((text, number)),
+            record_facts=lambda **facts: self.told.append(facts),
+            record_decision=lambda text, number: self.done.append((text, number)),
         )
         take = TakeOver(
             JOB, GENERATION, checkpoint, log, rows, lambda: self.newest, found, self.done.append, account  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ class Driver:
 
 def test_the_steps_of_a_start() -> None:
     """Compare, fence, compare again, look for foreign rows above the barrier of the epoch before, say so."""
-    one, standing = Driver(), Standing(4, 4, 4, 4)
+    one, standing = Driver(), NewestEpochs(4, 4, 4, 4)
     assert one.run() == (3, one.fenced)
     assert one.done == [
         "looked",
@@ -104,7 +104,7 @@ def test_the_first_start_finds_nothing() -> None:
     one = Driver(-1, -1, Past(0, {}), newest=None)
     assert one.run() == (1, Past(0, {}))
     assert (None, GENERATION, 0, 1) in one.done
-    assert Standing(-1, -1, -1, -1) in one.done
+    assert NewestEpochs(-1, -1, -1, -1) in one.done
 
 
 def test_a_checkpoint_of_before_fences_nobody() -> None:
@@ -112,7 +112,7 @@ def test_a_checkpoint_of_before_fences_nobody() -> None:
     one = Driver(planned=3, committed=3, newest=milestone(3))
     with pytest.raises(DivergenceError, match="ends at epoch 3, but the stream has barrier 4"):
         one.run()
-    assert one.done == ["looked", Standing(3, 3, 4, 3)]
+    assert one.done == ["looked", NewestEpochs(3, 3, 4, 3)]
 
 
 def test_what_the_fenced_driver_wrote_last_is_compared_too() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cutwater.core.driver.commit_hints import HEARTBEAT_MS_MAX, Announcing
+from cutwater.core.driver.commit_hints import HEARTBEAT_MS_MAX, CommitHints
 from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.records import Committed, Heartbeat, Signal
@@ -40,7 +40,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         self.newest = barrier(0)
-        self.announcing = Announcing(
+        self.announcing = CommitHints(
             self,  # type: ignore[arg-type]
             self,
             ATTEMPT,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import Past, Plan, Proved, Range, summarise
+from cutwater.core.driver.ports import EpochPlan, Past, Proved, Range, summarise
 from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import Seen
-from cutwater.core.generations.start_state import FIRST, Origin
+from cutwater.core.events.rejection import InputStats
+from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from support.protocol_samples import GENERATION, JOB, OTHER, barrier, committed, source_cut, start
 
@@ -30,9 +30,9 @@ class Driver:
     committed: int = -1
     grown: bool = False
     buried: dict[int, int] | None = None
-    seen: Seen = field(default_factory=lambda: Seen(events=10, rejected=1, newest_ms={0: 100, 1: 105}))
+    seen: InputStats = field(default_factory=lambda: InputStats(events=10, rejected=1, newest_ms={0: 100, 1: 105}))
     lists: bool = False
-    origin: Origin = FIRST
+    origin: StartState = FIRST
     done: list[Any] = field(default_factory=list)
     planned: list[int] = field(default_factory=list)
     """Of which epochs the plan was read."""
@@ -45,7 +45,7 @@ class Driver:
             GENERATION,
             ATTEMPT,
             self.past,
-            SimpleNamespace(begin=self._begin, prove=self._prove, grown=self._grown),  # type: ignore[arg-type]
+            SimpleNamespace(begin_epoch=self._begin, prove=self._prove, has_grown=self._grown),  # type: ignore[arg-type]
             SimpleNamespace(write=lambda signal: self.done.append(("barrier", signal))),  # type: ignore[arg-type]
             SimpleNamespace(newest_committed=lambda: self.committed, plan=self._plan),  # type: ignore[arg-type]
             "fingerprint",
@@ -61,9 +61,9 @@ class Driver:
         self.now_ms += 1
         return self.now_ms
 
-    def _plan(self, epoch: int) -> Plan:
+    def _plan(self, epoch: int) -> EpochPlan:
         self.planned.append(epoch)
-        return Plan(source_cut(epoch), 3_600_000 * epoch)
+        return EpochPlan(source_cut(epoch), 3_600_000 * epoch)
 
     def _begin(self, before: Any, cut: Cut) -> None:
         self.done.append(("begin", before and before.epoch, cut))
@@ -80,7 +80,7 @@ class Driver:
         self.done.append(("grown", before and before.epoch))
         return self.grown
 
-    def _list(self, me: Writer, range_: Range, seen: Seen) -> int:
+    def _list(self, me: Writer, range_: Range, seen: InputStats) -> int:
         self.done.append(("list", me, range_, seen))
         return 6
 
@@ -143,8 +143,8 @@ def test_a_horizon_never_falls() -> None:
 def test_what_was_read_of_copies_moves_on() -> None:
     """From the barrier before, or from where the generation begins."""
     place, other = TopicPartition("eu.events", 0), TopicPartition("eu.events", 1)
-    seen = Seen(events=1, copied={place: 30})
-    begun = Origin(origin_cut=Cut.of({place: 20, other: 7}))
+    seen = InputStats(events=1, copied={place: 30})
+    begun = StartState(origin_cut=Cut.of({place: 20, other: 7}))
     assert Driver(seen=seen, origin=begun).write(0).origin_cut == Cut.of({place: 30, other: 7})
     before = replace(barrier(4), origin_cut=Cut.of({place: 40}))
     assert Driver(Past(2, {4: before}), 4, seen=seen, origin=begun).write(5).origin_cut == Cut.of({place: 40})
@@ -157,13 +157,13 @@ def test_lists_are_written_where_anything_was_read() -> None:
     me = Writer(GENERATION, ATTEMPT, 5)
     expected = Range(source_cut(4), source_cut(5), 3_600_000 * 4)
     assert [what for what in one.done if what[0] == "list"] == [("list", me, expected, one.seen)]
-    nothing_read = Driver(Past(2, {4: barrier(4)}), 4, lists=True, seen=Seen())
+    nothing_read = Driver(Past(2, {4: barrier(4)}), 4, lists=True, seen=InputStats())
     assert nothing_read.write(5).late == 0
     assert not [what for what in nothing_read.done if what[0] == "list"]
 
 
 def test_the_first_epochs_list_begins_where_the_generation_does() -> None:
-    begun = Origin(source_cut(0), floor_ms=77)
+    begun = StartState(source_cut(0), floor_ms=77)
     one = Driver(lists=True, origin=begun)
     one.write(0)
     (listed,) = [what for what in one.done if what[0] == "list"]

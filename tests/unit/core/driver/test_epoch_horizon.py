@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import Past, Plan, Proved
+from cutwater.core.driver.ports import EpochPlan, Past, Proved
 from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import Seen
+from cutwater.core.events.rejection import InputStats
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Barrier, Signal
 from support.protocol_samples import GENERATION
@@ -32,18 +32,18 @@ class World:
         assert isinstance(signal, Barrier)
         self.barriers[signal.epoch] = signal
 
-    def begin(self, before: Barrier | None, source_cut: Cut) -> None: ...
+    def begin_epoch(self, before: Barrier | None, source_cut: Cut) -> None: ...
 
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
         return Proved(Cut(), ())
 
-    def appended(self, cut: Cut, written: Written) -> None: ...
+    def read_append_time(self, cut: Cut, written: Written) -> None: ...
 
     def check_start(self, *_what: object) -> None: ...
 
     def check_idle(self, barrier: Barrier) -> None: ...
 
-    def grown(self, before: Barrier | None) -> bool:
+    def has_grown(self, before: Barrier | None) -> bool:
         return False
 
     def newest_planned(self) -> int:
@@ -56,8 +56,8 @@ class World:
 
     is_planned = is_committed
 
-    def plan(self, epoch: int) -> Plan:
-        return Plan(Cut(), (10 + epoch) * DAY)
+    def plan(self, epoch: int) -> EpochPlan:
+        return EpochPlan(Cut(), (10 + epoch) * DAY)
 
     def collect(self, me: Writer, before: Barrier | None) -> Mapping[int, int]:
         return {}
@@ -67,7 +67,7 @@ class World:
         one = replace(job(), retention_ms=retention_ms)
         steps = Epochs(one, GENERATION, attempt, self.open(), self, self, self, "f", lambda: 0)
         for epoch in epochs:
-            steps.write(epoch, lambda _me: Written({}, {}), Seen)
+            steps.write(epoch, lambda _me: Written({}, {}), InputStats)
         return [self.barriers[epoch].horizon_ms // DAY for epoch in epochs]
 
 

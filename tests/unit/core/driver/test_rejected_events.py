@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.driver.rejected_events import Listed, Told, choose
+from cutwater.core.driver.rejected_events import EpochAccount, Listed, choose
 from cutwater.core.protocol.generation import Generation
 
 G1, G2 = Generation(1, "local"), Generation(2, "local", "0badcafe")
@@ -17,25 +17,25 @@ def entry(name: str, attempt: int = 1, epoch: int = 0, generation: Generation = 
 
 def test_the_winner_of_an_epoch_counts() -> None:
     """What only a killed attempt listed is no entry: the attempt that won did not reject it."""
-    found = choose([entry("a", 1), entry("b", 2), entry("c", 2)], {(G1, 0): Told(2, 2)})
+    found = choose([entry("a", 1), entry("b", 2), entry("c", 2)], {(G1, 0): EpochAccount(2, 2)})
     assert (found.entries, found.problems) == (["b", "c"], [])
 
 
 def test_epochs_without_a_milestone_do_not_count() -> None:
     """Not committed yet, or of another generation: nothing is known about them."""
-    found = choose([entry("a"), entry("b", epoch=1), entry("c", generation=G2)], {(G1, 0): Told(1, 1)})
+    found = choose([entry("a"), entry("b", epoch=1), entry("c", generation=G2)], {(G1, 0): EpochAccount(1, 1)})
     assert (found.entries, found.problems) == (["a"], [])
 
 
 def test_a_zombies_equal_entries_stand_for_the_overwritten_ones() -> None:
     """All entries together are as many as the milestone says: it is the same event, told by another attempt."""
-    found = choose([entry("a", 1), entry("b", 2)], {(G1, 0): Told(2, 2)})
+    found = choose([entry("a", 1), entry("b", 2)], {(G1, 0): EpochAccount(2, 2)})
     assert (found.entries, found.problems) == (["a", "b"], [])
 
 
 def test_a_list_that_does_not_add_up_is_named() -> None:
     """Too few or too many: the epoch, the milestone's count and the list's."""
-    told = {(G1, 0): Told(1, 2), (G1, 1): Told(1, 1), (G1, 2): Told(1, 1)}
+    told = {(G1, 0): EpochAccount(1, 2), (G1, 1): EpochAccount(1, 1), (G1, 2): EpochAccount(1, 1)}
     found = choose([entry("a"), entry("b", epoch=1), entry("c", epoch=1)], told)
     assert found.entries == ["a", "b", "c"]
     assert [one.partition(":")[0] for one in found.problems] == [f"epoch {n} of {G1}" for n in (0, 1, 2)]
@@ -44,7 +44,7 @@ def test_a_list_that_does_not_add_up_is_named() -> None:
 
 def test_what_a_lists_retention_has_deleted_is_no_fault() -> None:
     """Fewer than the milestones count: so many are told of; more is a fault all the same."""
-    told = {(G1, 0): Told(1, 2), (G1, 1): Told(1, 1)}
+    told = {(G1, 0): EpochAccount(1, 2), (G1, 1): EpochAccount(1, 1)}
     found = choose([entry("b", epoch=1)], told, forgetful=True)
     assert (found.entries, found.problems) == (["b"], [])
     assert found.elsewhere == ["2 older entries are gone: the list's retention has deleted them"]
@@ -62,7 +62,7 @@ def test_what_the_winners_wrote_is_always_whole(epochs: dict[int, tuple[int, int
         for attempt in range(1, winner + 1)
         for number in range(count)
     ]
-    told = {(G1, epoch): Told(winner, count) for epoch, (winner, count) in epochs.items()}
+    told = {(G1, epoch): EpochAccount(winner, count) for epoch, (winner, count) in epochs.items()}
     found = choose(listed, told)
     assert found.problems == []
     assert found.entries == [name for by, name in listed if epochs[by.epoch][0] == by.attempt]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.driver.rejected_events import Choice, Letter, Listed, Place, carried, choose
+from cutwater.core.driver.rejected_events import Choice, EventPosition, Letter, Listed, carried, choose
 from cutwater.core.driver.rejected_events_by_lineage import Ancestry
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
@@ -16,7 +16,7 @@ from cutwater.core.protocol.records import Milestone
 from support.protocol_samples import milestone
 
 FIRST = Generation(1, "local")
-Entries = frozenset[tuple[Place, Listed]]
+Entries = frozenset[tuple[EventPosition, Listed]]
 
 
 @dataclass
@@ -37,11 +37,11 @@ class World:
 
     stream: list[Milestone] = field(default_factory=list)
     candidacies: list[Milestone | tuple[Generation, Milestone]] = field(default_factory=list)
-    topic: dict[tuple[Generation, Place], Letter] = field(default_factory=dict)
+    topic: dict[tuple[Generation, EventPosition], Letter] = field(default_factory=dict)
     writers: dict[Generation, Writer] = field(default_factory=lambda: {FIRST: Writer(FIRST)})
     at: dict[Milestone, Writer] = field(default_factory=dict)
     """How each milestone's writer was then."""
-    replayed: dict[Place, Place] = field(default_factory=dict)
+    replayed: dict[EventPosition, EventPosition] = field(default_factory=dict)
 
     @property
     def promoted(self) -> Generation:
@@ -67,10 +67,10 @@ class World:
         self.list(generation, rejected)
         self.writers[generation].attempt += 1
 
-    def list(self, generation: Generation, rejected: list[bool]) -> tuple[Listed, list[Place]]:
+    def list(self, generation: Generation, rejected: list[bool]) -> tuple[Listed, list[EventPosition]]:
         writer = self.writers[generation]
         by = Listed(generation, writer.attempt, writer.epochs)
-        places = [Place("t", 0, writer.read + number) for number, one in enumerate(rejected) if one]
+        places = [EventPosition("t", 0, writer.read + number) for number, one in enumerate(rejected) if one]
         for place in places:
             self.topic[generation, place] = Letter(place, by, "undecodable", None, 1, 0, None, (0, 0))
         return by, places
@@ -99,7 +99,7 @@ class World:
         for letter in self.shown().entries:
             if letter.replayed is None:
                 assert letter.event not in self.replayed
-                self.replayed[letter.event] = Place("t", 1, len(self.replayed))
+                self.replayed[letter.event] = EventPosition("t", 1, len(self.replayed))
                 key = (letter.by.generation, letter.event)
                 self.topic[key] = replace(self.topic[key], replayed=self.replayed[letter.event])
 
@@ -126,7 +126,7 @@ ACTS = ["epoch", "epoch", "epoch", "killed", "claim", "promote", "replay"]
 BAD = st.lists(st.booleans(), max_size=4)
 
 
-def entries(shown: Choice[Letter]) -> list[tuple[Place, Listed]]:
+def entries(shown: Choice[Letter]) -> list[tuple[EventPosition, Listed]]:
     assert shown.problems == []
     return sorted((one.event, one.by) for one in shown.entries)
 

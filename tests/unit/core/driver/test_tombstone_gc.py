@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.driver.row_proof import ChangelogRow, Writer, foreign_rows, strays
-from cutwater.core.driver.tombstone_gc import Place, due, is_garbage, places, sift
+from cutwater.core.driver.tombstone_gc import ScanPosition, due, is_garbage, places, sift
 from support.protocol_samples import GENERATION, OTHER
 
 ME = Writer(GENERATION, 2, 7)
@@ -30,7 +30,7 @@ def test_slice_by_slice_all_below_the_horizon_is_cleared_and_nothing_above(
     log: list[ChangelogRow], steps: list[tuple[int, int]]
 ) -> None:
     """However horizon and slices move: what lies below the place is cleared, all of it."""
-    place, horizon, cleared = Place(0), 0, set[bytes]()
+    place, horizon, cleared = ScanPosition(0), 0, set[bytes]()
     for forward, records_max in steps:
         horizon += forward
         found = sift((one for one in log if one.offset >= place.position), 201, horizon, records_max)
@@ -48,7 +48,7 @@ def test_a_look_is_bounded(log: list[ChangelogRow], horizon: int, records_max: i
     keys, place = sift(log, 201, horizon, records_max)
     assert len(keys) <= records_max
     at = [one for one in log if one.offset == place.position]
-    assert (place.oldest_ms == at[0].end_ms) if at else place == Place(201)
+    assert (place.oldest_ms == at[0].end_ms) if at else place == ScanPosition(201)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_a_look_is_bounded(log: list[ChangelogRow], horizon: int, records_max: i
 )
 def test_clearing_waits_until_a_share_is_below_the_horizon(oldest: int | None, share: float, is_due: bool) -> None:
     """Horizon at 10 s, watermark at 12 s: the share is that of the time which the changelog covers."""
-    assert due(Place(0, oldest), 10_000, 12_000, share) is is_due
+    assert due(ScanPosition(0, oldest), 10_000, 12_000, share) is is_due
 
 
 def test_an_attempt_goes_on_where_the_barrier_says() -> None:
     """A partition that the barrier does not name begins at the beginning."""
-    assert places(3, (7, 9)) == [Place(7), Place(9), Place(0)]
+    assert places(3, (7, 9)) == [ScanPosition(7), ScanPosition(9), ScanPosition(0)]
 
 
 def tombstone(end_ms: int | None, writer: Writer | None, key: bytes = b"old") -> ChangelogRow:

@@ -15,7 +15,7 @@ from cutwater.adapters.events.avro_events import AvroReader
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.formats import CONFLUENT, WriterSchema, confluent_header
 from cutwater.core.events.rejection import Flaw
-from cutwater.core.events.schema_bounds import CALLS_MAX, bounded, endless
+from cutwater.core.events.schema_bounds import CALLS_MAX, endless, unroll_recursion
 from support.events import readings_of_schemas as told
 
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
@@ -85,7 +85,7 @@ def test_what_bytes_bound_is_none_of_it() -> None:
     items = ("int", "string", ["null", "int"], {"type": "array", "items": "int"}, NODE, "Node", TREE)
     fine = [{"type": "array", "items": one} for one in items]
     assert endless(Schema.of(fields(*fine, {"type": "map", "values": "null"}, "null", SLOW, *doubling(5)))) == []
-    assert bounded(fields("int", SLOW)).types == ()
+    assert unroll_recursion(fields("int", SLOW)).types == ()
 
 
 def written(schema: Any, value: Any) -> bytes:
@@ -96,7 +96,7 @@ def written(schema: Any, value: Any) -> bytes:
 
 def read(schema: Any, body: bytes) -> Any:
     """By the bounded schema, to the last byte."""
-    found, named = bounded(schema), {}
+    found, named = unroll_recursion(schema), {}
     for one in found.types:
         fastavro.parse_schema(one, named)
     data = io.BytesIO(body)
@@ -133,7 +133,7 @@ def test_what_holds_itself_is_read_as_before(tree: Any) -> None:
 def test_too_deep_is_damaged_and_no_deeper_call() -> None:
     """At the last level it is read, and behind it not, whatever stands there; one more byte is one more level."""
     schema = fields(["null", NODE], "int")
-    levels = bounded(schema).levels
+    levels = unroll_recursion(schema).levels
     assert levels == CALLS_MAX // 2
     assert read(schema, b"\x02" * levels + b"\x00\x02") is not None
     for depth in (levels + 1, 2 * levels, 100_000):

@@ -7,11 +7,11 @@ from typing import Any
 
 import fastavro
 
-from cutwater.core.events.enum_symbols import Unknown, all_unknown, unknown_symbols, widened
+from cutwater.core.events.enum_symbols import UnknownSymbols, all_unknown, unknown_symbols, widened
 from support.events import readings_of_schemas as told
 
 READER = told.enum("UNKNOWN", "RED", default="UNKNOWN")
-BLUE = Unknown(("BLUE",), "UNKNOWN")
+BLUE = UnknownSymbols(("BLUE",), "UNKNOWN")
 
 
 def found(writer: Any, reader: Any, **field: Any) -> Any:
@@ -37,7 +37,7 @@ def test_a_symbol_that_takes_a_default_is_found() -> None:
 def test_of_several_writers_each_symbol_is_there_once() -> None:
     """In the order in which the schemas have them."""
     writers = [told.record(told.enum(*symbols)) for symbols in (("BLUE",), ("RED",), ("GREY", "BLUE"))]
-    assert all_unknown(writers, told.record(READER)) == {"x": Unknown(("BLUE", "GREY"), "UNKNOWN")}
+    assert all_unknown(writers, told.record(READER)) == {"x": UnknownSymbols(("BLUE", "GREY"), "UNKNOWN")}
     assert all_unknown([], told.record(READER)) == {}
 
 

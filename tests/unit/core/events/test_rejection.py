@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.events.rejection import UNITS, Seen, first_end_ms, may_hold_late, skew_warning, unit_hint
+from cutwater.core.events.rejection import UNITS, InputStats, first_end_ms, may_hold_late, skew_warning, unit_hint
 from cutwater.core.job.windows import WindowSpec
 
 SPECS = st.tuples(st.integers(1, 5_000), st.integers(1, 5_000)).map(
@@ -27,21 +27,21 @@ def test_an_epoch_is_looked_at_again_exactly_when_a_pair_is_late(
 ) -> None:
     """The oldest event speaks for all: if none of its windows is closed, nobody's is."""
     late = any(start + window.size_ms <= closed_ms for at in times for start in window.starts(at))
-    assert may_hold_late(Seen(len(times), 0, min(times)), window, closed_ms) is late
+    assert may_hold_late(InputStats(len(times), 0, min(times)), window, closed_ms) is late
 
 
 def test_an_epoch_without_usable_events_holds_nothing_late() -> None:
     """Nothing read, or everything rejected."""
     window = WindowSpec(1_000, 1_000)
-    assert not may_hold_late(Seen(), window, 10**12)
-    assert not may_hold_late(Seen(events=5, rejected=5), window, 10**12)
+    assert not may_hold_late(InputStats(), window, 10**12)
+    assert not may_hold_late(InputStats(events=5, rejected=5), window, 10**12)
 
 
 def test_skew_needs_two_partitions_with_events() -> None:
     """The newest of the one against the newest of the other; a silent partition is not behind."""
-    assert Seen().skew_ms == 0
-    assert Seen(newest_ms={3: 9_000}).skew_ms == 0
-    assert Seen(newest_ms={0: 9_000, 1: -500, 5: 8_000}).skew_ms == 9_500
+    assert InputStats().skew_ms == 0
+    assert InputStats(newest_ms={3: 9_000}).skew_ms == 0
+    assert InputStats(newest_ms={0: 9_000, 1: -500, 5: 8_000}).skew_ms == 9_500
 
 
 def test_a_skew_is_warned_of_beyond_the_lateness_only() -> None:

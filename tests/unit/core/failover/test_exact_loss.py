@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.driver.rejected_events import LatePair, Listed, Place
-from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, Missed, Record, late_of, later
+from cutwater.core.driver.rejected_events import EventPosition, LatePair, Listed
+from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, PartitionLoss, Record, late_of, later
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 
@@ -44,7 +44,7 @@ def test_where_it_lies_ends_behind_its_last_record() -> None:
 
 def pair(partition: int, offset: int, window: int, topic: str = COPY) -> LatePair:
     by = Listed(Generation(2, "eu", "0badcafe"), 1, 3)
-    return LatePair(Place(topic, partition, offset), by, "JFK", window, window + 1, 0, 9)
+    return LatePair(EventPosition(topic, partition, offset), by, "JFK", window, window + 1, 0, 9)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 2)), unique=True))
@@ -59,9 +59,9 @@ def test_late_are_pairs_of_events_that_were_copied_later(found: list[tuple[int, 
 def test_a_count_is_exact_only_where_nothing_was_deleted() -> None:
     """What retention has taken on either side is a bound, not a number; a lost end is neither."""
 
-    def missed(**changes: int) -> Missed:
+    def missed(**changes: int) -> PartitionLoss:
         told = {"copied": 10, "end": 20, "records": 8, "deleted": 0, "cut": 0, "forgotten": 0} | changes
-        return Missed(TopicPartition("flights.events", 0), **told, later=Later(5, 3, 9, 4))
+        return PartitionLoss(TopicPartition("flights.events", 0), **told, later=Later(5, 3, 9, 4))
 
     one = ExactLoss([missed(), missed(cut=3)], Late(3, 2))
     assert (one.events, one.copied, one.absent, one.read, one.exact) == (16, 10, 6, 8, True)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
-    Again,
-    Joined,
-    begins_at,
-    joined,
+    CommonHistory,
+    EarlierClaim,
+    find_common_history,
     known_loss,
     require_copying,
     require_current,
@@ -26,6 +25,7 @@ from cutwater.core.failover.failover import (
     require_recipient,
     require_same,
     resumed,
+    start_cut,
 )
 from cutwater.core.generations.candidates import Candidate, goes_back_to
 from cutwater.core.protocol.cuts import Cut, TopicPartition
@@ -54,10 +54,10 @@ def claim(generation: Generation, parent: Milestone, origin: str = "us") -> tupl
 def test_it_begins_in_the_copy_and_in_its_own_source() -> None:
     """At its first offset where the other line has not read it, else exactly there; other topics are left out."""
     found = arrival(US, 3, Cut.of({TopicPartition(COPY, 0): 40, TopicPartition("other", 0): 7}))
-    never = begins_at(found, told(US, 3), OWN, "eu", {0: 5, 1: 0})
+    never = start_cut(found, told(US, 3), OWN, "eu", {0: 5, 1: 0})
     assert never.as_dict() == {TopicPartition(COPY, 0): 40, TopicPartition(OWN, 0): 5, TopicPartition(OWN, 1): 0}
     read = told(US, 9, origin_cut=Cut.of({TopicPartition("flights.events.from-eu", 1): 77}))
-    again = begins_at(found, read, OWN, "eu", {0: 5, 1: 0})
+    again = start_cut(found, read, OWN, "eu", {0: 5, 1: 0})
     assert again.offset(TopicPartition(OWN, 1)) == 77
     assert again.offset(TopicPartition(OWN, 0)) == 5
 
@@ -73,10 +73,10 @@ def line(*of: tuple[Generation, int, int]) -> list[Milestone]:
 
 def test_where_two_lines_part() -> None:
     """By the newest generation there that was started from a milestone here; with none they are two jobs."""
-    assert joined(line((US, 1, 0), (EU, 43, 0), (EU, 44, 0)), HERE) == Joined(42, US)
-    assert joined(line((US, 1, 0), (EU, 43, 0), (BACK, 61, 0)), HERE) == Joined(60, EU)
-    assert require_joined(Joined(42, US), "flights") == Joined(42, US)
-    assert joined(line((US, 1, 0)), HERE) is None
+    assert find_common_history(line((US, 1, 0), (EU, 43, 0), (EU, 44, 0)), HERE) == CommonHistory(42, US)
+    assert find_common_history(line((US, 1, 0), (EU, 43, 0), (BACK, 61, 0)), HERE) == CommonHistory(60, EU)
+    assert require_joined(CommonHistory(42, US), "flights") == CommonHistory(42, US)
+    assert find_common_history(line((US, 1, 0)), HERE) is None
     with pytest.raises(UsageError, match="two jobs of the same name"):
         require_joined(None, "flights")
 
@@ -85,10 +85,10 @@ def test_where_two_lines_part() -> None:
 def test_a_rollback_there_leaves_less_in_common(to: int, at: int) -> None:
     """But that by which the line came back from here is of its own sequences, and goes back to none of these."""
     again = Generation(4, "us", "22222222")
-    assert joined(line((US, 42, 0), (BACK, 61, 42), (BACK, 62, 0)), HERE) == Joined(60, EU)
-    assert joined(
+    assert find_common_history(line((US, 42, 0), (BACK, 61, 42), (BACK, 62, 0)), HERE) == CommonHistory(60, EU)
+    assert find_common_history(
         line((US, 42, 0), (BACK, 61, 0), (BACK, 70, 0), (again, 71, to), (again, 72, 0)), HERE
-    ) == Joined(at, EU)
+    ) == CommonHistory(at, EU)
 
 
 def tried(
@@ -97,15 +97,15 @@ def tried(
     found: Arrival,
     parent: Milestone,
     gave_up: bool = False,
-    back: Joined | None = None,
-) -> Again | None:
+    back: CommonHistory | None = None,
+) -> EarlierClaim | None:
     return resumed(base, waiting, found, lambda _: parent, gave_up, lambda: back)
 
 
 def test_what_an_earlier_try_has_claimed() -> None:
     """One from the newest arrival is gone on with; one from an older milestone is no try of this failover."""
     one, parent = claim(EU, told(US, 3))
-    assert tried(None, [one], arrival(US, 3), parent) == Again(one, done=False)
+    assert tried(None, [one], arrival(US, 3), parent) == EarlierClaim(one, done=False)
     with pytest.raises(UsageError, match=f"'cutwater generation abort {EU}' first"):
         tried(None, [one], arrival(US, 1_000), parent)
     assert tried(None, [], arrival(US, 3), parent) is None
@@ -114,19 +114,19 @@ def test_what_an_earlier_try_has_claimed() -> None:
 def test_what_has_arrived_since_is_a_fork_or_the_way_back() -> None:
     """Promoted once it is done, until the origin goes on from here; released, nothing older is gone on with."""
     base, parent = claim(EU, told(US, 3))
-    assert tried(base, [], arrival(US, 1_000), parent) == Again(base, done=True)
+    assert tried(base, [], arrival(US, 1_000), parent) == EarlierClaim(base, done=True)
     for gave_up in (False, True):
-        assert tried(base, [], arrival(BACK, 6), parent, gave_up, back=Joined(5, EU)) is None
+        assert tried(base, [], arrival(BACK, 6), parent, gave_up, back=CommonHistory(5, EU)) is None
     with pytest.raises(UsageError, match="'cutwater generation start'"):
         tried(base, [], arrival(US, 3), parent, gave_up=True)
 
 
-@pytest.mark.parametrize("before", [None, Joined(2, US)], ids=["never", "before that"])
-def test_a_fork_with_a_generation_of_its_own_is_not_the_way_back(before: Joined | None) -> None:
+@pytest.mark.parametrize("before", [None, CommonHistory(2, US)], ids=["never", "before that"])
+def test_a_fork_with_a_generation_of_its_own_is_not_the_way_back(before: CommonHistory | None) -> None:
     """What was promoted there in flight was not handed over since this region went on: its number says nothing."""
     base, parent = claim(EU, told(US, 3))
     in_flight = arrival(Generation(2, "us", "33333333"), 4)
-    assert tried(base, [], in_flight, parent, back=before) == Again(base, done=True)
+    assert tried(base, [], in_flight, parent, back=before) == EarlierClaim(base, done=True)
     with pytest.raises(UsageError, match="'cutwater generation start'"):
         tried(base, [], in_flight, parent, gave_up=True, back=before)
 
@@ -135,11 +135,11 @@ def test_nothing_is_claimed_while_another_generation_is_being_promoted() -> None
     """It would be promoted by nobody, and the job rest in both regions. That of a try is not in its way."""
     mine, other = claim(EU, told(US, 3))[0], claim(Generation(2, "eu", "44444444"), told(US, 3), "")[0]
     asked = Candidate(other, promoting=True)
-    for again in (None, Again(mine, done=False)):
+    for again in (None, EarlierClaim(mine, done=False)):
         with pytest.raises(UsageError, match=f"'cutwater generation abort {other.generation}' first"):
             require_free(asked, again)
-    require_free(asked, Again(mine, done=True))
-    require_free(Candidate(mine, promoting=True), Again(mine, done=False))
+    require_free(asked, EarlierClaim(mine, done=True))
+    require_free(Candidate(mine, promoting=True), EarlierClaim(mine, done=False))
     require_free(None, None)
 
 
@@ -198,11 +198,11 @@ def test_an_earlier_claim_from_an_older_milestone_is_in_the_way_of_a_switchover(
     """One from where the origin is is none. Behind one that is promoted the origin's milestones are a fork."""
     made, parent = claim(EU, told(US, 3))
     for done in (False, True):
-        require_current(Again(made, done), parent.token, Token(US, 3), released)
+        require_current(EarlierClaim(made, done), parent.token, Token(US, 3), released)
     with pytest.raises(UsageError, match=r"from g1-us-00000000:3 .*at g1-us-00000000:57: that is a fork") as fork:
-        require_current(Again(made, done=True), parent.token, Token(US, 57), released)
+        require_current(EarlierClaim(made, done=True), parent.token, Token(US, 57), released)
     with pytest.raises(UsageError, match=r"from g1-us-00000000:3, and .* at g1-us-00000000:57\.") as old:
-        require_current(Again(made, done=False), parent.token, Token(US, 57), released)
+        require_current(EarlierClaim(made, done=False), parent.token, Token(US, 57), released)
     assert [("Nothing was released" in str(one.value)) for one in (fork, old)] == [not released] * 2
 
 

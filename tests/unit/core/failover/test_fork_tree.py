@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
-from cutwater.core.failover.forks import Fork, Growing, Told, behind, decided, foreign, undecided
+from cutwater.core.failover.forks import (
+    Fork,
+    ForkTracker,
+    StreamMilestone,
+    contradicting_lines,
+    find_fork,
+    foreign,
+    undecided,
+)
 from cutwater.core.generations.candidates import PARENT_DIGITS, Candidates
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.generation import ROOT_PARENT, Generation
@@ -26,7 +34,7 @@ COMMIT, START, RETURN = "commit", "start", "return"
 class Stream:
     """A commit stream, and of each of its milestones whether its region had come back with it."""
 
-    told: Sequence[Told]
+    told: Sequence[StreamMilestone]
     returned: Sequence[bool]
 
 
@@ -34,7 +42,7 @@ class Stream:
 def streams(draw: st.DrawFn, begins: str = "us") -> Stream:
     """Generations that go on, that are started from any earlier milestone here, or from one of elsewhere."""
     first = Generation(1, "us") if begins == "us" else Generation(2, "us", ELSEWHERE)
-    told: list[Told] = []
+    told: list[StreamMilestone] = []
     returned = []
     generation = first
     for step in draw(st.lists(st.sampled_from([COMMIT, COMMIT, COMMIT, START, RETURN]), max_size=25)):
@@ -45,7 +53,7 @@ def streams(draw: st.DrawFn, begins: str = "us") -> Stream:
         one = milestone(
             len(told), last, generation=generation, events=draw(st.integers(0, 99)), committed_ms=1_000 * len(told)
         )
-        told.append(Told(one, hash_of(one)))
+        told.append(StreamMilestone(one, hash_of(one)))
         returned.append(bool(last) and step == RETURN)
     return Stream(told, returned)
 
@@ -63,7 +71,7 @@ def test_everything_behind_the_parent_contradicts_up_to_the_return(stream: Strea
     ends = [number for number, back in enumerate(stream.returned) if back and number > at]
     fork = [one.milestone for one in stream.told[at + 1 : min(ends, default=len(stream.told))]]
     runs = [list(run) for _, run in groupby(fork, lambda one: one.generation)]
-    found = behind(stream.told, stream.told[at].hash, elsewhere(stream))
+    found = contradicting_lines(stream.told, stream.told[at].hash, elsewhere(stream))
     assert found is not None
     assert [(one.first, one.last, one.milestones) for one in found] == [
         (run[0].token, run[-1].token, len(run)) for run in runs
@@ -79,10 +87,10 @@ def test_everything_behind_the_parent_contradicts_up_to_the_return(stream: Strea
 def test_counted_as_it_grows_it_is_the_same(stream: Stream, data: st.DataObject) -> None:
     """Of several parents, of which not each is there, after every milestone."""
     parents = data.draw(st.sets(st.sampled_from([*(one.hash for one in stream.told), bytes(32)])))
-    growing = Growing(parents, elsewhere(stream).__contains__)
+    growing = ForkTracker(parents, elsewhere(stream).__contains__)
     for number, one in enumerate(stream.told, 1):
         growing.take(one)
-        found = {one: behind(stream.told[:number], one, elsewhere(stream)) for one in parents}
+        found = {one: contradicting_lines(stream.told[:number], one, elsewhere(stream)) for one in parents}
         wanted = {at: sum(line.milestones for line in lines) for at, lines in found.items() if lines is not None}
         assert (growing.counts, growing.milestones) == (wanted, sum(wanted.values()))
 
@@ -90,7 +98,7 @@ def test_counted_as_it_grows_it_is_the_same(stream: Stream, data: st.DataObject)
 @given(streams())
 def test_a_stream_without_the_parent_says_nothing(stream: Stream) -> None:
     """Not that nothing contradicts: that is not known."""
-    assert behind(stream.told, bytes(32), elsewhere(stream)) is None
+    assert contradicting_lines(stream.told, bytes(32), elsewhere(stream)) is None
 
 
 @given(streams())
@@ -109,8 +117,8 @@ def claim(generation: Generation = HERE) -> Claim:
 
 
 def fork(*milestones: Milestone, generation: Generation = HERE) -> Fork:
-    told = [Told(one, hash_of(one)) for one in milestones]
-    lines = behind(told, told[0].hash, ())
+    told = [StreamMilestone(one, hash_of(one)) for one in milestones]
+    lines = contradicting_lines(told, told[0].hash, ())
     return Fork(claim(generation), milestones[0], True, lines, True, 0, None)
 
 
@@ -125,14 +133,14 @@ def test_keeping_either_side_decides_the_fork() -> None:
     """The generation here, or one of the fork; one that takes part in none is refused, with those that do."""
     one = fork(*chain(THERE, 3))
     assert (one.contradicts, one.milestones, one.open) == (True, 2, True)
-    assert decided([one], HERE) is one
-    assert decided([one], THERE) is one
+    assert find_fork([one], HERE) is one
+    assert find_fork([one], THERE) is one
     with pytest.raises(UsageError, match=f"those that do: {HERE}, {THERE}"):
-        decided([one], Generation(9, "us"))
+        find_fork([one], Generation(9, "us"))
     quiet = fork(*chain(THERE, 1))
     assert (quiet.contradicts, quiet.open) == (False, False)
     with pytest.raises(UsageError, match="nothing contradicts"):
-        decided([quiet], HERE)
+        find_fork([quiet], HERE)
 
 
 def test_the_newest_decision_counts_and_changes_nothing_else() -> None:

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import FencedError, UnavailableError
-from cutwater.core.failover.rejoin import Found, Stood, Went, require_not_left, stood, unanswered, went_on
+from cutwater.core.failover.rejoin import (
+    LocalPosition,
+    RemoteTakeover,
+    ResumeDecision,
+    find_takeover,
+    require_not_left,
+    stood,
+    unanswered,
+)
 from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Claim, Decision, Milestone
@@ -58,7 +66,7 @@ def parent_of(claim: Claim) -> Milestone:
 def test_with_what_the_other_region_has_gone_on(
     standing: list[Candidate], held: int, found: Generation | None
 ) -> None:
-    claim = went_on(standing, "us", held)
+    claim = find_takeover(standing, "us", held)
     assert (claim.generation if claim else None) == found
 
 
@@ -72,8 +80,8 @@ def test_it_is_the_newest_that_nothing_speaks_against(claims: list[tuple[int, st
         candidate(Generation(number, "eu", f"{at:08x}"), origin, US if decided else None)
         for at, (number, origin, decided) in enumerate(claims)
     ]
-    found = went_on(standing, "us", held)
-    alone = [one.claim for one in standing if went_on([one], "us", held)]
+    found = find_takeover(standing, "us", held)
+    alone = [one.claim for one in standing if find_takeover([one], "us", held)]
     assert (found is None) == (not alone)
     if found is not None:
         assert found in alone
@@ -84,11 +92,11 @@ def test_it_is_the_newest_that_nothing_speaks_against(claims: list[tuple[int, st
 def test_what_the_line_here_has_taken_back() -> None:
     """Up to the other region's newest generation that it goes on from; by way of own ones, too."""
     here = known(candidate(BACK, "eu"), candidate(Generation(5, "us", "aa")))
-    assert stood(US, told(US, 7), 1, Candidates(), "eu", parent_of) == Stood(Token(US, 7), 1, 0)
-    assert stood(BACK, told(BACK, 9), 1, here, "eu", parent_of) == Stood(Token(BACK, 9), 1, 2)
+    assert stood(US, told(US, 7), 1, Candidates(), "eu", parent_of) == LocalPosition(Token(US, 7), 1, 0)
+    assert stood(BACK, told(BACK, 9), 1, here, "eu", parent_of) == LocalPosition(Token(BACK, 9), 1, 2)
     own = Generation(5, "us", "aa")
-    assert stood(own, told(own, 10), 1, here, "eu", parent_of) == Stood(Token(own, 10), 1, 2)
-    assert stood(BACK, told(BACK, 9), 1, here, "asia", parent_of) == Stood(Token(BACK, 9), 1, 0)
+    assert stood(own, told(own, 10), 1, here, "eu", parent_of) == LocalPosition(Token(own, 10), 1, 2)
+    assert stood(BACK, told(BACK, 9), 1, here, "asia", parent_of) == LocalPosition(Token(BACK, 9), 1, 0)
 
 
 def test_whoever_goes_on_from_the_other_region_asks_nobody_until_it_is_promoted() -> None:
@@ -103,7 +111,7 @@ def test_whoever_goes_on_from_the_other_region_asks_nobody_until_it_is_promoted(
 def test_where_nothing_was_heard_an_answer_is_waited_for(least_ms: int) -> None:
     """A cluster that was lost whole and made again: a first milestone would be the second one of its number."""
     found = stood(US, None, 0, Candidates(), "eu", parent_of)
-    assert found == Stood(Token(US, 0), 0, 0)
+    assert found == LocalPosition(Token(US, 0), 0, 0)
     assert found.may_be_left(10**15, least_ms)
     error = UnavailableError("eu:9092 is away")
     waits = unanswered(found, "eu", error, True, "")
@@ -116,21 +124,21 @@ def test_where_nothing_was_heard_an_answer_is_waited_for(least_ms: int) -> None:
 @given(st.integers(-(10**7), 10**7), st.integers(0, 10**6))
 def test_it_waits_where_a_failover_needed_no_force(age_ms: int, least_ms: int) -> None:
     """`require_dead` refuses below that age; and a clock that was put back says nothing."""
-    here = Stood(Token(US, 3), 10**9, 0)
+    here = LocalPosition(Token(US, 3), 10**9, 0)
     assert here.may_be_left(10**9 + age_ms, least_ms) == (not -least_ms < age_ms < least_ms)
 
 
 def test_an_operators_word_stands_for_an_answer_that_does_not_come() -> None:
     """Behind that milestone only. A region that was silent for a moment waits for nobody."""
-    here, error = Stood(Token(US, 3), 1, 0), UnavailableError("eu:9092 is away")
+    here, error = LocalPosition(Token(US, 3), 1, 0), UnavailableError("eu:9092 is away")
     waits = unanswered(here, "eu", error, True, f"{US}:2")
     assert waits.waits
     assert f"CUTWATER_GO_ON_BEHIND={US}:3" in waits.why
     over = unanswered(here, "eu", error, True, f"{US}:3")
-    assert over == Found(
+    assert over == ResumeDecision(
         False, f"region eu does not answer, and CUTWATER_GO_ON_BEHIND={US}:3 says to go on: {error}"
     )
-    assert unanswered(here, "eu", error, False, "") == Found(False, f"region eu does not answer: {error}")
+    assert unanswered(here, "eu", error, False, "") == ResumeDecision(False, f"region eu does not answer: {error}")
 
 
 def test_the_error_says_what_stands_there_and_what_to_do() -> None:
@@ -139,11 +147,11 @@ def test_the_error_says_what_stands_there_and_what_to_do() -> None:
     with pytest.raises(
         FencedError, match=f"{EU} was started there from {behind}, and is not promoted yet"
     ) as error:
-        require_not_left(Went(claim, behind, None), "flights", "us")
+        require_not_left(RemoteTakeover(claim, behind, None), "flights", "us")
     assert f"'cutwater generation abort {EU}'" in str(error.value)
     with pytest.raises(FencedError, match=f"the newest milestone there is {EU}:7") as error:
-        require_not_left(Went(claim, behind, Token(EU, 7)), "flights", "us")
+        require_not_left(RemoteTakeover(claim, behind, Token(EU, 7)), "flights", "us")
     assert "'cutwater switchover --origin eu'" in str(error.value)
     # What was promoted there before that claim says nothing of it.
     with pytest.raises(FencedError, match="not promoted yet"):
-        require_not_left(Went(claim, behind, Token(Generation(1, "eu"), 7)), "flights", "us")
+        require_not_left(RemoteTakeover(claim, behind, Token(Generation(1, "eu"), 7)), "flights", "us")

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.candidates import Candidate, Candidates, delayed, events_behind, folded, forbidden
+from cutwater.core.generations.candidates import (
+    Candidate,
+    Candidates,
+    events_behind,
+    fold_candidates,
+    promotion_delay,
+    promotion_obstacle,
+)
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Candidacy, Claim, Decision, Milestone, Promotion, Withdrawal
@@ -27,14 +34,14 @@ def own(epoch: int, generation: Generation = SECOND, **changes: Any) -> Mileston
 
 
 def known(*more: Candidacy) -> Candidates:
-    return folded([claim(SECOND), claim(THIRD), *more])
+    return fold_candidates([claim(SECOND), claim(THIRD), *more])
 
 
 def test_a_claim_that_is_repeated_changes_nothing() -> None:
     """The writer did not hear that it was heard; and what had become of it stays."""
     asked = known(Promotion(JOB, SECOND, 1))
     assert asked.after(claim(SECOND, reason="again")) is asked
-    assert folded([Promotion(JOB, SECOND, 1), own(0)]) == Candidates(), "of what was never claimed"
+    assert fold_candidates([Promotion(JOB, SECOND, 1), own(0)]) == Candidates(), "of what was never claimed"
 
 
 def test_the_two_newest_milestones_are_known() -> None:
@@ -102,7 +109,7 @@ def test_what_was_never_claimed_is_refused_with_what_was() -> None:
 
 
 def test_the_generations_before_one() -> None:
-    found = folded([claim(THIRD), claim(SECOND)])
+    found = fold_candidates([claim(THIRD), claim(SECOND)])
     assert found.before(Generation(4, "local"), 5) == [SECOND, THIRD]
     assert found.before(Generation(4, "local"), 1) == [THIRD]
     assert found.before(THIRD, 5) == [SECOND]
@@ -116,22 +123,22 @@ def test_a_number_is_never_used_twice() -> None:
 
 def test_what_time_mends() -> None:
     """A candidate must have come as far as the newest milestone, in events and in time."""
-    assert delayed(None, claim(), LAST) == "it has no milestone yet"
+    assert promotion_delay(None, claim(), LAST) == "it has no milestone yet"
     at = own(5)
-    assert delayed(at, claim(), LAST) is None
-    assert delayed(own(6), claim(), LAST) is None
+    assert promotion_delay(at, claim(), LAST) is None
+    assert promotion_delay(own(6), claim(), LAST) is None
     short = replace(at, source_cut=Cut.of_topic("flights.events", [590, 545]))
-    assert delayed(short, claim(), LAST) == f"it is 10 events behind milestone {LAST.token}"
+    assert promotion_delay(short, claim(), LAST) == f"it is 10 events behind milestone {LAST.token}"
     late = replace(at, watermark_ms=LAST.watermark_ms - 1)
-    assert delayed(late, claim(), LAST) == f"its watermark is 1 ms behind that of {LAST.token}"
+    assert promotion_delay(late, claim(), LAST) == f"its watermark is 1 ms behind that of {LAST.token}"
 
 
 @pytest.mark.parametrize("of", [{"rewinds_to": 3}, {"origin": "eu"}])
 def test_who_goes_elsewhere_need_not_come_as_far(of: dict[str, Any]) -> None:
     """A rollback, and who goes on from another region's milestone; and where there is none nobody need."""
-    assert delayed(own(0), claim(**of), LAST) is None
-    assert delayed(own(0), claim(), None) is None
-    assert delayed(None, claim(**of), LAST) == "it has no milestone yet"
+    assert promotion_delay(own(0), claim(**of), LAST) is None
+    assert promotion_delay(own(0), claim(), None) is None
+    assert promotion_delay(None, claim(**of), LAST) == "it has no milestone yet"
 
 
 def test_events_behind_are_counted_by_partition() -> None:
@@ -162,5 +169,5 @@ def test_what_time_does_not_mend(
     claimed: dict[str, Any], withdrawn: str | None, parent: Milestone, last: Milestone | None, why: str | None
 ) -> None:
     """Each with its reason."""
-    said = forbidden(Candidate(claim(**claimed), withdrawn=withdrawn), parent, last)
+    said = promotion_obstacle(Candidate(claim(**claimed), withdrawn=withdrawn), parent, last)
     assert said is None if why is None else why in (said or "")

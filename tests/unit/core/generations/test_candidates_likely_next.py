@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cutwater.core.generations.candidates import Candidates, folded
+from cutwater.core.generations.candidates import Candidates, fold_candidates
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
 from support.protocol_samples import GENERATION, JOB, milestone
@@ -24,7 +24,7 @@ def claim(generation: Generation) -> Claim:
 
 
 def known(*more: Candidacy) -> Candidates:
-    return folded([*map(claim, (SECOND, THIRD, FOURTH)), *more])
+    return fold_candidates([*map(claim, (SECOND, THIRD, FOURTH)), *more])
 
 
 def own(generation: Generation) -> Milestone:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutwater.core.generations.candidates import Candidate, folded
+from cutwater.core.generations.candidates import Candidate, fold_candidates
 from cutwater.core.generations.catch_up import Approach, approach
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
@@ -25,7 +25,7 @@ def own(second: int, read: int, epoch: int) -> Milestone:
 
 
 def candidate(*milestones: Milestone) -> Candidate:
-    return folded([CLAIM, *milestones]).require(SECOND)
+    return fold_candidates([CLAIM, *milestones]).require(SECOND)
 
 
 PARENT, LAST = at(0, 1_000), at(100, 6_000)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cutwater.core.failover.failover import Again
-from cutwater.core.generations.candidates import folded
-from cutwater.core.generations.claim_retry import Wish, earlier, may_be_gone_on_with
+from cutwater.core.failover.failover import EarlierClaim
+from cutwater.core.generations.candidates import fold_candidates
+from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
 from support.protocol_samples import JOB, milestone
@@ -27,28 +27,28 @@ def parent_of(one: Claim) -> Milestone:
     return {OLD.sequence: OLD, LAST.sequence: LAST}[one.parent[0]]
 
 
-def found(wish: Wish, *records: Candidacy, last: Milestone = LAST) -> Again | None:
-    return earlier(wish, folded(records), last, parent_of)
+def found(wish: ClaimRequest, *records: Candidacy, last: Milestone = LAST) -> EarlierClaim | None:
+    return find_earlier_claim(wish, fold_candidates(records), last, parent_of)
 
 
-ANY, WIDE = Wish(None, None, rewinds=False), Wish(None, PARTITIONS + 1, rewinds=False)
-BACK = Wish(OLD, None, rewinds=True)
+ANY, WIDE = ClaimRequest(None, None, rewinds=False), ClaimRequest(None, PARTITIONS + 1, rewinds=False)
+BACK = ClaimRequest(OLD, None, rewinds=True)
 
 
 def test_the_same_words_go_on_with_the_open_claim() -> None:
     """Without a token of any parent of this line: the newest was another one then. Of several the newest claim."""
     assert found(ANY) is None
-    assert found(ANY, claim()) == Again(claim(), done=False)
-    assert found(ANY, claim(OLD)) == Again(claim(OLD), done=False)
-    assert found(Wish(LAST, PARTITIONS, rewinds=False), claim()) == Again(claim(), done=False)
-    assert found(ANY, claim(), claim(generation=THIRD)) == Again(claim(generation=THIRD), done=False)
-    assert found(BACK, claim(OLD, 3)) == Again(claim(OLD, 3), done=False)
+    assert found(ANY, claim()) == EarlierClaim(claim(), done=False)
+    assert found(ANY, claim(OLD)) == EarlierClaim(claim(OLD), done=False)
+    assert found(ClaimRequest(LAST, PARTITIONS, rewinds=False), claim()) == EarlierClaim(claim(), done=False)
+    assert found(ANY, claim(), claim(generation=THIRD)) == EarlierClaim(claim(generation=THIRD), done=False)
+    assert found(BACK, claim(OLD, 3)) == EarlierClaim(claim(OLD, 3), done=False)
 
 
 @pytest.mark.parametrize(
     ("wish", "other"),
     [
-        (Wish(OLD, None, rewinds=False), claim()),
+        (ClaimRequest(OLD, None, rewinds=False), claim()),
         (WIDE, claim()),
         (ANY, claim(partitions=PARTITIONS + 1)),
         (ANY, claim(LAST, 5)),
@@ -57,7 +57,7 @@ def test_the_same_words_go_on_with_the_open_claim() -> None:
         (ANY, claim(origin="us")),
     ],
 )
-def test_other_words_claim_another(wish: Wish, other: Claim) -> None:
+def test_other_words_claim_another(wish: ClaimRequest, other: Claim) -> None:
     """Another parent, other partitions, a rollback where none was, none where one was, or a failover's."""
     assert found(wish, other) is None
 
@@ -72,14 +72,16 @@ def test_what_may_not_follow_is_gone_on_with_by_nobody() -> None:
 def test_a_rollback_that_is_promoted_is_done() -> None:
     """Nothing was promoted behind it: the state is what was asked for. A start from there is another wish."""
     there = replace(LAST, generation=SECOND)
-    assert found(BACK, claim(OLD, 3), Promotion(JOB, SECOND, 0), last=there) == Again(claim(OLD, 3), done=True)
+    assert found(BACK, claim(OLD, 3), Promotion(JOB, SECOND, 0), last=there) == EarlierClaim(
+        claim(OLD, 3), done=True
+    )
     assert found(ANY, claim(), Promotion(JOB, SECOND, 0), last=there) is None
 
 
 def test_another_one_that_is_being_promoted_goes_first() -> None:
     """Two candidates cannot both follow."""
-    both = folded([claim(), claim(generation=THIRD), Promotion(JOB, THIRD, 0)])
+    both = fold_candidates([claim(), claim(generation=THIRD), Promotion(JOB, THIRD, 0)])
     asked = both.promoting_behind(LAST)
-    assert may_be_gone_on_with(Again(claim(generation=THIRD), done=False), asked)
-    assert not may_be_gone_on_with(Again(claim(), done=False), asked)
-    assert may_be_gone_on_with(Again(claim(), done=False), None)
+    assert may_be_gone_on_with(EarlierClaim(claim(generation=THIRD), done=False), asked)
+    assert not may_be_gone_on_with(EarlierClaim(claim(), done=False), asked)
+    assert may_be_gone_on_with(EarlierClaim(claim(), done=False), None)

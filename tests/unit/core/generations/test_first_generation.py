@@ -8,14 +8,16 @@ import pytest
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.candidates import Candidates, folded
+from cutwater.core.generations.candidates import Candidates, fold_candidates
 from cutwater.core.generations.first_generation import copied_from, require_not_copied
-from cutwater.core.mirror.copy_progress import Place, begun
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Withdrawal
 
 JOB, FIRST, CLAIMED = "flights", Generation(1, "eu"), Generation(2, "eu", "5f0c21aa")
-STREAM = replace(begun(JOB, "us", Place("flights.milestones", 0, "id", 1), 0, 0, 0), records=1)
+STREAM = replace(
+    initial_position(JOB, "us", OriginPartition("flights.milestones", 0, "id", 1), 0, 0, 0), records=1
+)
 CLAIM = Claim(JOB, CLAIMED, b"", 2, 0, "failover from us", 0, origin="us")
 
 
@@ -41,8 +43,8 @@ def test_beside_a_region_that_was_named_it_begins() -> None:
     with pytest.raises(UsageError, match=r"copied here from ap, .*CUTWATER_BEGIN_BESIDE=ap,us"):
         require_not_copied(JOB, FIRST, ["us", "ap"], Candidates(), {"us"})
     with pytest.raises(UsageError, match=f"CUTWATER_GENERATION={CLAIMED}"):
-        require_not_copied(JOB, FIRST, ["us"], folded([CLAIM]), {"us"})
-    require_not_copied(JOB, FIRST, ["us"], folded([CLAIM, Withdrawal(JOB, CLAIMED, "why", 1)]), {"us"})
+        require_not_copied(JOB, FIRST, ["us"], fold_candidates([CLAIM]), {"us"})
+    require_not_copied(JOB, FIRST, ["us"], fold_candidates([CLAIM, Withdrawal(JOB, CLAIMED, "why", 1)]), {"us"})
 
 
 def test_what_may_be_named() -> None:
@@ -57,8 +59,8 @@ def test_what_was_claimed_to_go_on_here_is_named() -> None:
     """Until it is given up; a claim of this region's own line says nothing of another region."""
     for origins in ([], ["us"]):
         with pytest.raises(UsageError, match=f"CUTWATER_GENERATION={CLAIMED}"):
-            require_not_copied(JOB, FIRST, origins, folded([CLAIM]))
+            require_not_copied(JOB, FIRST, origins, fold_candidates([CLAIM]))
     for harmless in ([CLAIM, Withdrawal(JOB, CLAIMED, "why", 1)], [replace(CLAIM, origin="")]):
-        require_not_copied(JOB, FIRST, [], folded(harmless))
+        require_not_copied(JOB, FIRST, [], fold_candidates(harmless))
         with pytest.raises(UsageError, match="copied here from us"):
-            require_not_copied(JOB, FIRST, ["us"], folded(harmless))
+            require_not_copied(JOB, FIRST, ["us"], fold_candidates(harmless))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.generations.candidates import Candidate, Candidates
-from cutwater.core.generations.retention import Standing, left_behind, retained
+from cutwater.core.generations.retention import GenerationFacts, is_superseded, retention_reason
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim
 
@@ -25,7 +25,7 @@ def claimed(*generations: Generation, **withdrawn_ms: int) -> Candidates:
     return Candidates(found)
 
 
-NOW = Standing(
+NOW = GenerationFacts(
     promoted=FOURTH,
     since=FOURTH,
     since_ms=1_000,
@@ -37,7 +37,7 @@ NOW = Standing(
 
 def test_what_was_left_long_ago_goes() -> None:
     """All before but the parent of the promoted one."""
-    kept = {one: retained(one, NOW) for one in (FIRST, SECOND, THIRD, FOURTH)}
+    kept = {one: retention_reason(one, NOW) for one in (FIRST, SECOND, THIRD, FOURTH)}
     assert kept == {
         FIRST: None,
         SECOND: None,
@@ -51,38 +51,40 @@ def test_a_fork_stays_until_it_is_given_up() -> None:
     claims = dict(NOW.known.by_id)
     claims[THIRD] = Candidate(Claim("job", THIRD, b"", 2, 7, "", 0, origin="eu"))
     now = NOW._replace(known=Candidates(claims))
-    assert f"{THIRD} came back from another region" in (retained(FIRST, now) or "")
-    assert retained(FIRST, now._replace(keep_forks=False)) is None
+    assert f"{THIRD} came back from another region" in (retention_reason(FIRST, now) or "")
+    assert retention_reason(FIRST, now._replace(keep_forks=False)) is None
     claims[THIRD] = Candidate(Claim("job", THIRD, b"", 2, 0, "", 0, origin="eu"))
-    assert retained(FIRST, now._replace(known=Candidates(claims))) is None, "this region had no milestone before"
+    assert retention_reason(FIRST, now._replace(known=Candidates(claims))) is None, (
+        "this region had no milestone before"
+    )
 
 
 def test_what_was_left_lately_stays() -> None:
     """Of what was promoted when the time began all that comes before was left by then, and nothing else."""
     then = NOW._replace(since=SECOND)
-    assert retained(FIRST, then) is None
-    assert "replaced too recently" in (retained(SECOND, then) or "")
-    assert "replaced too recently" in (retained(FIRST, NOW._replace(since=None)) or "")
+    assert retention_reason(FIRST, then) is None
+    assert "replaced too recently" in (retention_reason(SECOND, then) or "")
+    assert "replaced too recently" in (retention_reason(FIRST, NOW._replace(since=None)) or "")
 
 
 def test_each_reader_is_a_reason() -> None:
-    assert "FIRST" not in (retained(FIRST, NOW) or "")
-    assert "output has not moved on" in (retained(SECOND, NOW._replace(output=SECOND)) or "")
-    assert retained(FIRST, NOW._replace(output=SECOND)) is None
-    assert "mirror" in (retained(FIRST, NOW._replace(arrived=frozenset({FIRST}))) or "")
-    assert "3 snapshots" in (retained(FIRST, NOW._replace(snapshots={str(FIRST): 3})) or "")
+    assert "FIRST" not in (retention_reason(FIRST, NOW) or "")
+    assert "output has not moved on" in (retention_reason(SECOND, NOW._replace(output=SECOND)) or "")
+    assert retention_reason(FIRST, NOW._replace(output=SECOND)) is None
+    assert "mirror" in (retention_reason(FIRST, NOW._replace(arrived=frozenset({FIRST}))) or "")
+    assert "3 snapshots" in (retention_reason(FIRST, NOW._replace(snapshots={str(FIRST): 3})) or "")
 
 
 def test_candidates_and_their_parents_stay() -> None:
     """One that was given up goes when that was long ago, and its parent with it."""
     coming = NOW._replace(known=claimed(FOURTH, FIFTH), parents={FOURTH: THIRD, FIFTH: FIRST})
-    assert retained(FIFTH, coming) == "it is a candidate"
-    assert str(FIFTH) in (retained(FIRST, coming) or "")
+    assert retention_reason(FIFTH, coming) == "it is a candidate"
+    assert str(FIFTH) in (retention_reason(FIRST, coming) or "")
     given_up = coming._replace(known=claimed(FOURTH, FIFTH, g5=999))
-    assert retained(FIFTH, given_up) is None
-    assert retained(FIRST, given_up) is None
+    assert retention_reason(FIFTH, given_up) is None
+    assert retention_reason(FIRST, given_up) is None
     lately = coming._replace(known=claimed(FOURTH, FIFTH, g5=1_000))
-    assert "replaced too recently" in (retained(FIFTH, lately) or "")
+    assert "replaced too recently" in (retention_reason(FIFTH, lately) or "")
 
 
 @given(
@@ -95,7 +97,7 @@ def test_what_is_needed_never_goes(
     promoted: int, since: int | None, parents: dict[Generation, Generation], output: Generation | None
 ) -> None:
     """The promoted one, candidates, their parents, the output's, and what was at work within the time."""
-    now = Standing(
+    now = GenerationFacts(
         promoted=GENERATIONS[promoted],
         since=None if since is None else GENERATIONS[min(since, promoted)],
         since_ms=1_000,
@@ -103,7 +105,7 @@ def test_what_is_needed_never_goes(
         parents=parents,
         output=output,
     )
-    gone = {one for one in GENERATIONS if retained(one, now) is None}
+    gone = {one for one in GENERATIONS if retention_reason(one, now) is None}
     open_ones = {one for one in parents if one.number > now.promoted.number}
     needed = {now.promoted, *open_ones, *(parents[one] for one in {now.promoted, *open_ones} & parents.keys())}
     needed |= {output} if output else set()
@@ -113,8 +115,8 @@ def test_what_is_needed_never_goes(
 
 def test_a_generation_is_left_behind_by_a_later_one_alone() -> None:
     """And nothing is known before anything is promoted, or of a topic that is no changelog."""
-    assert left_behind(FIRST, SECOND)
-    assert not left_behind(SECOND, SECOND)
-    assert not left_behind(THIRD, SECOND)
-    assert not left_behind(FIRST, None)
-    assert not left_behind(None, SECOND)
+    assert is_superseded(FIRST, SECOND)
+    assert not is_superseded(SECOND, SECOND)
+    assert not is_superseded(THIRD, SECOND)
+    assert not is_superseded(FIRST, None)
+    assert not is_superseded(None, SECOND)

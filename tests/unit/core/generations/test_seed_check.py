@@ -9,11 +9,11 @@ import pytest
 from cutwater.core.errors import CutwaterError, DivergenceError, UnavailableError, UsageError
 from cutwater.core.generations.seed_check import (
     Given,
-    Read,
+    SeedCounts,
     Taken,
-    lost,
+    compaction_risk,
     may_be_overtaken,
-    overtaken,
+    missing_changelog,
     require_state,
     require_taken,
 )
@@ -23,7 +23,7 @@ from cutwater.core.state.backlog import MARGIN_MS
 from support.protocol_samples import milestone
 
 PARENT = milestone(5)
-WHOLE = Read(
+WHOLE = SeedCounts(
     records=40,
     foreign=0,
     later=0,
@@ -72,20 +72,20 @@ def test_compaction_must_not_have_taken_anything_below_the_cut() -> None:
     assert not may_be_overtaken(PARENT, PARENT.written_ms + lag - 1)
     now = PARENT.written_ms + lag
     assert may_be_overtaken(PARENT, now)
-    assert overtaken(PARENT, [None, now - lag + 1], now) == ""
-    assert f"removed rows below the cut of {PARENT.token}" in overtaken(PARENT, [None, now - lag], now)
+    assert compaction_risk(PARENT, [None, now - lag + 1], now) == ""
+    assert f"removed rows below the cut of {PARENT.token}" in compaction_risk(PARENT, [None, now - lag], now)
 
 
 def test_records_below_the_cut_that_were_deleted_are_named() -> None:
     """By partition and offset; a partition that the milestone has nothing of may begin anywhere."""
     (one, first), (other, second) = PARENT.changelog_cut
-    assert lost(PARENT, {one: (0, first), other: (0, second + 9)}) == ""
-    assert "begins at offset 1: records below" in lost(PARENT, {one: (0, first), other: (1, second)})
-    assert f"ends at offset {first - 1}, below the {first}" in lost(
+    assert missing_changelog(PARENT, {one: (0, first), other: (0, second + 9)}) == ""
+    assert "begins at offset 1: records below" in missing_changelog(PARENT, {one: (0, first), other: (1, second)})
+    assert f"ends at offset {first - 1}, below the {first}" in missing_changelog(
         PARENT, {one: (0, first - 1), other: (0, second)}
     )
     nothing = replace(PARENT, changelog_cut=Cut.of({one: 0, other: second}))
-    assert lost(nothing, {one: (7, 9), other: (0, second)}) == ""
+    assert missing_changelog(nothing, {one: (7, 9), other: (0, second)}) == ""
 
 
 GIVEN, TAKEN = Given(3, 99), Taken(rows=3, digest=99, unreadable=0, other_windows=0)

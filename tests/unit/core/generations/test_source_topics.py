@@ -16,7 +16,7 @@ from cutwater.core.generations.source_topics import (
     origin_cut_at,
     topics_of,
 )
-from cutwater.core.generations.start_state import Origin
+from cutwater.core.generations.start_state import StartState
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.mirror_records import from_origin
 from cutwater.core.protocol.records import Claim
@@ -111,7 +111,7 @@ def test_within_a_region_the_parents_counts() -> None:
     """A generation that is started from a milestone of its own region goes on with its copies."""
     parent = replace(milestone(5), source_cut=at(us=[7], own=[3]), origin_cut=at(us=[70]))
     assert origin_cut_at(SOURCE, claim("", Cut()), parent) == at(us=[70])
-    assert Origin.of(parent).origin_cut == at(us=[70])
+    assert StartState.of(parent).origin_cut == at(us=[70])
 
 
 READ = st.dictionaries(st.builds(TopicPartition, st.sampled_from([US, AP]), st.integers(0, 2)), st.integers(0, 99))

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.adapters.sketches import HllSketches
-from cutwater.core.driver.ports import Plan
+from cutwater.core.driver.ports import EpochPlan
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.events.formats import JSON, EventFormat, RegistryUse
 from cutwater.core.events.rejection import MAX_EVENT_BYTES
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.start_state import (
     FIRST,
-    Origin,
+    StartState,
     floor_behind,
     require_at_work,
     require_kept,
@@ -70,11 +70,11 @@ def claim(generation: Generation = OTHER, withdrawn: str | None = None) -> Candi
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
 def test_no_window_opens_again_that_the_parent_had_closed(floor: int, before: int, now: int) -> None:
     """Closed is what the parent's or the last epoch's watermark has reached; none below the floor is reported."""
-    origin = Origin(Cut.of_topic("e", [3]), floor)
-    plan = Plan(Cut.of_topic("e", [9]), now)
+    origin = StartState(Cut.of_topic("e", [3]), floor)
+    plan = EpochPlan(Cut.of_topic("e", [9]), now)
     first = origin.range(plan, None)
     assert (first.before, first.cut, first.closed_ms) == (origin.source_cut, plan.source_cut, floor)
-    later = origin.range(plan, Plan(Cut.of_topic("e", [5]), before))
+    later = origin.range(plan, EpochPlan(Cut.of_topic("e", [5]), before))
     assert (later.before, later.closed_ms) == (Cut.of_topic("e", [5]), max(floor, before))
     assert origin.watermark_ms(plan) == max(floor, now)
 
@@ -100,8 +100,8 @@ def test_a_source_at_rest_holds_nothing_back(signals: list[Barrier], more: int) 
     assert floor_behind(begun, PARENT, signals) == PARENT.watermark_ms + more
     assert floor_behind(replace(begun, rewinds_to=3), PARENT, signals) == PARENT.watermark_ms
     assert floor_behind(replace(begun, origin="us"), PARENT, signals) == PARENT.watermark_ms
-    assert Origin.of(PARENT).raised(PARENT.watermark_ms + more).floor_ms == PARENT.watermark_ms + more
-    assert Origin.of(PARENT).raised(0) == Origin.of(PARENT)
+    assert StartState.of(PARENT).raised(PARENT.watermark_ms + more).floor_ms == PARENT.watermark_ms + more
+    assert StartState.of(PARENT).raised(0) == StartState.of(PARENT)
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
@@ -109,13 +109,13 @@ def test_a_longer_retention_brings_no_window_back(
     horizon: int, watermark: int, retention: int, before: int
 ) -> None:
     """The seed holds nothing below the parent's horizon, and views nothing below the last epoch's."""
-    stands = Origin(horizon_ms=horizon).horizon_at(watermark, retention, before)
+    stands = StartState(horizon_ms=horizon).horizon_at(watermark, retention, before)
     assert stands == max(horizon, before, watermark - retention)
 
 
 def test_a_first_generation_begins_with_nothing() -> None:
     """All events, no floor, and the horizon that retention says."""
-    plan = Plan(Cut.of_topic("e", [9]), 7)
+    plan = EpochPlan(Cut.of_topic("e", [9]), 7)
     assert FIRST.range(plan, None).before == Cut()
     assert (FIRST.range(plan, None).closed_ms, FIRST.watermark_ms(plan), FIRST.horizon_at(7, 9)) == (0, 7, 0)
 

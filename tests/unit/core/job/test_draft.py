@@ -22,7 +22,7 @@ from cutwater.core.events.schema_inference import infer, parse_event, time_ms
 from cutwater.core.job.draft_file import Draft, job_name, render, schema_name, text
 from cutwater.core.job.draft_proposal import DAY, HOUR, MINUTE, Proposal, Row, duration, propose
 from cutwater.core.job.usable_events import Rejected
-from cutwater.operations.format_detection import recognise
+from cutwater.operations.format_detection import detect_format
 from cutwater.operations.topic_sample import Sample
 
 START = 1_700_000_000_000
@@ -41,11 +41,11 @@ def test_init_asks_for_no_schema_of_what_is_no_avro() -> None:
     told = b'\0\0\0\0\7{"customer":"a","qty":1}'
     samples = [Sample(0, at, START, None, told, 0) for at in range(3)]
     with pytest.raises(UsageError, match="schemas 7 of a registry: a record is JSON behind") as refused:
-        recognise(samples, "orders", None, ())
+        detect_format(samples, "orders", None, ())
     assert "--schema" not in str(refused.value)
     avro = [Sample(0, 0, START, None, b"\0\0\0\0\7\2a\2", 0)]
     with pytest.raises(UsageError, match="--schema FILE"):
-        recognise(avro, "orders", None, ())
+        detect_format(avro, "orders", None, ())
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_no_record_that_is_read_says_why() -> None:
     """All of a topic's records begin as JSON and are none for the driver: the rule is told, and how often."""
     samples = [Sample(0, at, START, None, b'{"a":NaN}', 0) for at in range(3)]
     with pytest.raises(UsageError, match=r"none of 3 .* json .*: the record is no JSON object \(3 times\)"):
-        recognise(samples, "orders", None, ())
+        detect_format(samples, "orders", None, ())
 
 
 def test_measures_leave_identifiers_alone_and_names_are_unique() -> None:

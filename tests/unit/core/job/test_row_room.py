@@ -15,7 +15,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_KEY_BYTES, NO_ROOM
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.row_room import text_bytes_max, too_long
-from cutwater.core.job.usable_events import unusable
+from cutwater.core.job.usable_events import find_flaw
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX, ROW_BYTES_MAX
 from cutwater.publisher.encoding import JsonEncoder
 from support.events import wide
@@ -72,9 +72,9 @@ def test_a_longer_text_is_no_event(tmp_path: Path) -> None:
     most = text_bytes_max(made.measures)
     types = field_types({**made.event_schema, "fields": made.event_schema["fields"][:2]})
     event = {"key": "k", "at": AT * 1_000, "label": "ü" * (most // 2)}
-    assert unusable(made, types, event, AT) is None
-    assert unusable(made, types, {**event, "label": None}, AT) is None
-    flaw = unusable(made, types, {**event, "label": "ü" * (most // 2 + 1)}, AT)
+    assert find_flaw(made, types, event, AT) is None
+    assert find_flaw(made, types, {**event, "label": None}, AT) is None
+    flaw = find_flaw(made, types, {**event, "label": "ü" * (most // 2 + 1)}, AT)
     assert flaw is not None
     assert (flaw.reason, flaw.field) == (NO_ROOM, "label")
     assert f"has more than {most} bytes, which is what measure 't" in flaw.rule

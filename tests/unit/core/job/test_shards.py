@@ -20,7 +20,7 @@ def maps(draw: st.DrawFn) -> ShardMap:
 @given(maps())
 def test_each_partition_owns_exactly_the_shards_mapped_to_it(shard_map: ShardMap) -> None:
     """`owned` is the exact inverse of `partition`: contiguous ranges that cover every shard once."""
-    owned = [list(shard_map.owned(number)) for number in range(shard_map.partitions)]
+    owned = [list(shard_map.shards_of_partition(number)) for number in range(shard_map.partitions)]
     assert [shard for shards in owned for shard in shards] == list(range(shard_map.shards))
     assert all(owned), "a partition without shards would stay empty for ever"
     for number, shards in enumerate(owned):
@@ -30,7 +30,7 @@ def test_each_partition_owns_exactly_the_shards_mapped_to_it(shard_map: ShardMap
 @given(maps())
 def test_ranges_differ_by_one_shard_at_most(shard_map: ShardMap) -> None:
     """No partition gets more than its share of the key space."""
-    sizes = {len(shard_map.owned(number)) for number in range(shard_map.partitions)}
+    sizes = {len(shard_map.shards_of_partition(number)) for number in range(shard_map.partitions)}
     assert max(sizes) - min(sizes) <= 1
 
 

@@ -9,8 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.core.errors import DivergenceError
-from cutwater.core.mirror.arrivals import Ledger
-from cutwater.core.mirror.copy_progress import NEVER_MS, Piece, Place, Read, begun, moved, seeded, unaccounted
+from cutwater.core.mirror.arrivals import ArrivalTracker
+from cutwater.core.mirror.copy_progress import (
+    NEVER_MS,
+    OriginPartition,
+    Piece,
+    RecordMeta,
+    advance_position,
+    initial_position,
+    seeded,
+    unaccounted,
+)
 from cutwater.core.protocol.chain import ROOT_HASH, link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
@@ -29,8 +38,8 @@ def changelog(generation: Generation) -> str:
     return f"flights.changelog.{generation}"
 
 
-def ledger(last: object = None) -> Ledger:
-    return Ledger(
+def ledger(last: object = None) -> ArrivalTracker:
+    return ArrivalTracker(
         "flights",
         "us",
         lambda topic: target("flights", topic, "us"),
@@ -66,18 +75,20 @@ class Copy:
     """One partition, copied without gaps; a transaction's marker follows each piece."""
 
     def __init__(self, topic: str, lag_ms: int = DAY_MS) -> None:
-        self.at = begun("flights", "us", Place(topic, 0, "id", 1), 0, 0, 0)
+        self.at = initial_position("flights", "us", OriginPartition(topic, 0, "id", 1), 0, 0, 0)
         self.lag_ms = lag_ms
         self.here = 0
 
     def to(self, following: int, end: int = -1, now_ms: int = 0, written_ms: int = 0) -> Mirrored:
-        read = [Read(offset, written_ms, 1) for offset in range(self.at.next, following)]
-        self.at = moved(self.at, Piece(self.at.next, following, end, read), self.here, now_ms, self.lag_ms)
+        read = [RecordMeta(offset, written_ms, 1) for offset in range(self.at.next, following)]
+        self.at = advance_position(
+            self.at, Piece(self.at.next, following, end, read), self.here, now_ms, self.lag_ms
+        )
         self.here += len(read) + bool(read)
         return self.at
 
 
-def sequences(one: Ledger, now_ms: int = 0) -> list[int]:
+def sequences(one: ArrivalTracker, now_ms: int = 0) -> list[int]:
     return [arrival.sequence for arrival in one.arrivals(now_ms)]
 
 
@@ -274,7 +285,7 @@ def test_a_position_that_was_taken_away_is_waited_for() -> None:
 def test_behind_a_snapshot_the_milestones_after_it_arrive() -> None:
     """Its own cannot be proved: whose rows those below its cut are, nobody can tell. One without rows can."""
     found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
-    before = begun("flights", "us", Place(changelog(ONE), 0, "id", 1), 40, 7, 0)
+    before = initial_position("flights", "us", OriginPartition(changelog(ONE), 0, "id", 1), 40, 7, 0)
     rows.at, rows.here = seeded(before, records=7, size=70, local=7, source_ms=0), 8
     for cut, own in ((39, 3), (40, 3), (40, 0), (43, 3)):
         found.milestone_copied(stream.next(1, cut, partition_rows=(own,), partition_digests=(own,)))
@@ -295,7 +306,9 @@ def test_behind_a_snapshot_the_milestones_after_it_arrive() -> None:
 def test_a_snapshots_milestone_does_not_arrive_at_the_logs_end_either() -> None:
     """Nothing follows its cut, so nothing was compacted: it is not that which it lacks."""
     found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
-    rows.at = seeded(begun("flights", "us", Place(changelog(ONE), 0, "id", 1), 40, 7, 0), 7, 70, 7, 0)
+    rows.at = seeded(
+        initial_position("flights", "us", OriginPartition(changelog(ONE), 0, "id", 1), 40, 7, 0), 7, 70, 7, 0
+    )
     # Of an older version, which does not say of which partition its rows are.
     found.milestone_copied(stream.next(1, 40, partition_rows=(), partition_digests=()))
     found.copy_moved(events.to(9))

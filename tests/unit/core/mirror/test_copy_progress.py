@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from cutwater.core.errors import DivergenceError
 from cutwater.core.mirror.copy_progress import (
     NEVER_MS,
+    OriginPartition,
     Piece,
-    Place,
-    Read,
-    begun,
-    moved,
+    RecordMeta,
+    advance_position,
+    initial_position,
+    is_worth_writing,
     require_alone,
     runs_of,
-    tells_more,
     translated,
 )
 from cutwater.core.protocol.cuts import Cut, TopicPartition
@@ -26,7 +26,7 @@ from cutwater.core.protocol.mirror_records import SLOTS, Mirrored, slot_of, targ
 
 HOUR_MS = 3_600_000
 LAG_MS = 24 * HOUR_MS
-FIRST = begun("job", "us", Place("t", 0, "id", 1), 0, 0, 0)
+FIRST = initial_position("job", "us", OriginPartition("t", 0, "id", 1), 0, 0, 0)
 
 
 class Row(NamedTuple):
@@ -69,9 +69,9 @@ class Model:
         ahead = [one for one in self.kept if one.offset >= self.position.next]
         taken = ahead[:most]
         following = taken[-1].offset + 1 if len(ahead) > most else self.end
-        read = [Read(one.offset, one.at_ms, 1) for one in taken]
+        read = [RecordMeta(one.offset, one.at_ms, 1) for one in taken]
         piece = Piece(self.position.next, following, self.end, read)
-        self.position = moved(self.position, piece, self.here, self.now_ms, LAG_MS)
+        self.position = advance_position(self.position, piece, self.here, self.now_ms, LAG_MS)
         self.history.append(self.position)
         for row in taken:
             self.copied.append((row, self.here))
@@ -150,21 +150,21 @@ def test_a_cut_is_translated_exactly(steps: list[tuple[str, object]]) -> None:
 def test_events_are_translated_within_a_batch(steps: list[int], base: int) -> None:
     """Spark cuts a source where it likes; every offset between two records has its place."""
     offsets = [sum(steps[: number + 1]) for number in range(len(steps))]
-    piece = Piece(0, offsets[-1] + 1 if offsets else 0, -1, [Read(one, 0, 1) for one in offsets])
-    at = moved(FIRST, piece, base, 10**15, NEVER_MS)
+    piece = Piece(0, offsets[-1] + 1 if offsets else 0, -1, [RecordMeta(one, 0, 1) for one in offsets])
+    at = advance_position(FIRST, piece, base, 10**15, NEVER_MS)
     for cut in range(at.next + 1):
         below = sum(1 for one in offsets if one < cut)
         assert translated(cut, runs_of(at), at.local) == (base + below if offsets else 0)
 
 
 def test_a_position_without_news_costs_no_transaction() -> None:
-    at = moved(FIRST, Piece(0, 0, 0, []), 0, 5, LAG_MS)
-    assert tells_more(at, FIRST), "an empty partition ends at 0, which a milestone waits for"
-    assert not tells_more(moved(at, Piece(0, 0, 0, []), 0, 9, LAG_MS), at)
+    at = advance_position(FIRST, Piece(0, 0, 0, []), 0, 5, LAG_MS)
+    assert is_worth_writing(at, FIRST), "an empty partition ends at 0, which a milestone waits for"
+    assert not is_worth_writing(advance_position(at, Piece(0, 0, 0, []), 0, 9, LAG_MS), at)
 
 
 def piece_of(first: int, following: int, *offsets: int) -> Piece:
-    return Piece(first, following, -1, [Read(one, 0, 1) for one in offsets])
+    return Piece(first, following, -1, [RecordMeta(one, 0, 1) for one in offsets])
 
 
 @pytest.mark.parametrize(
@@ -182,15 +182,15 @@ def piece_of(first: int, following: int, *offsets: int) -> Piece:
 )
 def test_a_piece_that_does_not_go_on_from_the_position_is_refused(piece: Piece, why: str) -> None:
     """Written, its records were twice in the copy or not at all, and nobody behind it could tell."""
-    at = moved(FIRST, piece_of(0, 200, *range(200)), 0, 0, NEVER_MS)
+    at = advance_position(FIRST, piece_of(0, 200, *range(200)), 0, 0, NEVER_MS)
     with pytest.raises(DivergenceError, match=rf"t/0 .*{why}.*Nothing was written"):
-        moved(at, piece, 201, 0, NEVER_MS)
+        advance_position(at, piece, 201, 0, NEVER_MS)
 
 
 def test_a_piece_may_leave_out_what_the_origin_has_not() -> None:
     """Markers, aborted transactions and what compaction took: in front, in between and behind."""
-    at = moved(FIRST, piece_of(0, 200, *range(200)), 0, 0, NEVER_MS)
-    assert moved(at, piece_of(200, 220, 203, 204, 209), 201, 0, NEVER_MS).next == 220
+    at = advance_position(FIRST, piece_of(0, 200, *range(200)), 0, 0, NEVER_MS)
+    assert advance_position(at, piece_of(200, 220, 203, 204, 209), 201, 0, NEVER_MS).next == 220
 
 
 def test_somebody_else_s_records_are_a_divergence() -> None:
@@ -219,12 +219,14 @@ def test_a_changelog_keeps_its_name_and_nothing_else_does() -> None:
 def test_a_record_as_old_as_the_lag_may_hide_one_that_was_compacted(age_ms: int, whole_from: int) -> None:
     """Less an hour for clocks that differ; younger ones do not."""
     now_ms = 100 * HOUR_MS
-    at = moved(FIRST, Piece(0, 2, 2, [Read(0, now_ms - age_ms, 1), Read(1, now_ms, 1)]), 0, now_ms, LAG_MS)
+    at = advance_position(
+        FIRST, Piece(0, 2, 2, [RecordMeta(0, now_ms - age_ms, 1), RecordMeta(1, now_ms, 1)]), 0, now_ms, LAG_MS
+    )
     assert at.whole_from == whole_from
 
 
 def test_before_anything_is_copied_nothing_is_whole() -> None:
     """From the start of the log on; up to the offset before it."""
-    at = begun("job", "us", Place("t", 0, "id", 1), 5, 9, 0)
+    at = initial_position("job", "us", OriginPartition("t", 0, "id", 1), 5, 9, 0)
     assert (at.first, at.before, at.next, at.local) == (5, 5, 5, 9)
     assert (at.whole_from, at.whole_to, at.ended) == (5, 4, -1)

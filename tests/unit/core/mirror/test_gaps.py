@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutwater.core.mirror.copy_progress import Place, begun, unaccounted
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position, unaccounted
 from cutwater.core.mirror.gaps import (
     ANEW,
     CAUSES,
@@ -19,7 +19,7 @@ from cutwater.core.mirror.gaps import (
     in_origin,
 )
 
-AT = replace(begun("j", "us", Place("t", 0, "id", 2), 0, 0, 0), next=100, local=104)
+AT = replace(initial_position("j", "us", OriginPartition("t", 0, "id", 2), 0, 0, 0), next=100, local=104)
 
 
 def test_the_same_topic_is_no_gap() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.core.mirror.copy_progress import Run
-from cutwater.core.mirror.offset_map import BLOCK_RUNS, BYTES_MAX, MINUTE_MS, Places
+from cutwater.core.mirror.offset_map import BLOCK_RUNS, BYTES_MAX, MINUTE_MS, OffsetMap
 
 gaps = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 4), st.integers(-5, 90)), max_size=9
@@ -24,7 +24,7 @@ def trickle(many: int, each: int = 1) -> list[Run]:
 @settings(max_examples=10)
 def test_what_is_packed_is_found_as_it_was_added(drawn: list[tuple[int, int, int, int]], forgotten: int) -> None:
     """Of every cut, whatever gaps there are in the origin, and here, and however the clock goes."""
-    found, added = Places(0), []
+    found, added = OffsetMap(0), []
     source = local = at_ms = 0
     for number in range(2 * BLOCK_RUNS + 7):
         apart, apart_here, length, minutes = drawn[number % len(drawn)] if drawn else (0, 1, 1, 1)
@@ -41,7 +41,7 @@ def test_what_is_packed_is_found_as_it_was_added(drawn: list[tuple[int, int, int
 
 def test_more_than_a_day_of_a_trickle_stays_known() -> None:
     """30 transactions a second, of one to seven events each; 50,000 runs were half an hour."""
-    found, source, local = Places(0), 0, 0
+    found, source, local = OffsetMap(0), 0, 0
     many = 60 * BLOCK_RUNS
     for number in range(many):
         length = 1 + number * number % 7 * number % 5
@@ -54,7 +54,7 @@ def test_more_than_a_day_of_a_trickle_stays_known() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     """The oldest go, and it is said how far."""
-    found = Places(0, bytes_max=2_000)
+    found = OffsetMap(0, bytes_max=2_000)
     for run in trickle(20 * BLOCK_RUNS):
         found.add([run], 0)
     assert found.known_from % BLOCK_RUNS == 0
@@ -65,7 +65,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 def test_what_nobody_asks_for_takes_no_room() -> None:
     """Where milestones arrive all the time, nothing is packed at all."""
-    found = Places(0)
+    found = OffsetMap(0)
     for run in trickle(3 * BLOCK_RUNS):
         found.add([run], 0)
         found.forget(run.source)

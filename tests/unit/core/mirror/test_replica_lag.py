@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutwater.core.mirror.copy_progress import Place, begun
+from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.mirror.replica_lag import Pace, awaited, safe_time
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
@@ -16,7 +16,7 @@ from support.protocol_samples import milestone
 
 
 def copy(partition: int, next_: int, source_ms: int, at_ms: int = 0, records: int = 10) -> Mirrored:
-    one = begun("flights", "us", Place("t", partition, "id", 2), 0, 0, 0)
+    one = initial_position("flights", "us", OriginPartition("t", partition, "id", 2), 0, 0, 0)
     return replace(one, next=next_, records=records, size=100 * records, source_ms=source_ms, at_ms=at_ms)
 
 
@@ -68,8 +68,10 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
 def test_nothing_is_asked_of_what_no_arrival_waits_for() -> None:
     """The changelog of a generation before that of the newest arrival may be gone; all else counts."""
     first, second, third = (Generation(one, "us", f"{one:08x}") for one in (1, 2, 3))
-    places = [Place(changelog("flights", one), 0, "id", 1) for one in (first, second, third)]
-    copies = [begun("flights", "us", one, 0, 0, 0) for one in (*places, Place("t", 0, "id", 1))]
+    places = [OriginPartition(changelog("flights", one), 0, "id", 1) for one in (first, second, third)]
+    copies = [
+        initial_position("flights", "us", one, 0, 0, 0) for one in (*places, OriginPartition("t", 0, "id", 1))
+    ]
     assert awaited(copies, None) == copies
     assert awaited(copies, arrival(3, 0)) == copies
     assert awaited(copies, replace(arrival(3, 0), generation=second)) == copies[1:]

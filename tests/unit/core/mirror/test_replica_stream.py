@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import DivergenceError
-from cutwater.core.mirror.replica_stream import Landing
+from cutwater.core.mirror.replica_stream import ReplicaStream
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import NOWHERE, Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import Arrival
-from cutwater.core.state.backlog import Backlog, Entry, Jump, Missed, Step
+from cutwater.core.state.backlog import Backlog, Entry, Jump, MissedMilestone, Step
 from unit.core.state.test_backlog import G1, NOW, chain
 
 LENGTH = 8
@@ -38,9 +38,11 @@ def arrival(entry: Entry) -> Arrival:
     )
 
 
-def sequences(found: list[Entry | Missed]) -> list[tuple[int, bool]]:
+def sequences(found: list[Entry | MissedMilestone]) -> list[tuple[int, bool]]:
     return [
-        (one.entry.milestone.sequence, False) if isinstance(one, Missed) else (one.milestone.sequence, True)
+        (one.entry.milestone.sequence, False)
+        if isinstance(one, MissedMilestone)
+        else (one.milestone.sequence, True)
         for one in found
     ]
 
@@ -49,7 +51,7 @@ def sequences(found: list[Entry | Missed]) -> list[tuple[int, bool]]:
 def test_every_milestone_is_told_once_as_it_arrived(arrived: set[int], turns: list[bool], behind: int) -> None:
     """In order, whichever topic is read first, and also by who reads arrivals again from an earlier one on."""
     entries = chain(LENGTH)
-    landing, found = Landing(), []
+    landing, found = ReplicaStream(), []
     milestones = [one for one in entries if one.milestone.sequence > behind]
     arrivals = [one for one in entries if one.milestone.sequence in arrived]
     for milestones_turn in [*turns, *[True, False] * LENGTH]:
@@ -62,7 +64,7 @@ def test_every_milestone_is_told_once_as_it_arrived(arrived: set[int], turns: li
     last = max(arrived, default=0)
     assert sequences(found) == [(number, number in arrived) for number in range(behind + 1, last + 1)]
     for one in found:
-        entry = one.entry if isinstance(one, Missed) else one
+        entry = one.entry if isinstance(one, MissedMilestone) else one
         before = max((number for number in arrived if number <= entry.milestone.sequence), default=None)
         assert entry.record == entries[entry.milestone.sequence - 1].record
         cut = NOWHERE if before is None else Cut.of_topic("here", [1_000 * before])
@@ -77,7 +79,7 @@ def test_an_arrival_of_another_milestone_is_refused() -> None:
         replace(arrival(entry), milestone_hash=bytes(32)),
         replace(arrival(entry), generation=Generation(2, "us", "01234567")),
     ):
-        landing = Landing()
+        landing = ReplicaStream()
         landing.milestone(entry)
         landing.arrival(0, wrong)
         with pytest.raises(DivergenceError, match="resync"):
@@ -87,14 +89,14 @@ def test_an_arrival_of_another_milestone_is_refused() -> None:
 @given(st.sets(st.integers(1, LENGTH)), st.sets(st.integers(1, LENGTH)))
 def test_a_view_steps_only_onto_the_milestone_before(arrived: set[int], looks: set[int]) -> None:
     """Over milestones that are missing it jumps: a step would leave their rows out."""
-    entries, landing = chain(LENGTH), Landing()
+    entries, landing = chain(LENGTH), ReplicaStream()
     backlog, at, applied = Backlog(G1), 0, []
     for entry in entries:
         landing.milestone(entry)
         if entry.milestone.sequence in arrived:
             landing.arrival(entry.offset, arrival(entry))
         for one in landing.ready():
-            backlog.missed(one.entry) if isinstance(one, Missed) else backlog.add(one)
+            backlog.missed(one.entry) if isinstance(one, MissedMilestone) else backlog.add(one)
         if entry.milestone.sequence not in looks and entry.milestone.sequence < LENGTH:
             continue
         backlog.end_of_stream()
@@ -104,7 +106,7 @@ def test_a_view_steps_only_onto_the_milestone_before(arrived: set[int], looks: s
             assert isinstance(plan, Jump) if number != at + 1 or not at else isinstance(plan, Step | Jump)
             applied.append(number)
             at = number
-            backlog.done(plan.to)
+            backlog.mark_applied(plan.to)
     assert at == max(arrived, default=0)
     assert applied == sorted(set(applied))
 
@@ -112,10 +114,10 @@ def test_a_view_steps_only_onto_the_milestone_before(arrived: set[int], looks: s
 def test_who_waits_for_whom() -> None:
     """A milestone for its arrival, or an arrival for its milestone; with neither nothing waits."""
     (entry,) = chain(1)
-    one = Landing()
+    one = ReplicaStream()
     assert (one.waits, one.even) == (False, True)
     one.milestone(entry)
     assert (one.waits, one.even) == (True, True)
-    other = Landing()
+    other = ReplicaStream()
     other.arrival(7, arrival(entry))
     assert (other.waits, other.even) == (False, False)

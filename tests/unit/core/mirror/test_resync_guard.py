@@ -12,7 +12,14 @@ from cutwater.core.failover.failover import require_placed
 from cutwater.core.mirror.resync_guard import require_settled, require_unread
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal, Steering, place_of, renewed
+from cutwater.core.protocol.mirror_records import (
+    Arrival,
+    Mirrored,
+    Renewal,
+    Steering,
+    parse_position_key,
+    parse_renewal_key,
+)
 from cutwater.core.protocol.records import Claim, Milestone
 from support.protocol_samples import milestone
 
@@ -68,12 +75,12 @@ def test_nobody_works_by_what_stands_beside_a_copy_that_is_begun_anew() -> None:
 def test_the_key_of_a_renewal_is_nobody_elses(topic: str) -> None:
     """Whatever the topic is called: a record without a value has nothing else to be known by."""
     key = Renewal("shop", "us", topic, 0).key
-    assert renewed(key) == ("us", topic)
-    assert place_of(key)[1].partition == -1
+    assert parse_renewal_key(key) == ("us", topic)
+    assert parse_position_key(key)[1].partition == -1
     blank = dict.fromkeys(Mirrored.__dataclass_fields__, 0) | {"origin": "us", "topic": topic}
     position: Any = Mirrored(**blank)
-    assert renewed(position.key) is None
-    assert renewed(Steering("shop", "us", True, 0).key) is None
+    assert parse_renewal_key(position.key) is None
+    assert parse_renewal_key(Steering("shop", "us", True, 0).key) is None
 
 
 def test_a_claim_needs_the_positions_of_all_that_it_stands_on() -> None:

@@ -19,15 +19,15 @@ from cutwater.core.monitoring.alert_rules import (
     late_warning,
 )
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import Bucket, Reader, Sample, Watched
+from cutwater.core.monitoring.job_status import Bucket, JobStatus, Reader, Sample
 from support.protocol_samples import GENERATION, JOB, barrier, milestone
 
 NOW = 10_000_000
 LIMITS = Limits(60_000, 180_000, 120_000, 300_000, 10, 1_000, 0.01, 2, 3_600_000)
-EMPTY = Watched(JOB, GENERATION)
+EMPTY = JobStatus(JOB, GENERATION)
 
 
-def judged(kind: str, part: str, state: Watched, is_on: Alert | None = None, **limits: Any) -> Verdict | None:
+def judged(kind: str, part: str, state: JobStatus, is_on: Alert | None = None, **limits: Any) -> Verdict | None:
     return JUDGES[kind, part](state, replace(LIMITS, **limits), NOW, is_on)
 
 
@@ -40,7 +40,7 @@ def raised(before_ms: int, value: int = 0) -> Alert:
     return Alert(JOB, GENERATION, "kind", "part", "watch", NOW - before_ms, None, 1, value, "")
 
 
-def state(**known: Any) -> Watched:
+def state(**known: Any) -> JobStatus:
     return replace(EMPTY, **known)
 
 

@@ -14,7 +14,7 @@ from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_changes import decide
 from cutwater.core.monitoring.alert_rules import JUDGES, Limits
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import Watched, drift
+from cutwater.core.monitoring.job_status import JobStatus, drift
 from cutwater.core.monitoring.job_status_fold import (
     observe_end,
     observe_nothing,
@@ -51,13 +51,13 @@ class Story:
     """Writes records as the services would; keeps what watch must be able to rebuild from."""
 
     def __init__(self) -> None:
-        self.state = Watched(JOB, GENERATION)
-        self.log: list[tuple[Callable[..., Watched], str, int, tuple[object, ...]]] = []
+        self.state = JobStatus(JOB, GENERATION)
+        self.log: list[tuple[Callable[..., JobStatus], str, int, tuple[object, ...]]] = []
         self.now = T0
         self.written: list[Alert] = []
         self.parent: Milestone | None = None
 
-    def _append(self, take: Callable[..., Watched], topic: str, *record: object) -> None:
+    def _append(self, take: Callable[..., JobStatus], topic: str, *record: object) -> None:
         offset = sum(1 for _, at, _, _ in self.log if at == topic)
         self.log.append((take, topic, offset, record))
         self.state = take(self.state, topic, offset, *record)
@@ -103,7 +103,7 @@ class Story:
 
     def restart(self) -> None:
         """Known again from the records alone."""
-        state = Watched(JOB, GENERATION)
+        state = JobStatus(JOB, GENERATION)
         for take, topic, offset, record in self.log:
             state = take(state, topic, offset, *record)
         self.state = state
@@ -495,7 +495,7 @@ def test_a_topic_read_again_changes_nothing(again: list[int]) -> None:
 
 def test_records_that_nobody_can_read_are_counted_once_each() -> None:
     """Read again they are known; what follows is taken."""
-    state = Watched(JOB, GENERATION)
+    state = JobStatus(JOB, GENERATION)
     for offset in (0, 1, 1, 0):
         state = take_unreadable(state, "b", offset)
     assert (state.unreadable, state.reads["b"]) == (2, 2)

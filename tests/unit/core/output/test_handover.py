@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.errors import DivergenceError
-from cutwater.core.output.handover import Succession, Wording
+from cutwater.core.output.handover import RowKinds, Succession
 from cutwater.core.protocol.chain import ROOT_HASH, link
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
@@ -65,7 +65,7 @@ def young(milestone: Milestone) -> int:
 )
 def test_what_contradicts_is_marked(end_ms: int, gone: bool, kind: str | None) -> None:
     """Up to what was said, all is a correction; below the horizon nothing is known to be gone."""
-    assert Wording("update", said_ms=10, horizon_ms=4).kind(end_ms, gone) == kind
+    assert RowKinds("update", said_ms=10, horizon_ms=4).kind(end_ms, gone) == kind
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
@@ -94,7 +94,7 @@ def test_a_difference_that_was_begun_goes_on_to_the_same_milestone(
     plan = succession.plan(late_ms)
     assert plan is not None
     assert plan.to == target
-    succession.overtaken(target, looked=True)
+    succession.mark_overtaken(target, looked=True)
     plan = succession.plan(late_ms)
     assert plan is None if target == entries[-1] else plan is not None and plan.to == entries[-1]
 
@@ -156,7 +156,7 @@ def test_what_compaction_has_overtaken_is_no_goal_where_somebody_looked() -> Non
     succession = read(entries, 1)
     now_ms = young(entries[2].milestone)
     for looked, goal in ((False, entries[2]), (True, entries[3])):
-        succession.overtaken(entries[2], looked)
+        succession.mark_overtaken(entries[2], looked)
         plan = succession.plan(now_ms)
         assert plan is not None
         assert plan.to == goal

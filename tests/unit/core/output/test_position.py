@@ -13,7 +13,7 @@ from cutwater.core.errors import DivergenceError, LostRecordsError, UsageError
 from cutwater.core.output.handover import Handover
 from cutwater.core.output.position import (
     End,
-    Part,
+    MilestonePart,
     Published,
     Tail,
     after,
@@ -51,7 +51,7 @@ class Log:
     """(sequence, part) as they were written."""
     ends: list[list[End]] = field(default_factory=list)
 
-    def commit(self, plan: Step | Jump, whole: Milestone | None, part: Part) -> None:
+    def commit(self, plan: Step | Jump, whole: Milestone | None, part: MilestonePart) -> None:
         """What one transaction of `OutputWriter.write` writes."""
         self.ends.append(ends(self.position, whole, plan, part, 99))
         self.parts.append((plan.to.milestone.sequence, self.position.parts))
@@ -70,7 +70,7 @@ def publish(log: Log, milestones: list[Milestone], plans: list[list[list[int]]],
                 return
             dies_after -= 1
             rows, last = plans[number][index], index == len(plans[number]) - 1
-            log.commit(plan, whole, Part(rows, Cut.of_topic("changelog", [index + 1] * PARTITIONS), last))
+            log.commit(plan, whole, MilestonePart(rows, Cut.of_topic("changelog", [index + 1] * PARTITIONS), last))
 
 
 @given(MILESTONES, st.lists(st.integers(0, 6), max_size=8))
@@ -117,13 +117,13 @@ def test_several_as_one_name_the_first_and_the_last(published: int, more: int) -
     milestones = stream(published + more)
     whole = milestones[published - 1] if published else None
     plan = Jump(Entry(milestones[-1], b"record", 7))
-    part = Part([1, 0, 2], Cut(), True)
+    part = MilestonePart([1, 0, 2], Cut(), True)
     for end in ends(nothing(JOB, GENERATION, FORM), whole, plan, part, 99):
         assert (end.first_sequence, end.sequence) == (published + 1, published + more)
 
 
 def test_only_a_hand_over_says_what_was_gone_back_behind() -> None:
-    entry, part = Entry(milestone(4), b"record", 7), Part([1, 0, 2], Cut(), True)
+    entry, part = Entry(milestone(4), b"record", 7), MilestonePart([1, 0, 2], Cut(), True)
     position = nothing(JOB, GENERATION, FORM)
     for plan, rewinds_to in ((Step(entry), 0), (Jump(entry), 0), (Handover(entry, 3), 3), (Handover(entry), 0)):
         assert {end.rewinds_to for end in ends(position, None, plan, part, 99)} == {rewinds_to}
@@ -246,10 +246,10 @@ def test_what_was_closed_stays_closed() -> None:
     """Also behind a rewind, whose milestone has a lower watermark; parts change nothing of it."""
     plan = Step(Entry(milestone(1, watermark_ms=50), b"record", 8))
     before = replace(nothing(JOB, GENERATION, FORM), closed_ms=70)
-    whole = after(before, plan, Part([1], Cut(), True))
+    whole = after(before, plan, MilestonePart([1], Cut(), True))
     assert (whole.closed_ms, whole.milestone, whole.stream_offset) == (70, b"record", 8)
-    assert after(replace(before, closed_ms=20), plan, Part([1], Cut(), True)).closed_ms == 50
-    assert after(replace(before, closed_ms=20), plan, Part([1], Cut(), False)).closed_ms == 20
+    assert after(replace(before, closed_ms=20), plan, MilestonePart([1], Cut(), True)).closed_ms == 50
+    assert after(replace(before, closed_ms=20), plan, MilestonePart([1], Cut(), False)).closed_ms == 20
 
 
 def test_the_published_milestone_is_where_to_go_on() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.protocol.chain import breaks, link
+from cutwater.core.protocol.chain import find_chain_faults, link
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from support.protocol_samples import OTHER, milestone, source_cut
@@ -42,14 +42,14 @@ def rechained(records: list[Milestone]) -> Stream:
 @given(st.integers(0, 8), st.integers(0, 7))
 def test_a_valid_stream_has_no_break(length: int, pruned: int) -> None:
     """Nor has a pruned one: the oldest record that is kept is the chain's root."""
-    assert list(breaks(stream(length)[pruned:])) == []
+    assert list(find_chain_faults(stream(length)[pruned:])) == []
 
 
 def test_a_new_generation_goes_on_with_the_chain() -> None:
     """Sequence and hash go on across a promotion; epochs and cuts begin anew."""
     [*_, (last, _)] = records = stream(3)
     first = replace(milestone(0, last), generation=OTHER, source_cut=Cut())
-    assert list(breaks([*records, written(first)])) == []
+    assert list(find_chain_faults([*records, written(first)])) == []
 
 
 def dropped(records: Stream) -> Stream:
@@ -104,7 +104,7 @@ CHANGELOG_BACK = Cut.of_topic("flights.changelog.g1-local-00000000", [0, 99])
 )
 def test_each_damage_is_named(damage: Callable[[Stream], Stream], named: tuple[int, str]) -> None:
     """The break names the sequence and what contradicts what."""
-    assert named in [tuple(one) for one in breaks(damage(stream(6)))]
+    assert named in [tuple(one) for one in find_chain_faults(damage(stream(6)))]
 
 
 @given(st.integers(2, 6), st.data())
@@ -116,4 +116,4 @@ def test_one_changed_byte_is_always_found(length: int, data: st.DataObject) -> N
     place = data.draw(st.integers(0, len(value) - 1))
     damaged = value[:place] + bytes([value[place] ^ data.draw(st.integers(1, 255))]) + value[place + 1 :]
     records[number] = (record, damaged)
-    assert [one.sequence for one in breaks(records)] == [number + 2]
+    assert [one.sequence for one in find_chain_faults(records)] == [number + 2]

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.commit import SignalState, resume, step
 from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Signal, Start, StreamRecord
 from support.driver_model import CRASH_POINTS, DriverModel, History
@@ -86,7 +86,7 @@ def test_each_committed_epoch_is_one_milestone_of_the_attempt_that_was_committed
     found = milestones(stream)
     assert [one.epoch for one in found] == list(range(len(history.commits)))
     assert [one.sequence for one in found] == list(range(1, len(found) + 1))
-    assert list(breaks((one, repr(one).encode()) for one in found)) == []
+    assert list(find_chain_faults((one, repr(one).encode()) for one in found)) == []
     for one in found:
         barrier = history.commits[one.epoch]
         assert {name: getattr(one, name) for name in vars(barrier)} == vars(barrier)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutwater.core.errors import FencedError
-from cutwater.core.protocol.chain import breaks
+from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.commit import resume
 from cutwater.core.protocol.records import Heartbeat, Milestone, Release, Signal
 from support.protocol_samples import (
@@ -117,5 +117,5 @@ def test_a_restart_anywhere_gives_the_same_stream(stop: int) -> None:
     _, second_part = run(*LONG[unread:], state=state, at=2 * unread)
     assert first_part + second_part == whole
     milestones = [one for one in whole if isinstance(one, Milestone)]
-    assert list(breaks((one, repr(one).encode()) for one in milestones)) == []
+    assert list(find_chain_faults((one, repr(one).encode()) for one in milestones)) == []
     assert told(whole) == [(1, 0, 1), (2, 1, 1), (3, 2, 2), (4, 3, 2), (5, 4, 3)]

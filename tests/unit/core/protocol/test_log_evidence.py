@@ -7,14 +7,14 @@ import pytest
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.log_evidence import (
     UNKNOWN,
-    Standing,
+    LogEnd,
     TopicEvidence,
-    doubtful,
     evidence_of,
     leader_epochs,
-    lost,
-    made_anew,
+    lost_records,
     of_topics,
+    partitions_to_verify,
+    recreated_topics,
 )
 
 ROWS, SOURCE = "rows", "source"
@@ -25,7 +25,7 @@ EVIDENCE = (TopicEvidence(ROWS, "id-1", (3, 0)), TopicEvidence(SOURCE, "", (UNKN
 
 def test_evidence_is_by_topic_and_by_partition() -> None:
     """Sorted; a partition that nobody asked for is unknown, and so is the identity where there are none."""
-    standings = {OTHER: Standing(9, 7), SECOND: Standing(5, 0), FIRST: Standing(8, 3)}
+    standings = {OTHER: LogEnd(9, 7), SECOND: LogEnd(5, 0), FIRST: LogEnd(8, 3)}
     assert evidence_of({ROWS: "id-1"}, standings) == EVIDENCE
     assert evidence_of({}, {}) == ()
 
@@ -46,7 +46,7 @@ def test_leaders_are_told_of_partitions_that_have_one() -> None:
 )
 def test_a_topic_that_was_made_anew_is_named(now: dict[str, str], named: list[str]) -> None:
     """Of one whose identity was never known nothing can be said; who is gone is found by its offsets."""
-    said = made_anew(EVIDENCE, now)
+    said = recreated_topics(EVIDENCE, now)
     assert [one.split()[0] for one in said] == named
     if named:
         assert f"(its topic id is {now[ROWS]}, and was id-1)" in said[0]
@@ -59,24 +59,24 @@ def test_a_topic_that_was_made_anew_is_named(now: dict[str, str], named: list[st
 )
 def test_whoever_has_another_leader_is_asked_about(leader: int, asked: dict[TopicPartition, int]) -> None:
     """The same leader has lost nothing."""
-    standings = {FIRST: Standing(10, leader), SECOND: Standing(4, 0), OTHER: Standing(9, 7)}
+    standings = {FIRST: LogEnd(10, leader), SECOND: LogEnd(4, 0), OTHER: LogEnd(9, 7)}
     cut = Cut.of({FIRST: 8, SECOND: 4, OTHER: 9})
-    assert doubtful(EVIDENCE, cut, standings) == asked
+    assert partitions_to_verify(EVIDENCE, cut, standings) == asked
 
 
 def test_nobody_is_asked_of_what_holds_nothing_or_was_not_noted() -> None:
     """Below offset 0 nothing can be missing; and without a number there is nobody to ask about."""
     unnoted = TopicPartition(SOURCE, 0)
-    standings = {FIRST: Standing(10, 9), unnoted: Standing(3, 9)}
-    assert doubtful(EVIDENCE, Cut.of({FIRST: 0, unnoted: 3}), standings) == {}
+    standings = {FIRST: LogEnd(10, 9), unnoted: LogEnd(3, 9)}
+    assert partitions_to_verify(EVIDENCE, Cut.of({FIRST: 0, unnoted: 3}), standings) == {}
 
 
 def test_what_ends_below_the_cut_is_lost() -> None:
     """With its offsets; at the cut nothing is, nor where nobody asked."""
     cut = Cut.of({FIRST: 8, SECOND: 5, OTHER: 4})
-    assert lost(cut, {FIRST: 8, SECOND: 9}) == []
-    assert lost(cut, {}) == []
-    assert lost(cut, {FIRST: 7, SECOND: 2, OTHER: UNKNOWN}) == [
+    assert lost_records(cut, {FIRST: 8, SECOND: 9}) == []
+    assert lost_records(cut, {}) == []
+    assert lost_records(cut, {FIRST: 7, SECOND: 2, OTHER: UNKNOWN}) == [
         f"rows/0 has lost its end: offset 7{GONE}",
         f"rows/1 has lost its end: offsets 2 to 4{GONE}",
         "source/1 does not know the leader that wrote up to offset 4",

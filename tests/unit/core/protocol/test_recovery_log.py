@@ -10,16 +10,16 @@ from cutwater.core.protocol.recovery_log import (
     RUNNING,
     STOPPED,
     TEXT_MAX,
-    Account,
     Fact,
+    ProcessIdentity,
     Recovery,
+    StartRecord,
     Took,
-    Who,
-    chosen,
+    select_starts,
 )
 from support.protocol_samples import GENERATION
 
-WHO = Who("flights", GENERATION, "publisher", "node-1:7")
+WHO = ProcessIdentity("flights", GENERATION, "publisher", "node-1:7")
 
 
 class Clock:
@@ -36,13 +36,13 @@ def test_a_start_is_told_once_with_its_steps() -> None:
     """Facts, decision and durations by the clock that was given; later ends of the same start are not told."""
     told: list[Recovery] = []
     clock = Clock()
-    account = Account(WHO, lambda: 5_000, clock, told.append)
+    account = StartRecord(WHO, lambda: 5_000, clock, told.append)
     with account as start:
         with start.step("fencing"):
             clock.seconds += 0.25
-        start.found(milestone="g1-local-00000000:3", parts=2)
-        start.found(parts=0)
-        start.decided("go on", attempt=4)
+        start.record_facts(milestone="g1-local-00000000:3", parts=2)
+        start.record_facts(parts=0)
+        start.record_decision("go on", attempt=4)
     account.running()
     account.stopped(DivergenceError("much later"))
     [one] = told
@@ -58,7 +58,7 @@ def test_a_start_that_fails_tells_its_error_and_the_step_that_it_failed_in() -> 
     clock = Clock()
 
     def start() -> None:
-        with Account(WHO, lambda: 5_000, clock, told.append) as account, account.step("comparing"):
+        with StartRecord(WHO, lambda: 5_000, clock, told.append) as account, account.step("comparing"):
             clock.seconds += 1
             raise DivergenceError("the checkpoint was rolled back")
 
@@ -75,11 +75,11 @@ def test_a_start_that_fails_tells_its_error_and_the_step_that_it_failed_in() -> 
 def test_an_account_is_bounded() -> None:
     """Whatever is told, a record stays small."""
     told: list[Recovery] = []
-    with Account(WHO, lambda: 0, Clock(), told.append) as start:
+    with StartRecord(WHO, lambda: 0, Clock(), told.append) as start:
         for number in range(2 * ENTRIES_MAX):
-            start.took(f"step {number}", 0)
-            start.found(**{f"fact_{number}": "x" * 2 * TEXT_MAX})
-        start.decided("y" * 2 * TEXT_MAX)
+            start.record_step(f"step {number}", 0)
+            start.record_facts(**{f"fact_{number}": "x" * 2 * TEXT_MAX})
+        start.record_decision("y" * 2 * TEXT_MAX)
     [one] = told
     assert (len(one.steps), len(one.found)) == (ENTRIES_MAX, ENTRIES_MAX)
     assert max(len(fact.value) for fact in one.found) == len(one.decision) == TEXT_MAX
@@ -89,7 +89,7 @@ def test_starts_are_chosen_by_service_and_moment() -> None:
     """Both bounds are inclusive and may be left out."""
     made: list[Recovery] = []
     for begun_ms, service in ((1, "driver"), (2, "publisher"), (3, "driver")):
-        Account(WHO._replace(service=service), lambda at=begun_ms: at, Clock(), made.append).running()
-    assert chosen(made, None, None) == made
-    assert [one.begun_ms for one in chosen(made, "driver", None)] == [1, 3]
-    assert [one.begun_ms for one in chosen(made, None, 2)] == [2, 3]
+        StartRecord(WHO._replace(service=service), lambda at=begun_ms: at, Clock(), made.append).running()
+    assert select_starts(made, None, None) == made
+    assert [one.begun_ms for one in select_starts(made, "driver", None)] == [1, 3]
+    assert [one.begun_ms for one in select_starts(made, None, 2)] == [2, 3]

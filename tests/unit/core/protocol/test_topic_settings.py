@@ -12,7 +12,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topic_settings import FoundTopic, differences
 
 GENERATION = Generation(1, "local")
-SPECS = {one.name: one for one in topics.owned("ticks", GENERATION, 2)}
+SPECS = {one.name: one for one in topics.generation_topics("ticks", GENERATION, 2)}
 CHANGELOG = SPECS[topics.changelog("ticks", GENERATION)]
 
 
@@ -88,7 +88,7 @@ def test_another_number_of_partitions_is_a_difference() -> None:
 
 def test_every_topic_has_somebody_who_creates_writes_reads_and_deletes_it() -> None:
     """No topic that Cutwater owns is left out of the rights; the source is never created or deleted."""
-    listed = acls.needed("ticks", "ticks.events", GENERATION)
+    listed = acls.required_acls("ticks", "ticks.events", GENERATION)
 
     def operations(name: str) -> set[str]:
         found = [one for one in listed if one.resource == "topic"]
@@ -116,8 +116,8 @@ def test_a_command_is_what_kafkas_tool_takes() -> None:
 def test_missing_rights_are_compared_in_kafkas_words() -> None:
     """DESCRIBE_CONFIGS is DescribeConfigs; creating says nothing of a topic that exists."""
     one = acls.Acl("setup", "topic", "t", ("Create", "DescribeConfigs", "Read"))
-    assert acls.missing(one, frozenset({"READ"})) == ["DescribeConfigs"]
-    assert acls.missing(one, frozenset({"READ", "DESCRIBE_CONFIGS"})) == []
+    assert acls.missing_operations(one, frozenset({"READ"})) == ["DescribeConfigs"]
+    assert acls.missing_operations(one, frozenset({"READ", "DESCRIBE_CONFIGS"})) == []
 
 
 def test_lists_are_kept_for_as_long_as_the_job_file_says() -> None:
@@ -125,7 +125,7 @@ def test_lists_are_kept_for_as_long_as_the_job_file_says() -> None:
     lists = {topics.dead_letters("ticks"), topics.late("ticks")}
     for name, one in SPECS.items():
         assert ("compact,delete" in dict(one.config).values()) is False, name
-    for one in topics.owned("ticks", GENERATION, 2, lists_retention_ms=90 * topics.DAY_MS):
+    for one in topics.generation_topics("ticks", GENERATION, 2, lists_retention_ms=90 * topics.DAY_MS):
         config = dict(one.config)
         if one.name not in lists:
             assert one == SPECS[one.name]
@@ -138,7 +138,7 @@ def test_lists_are_kept_for_as_long_as_the_job_file_says() -> None:
 
 def test_streams_that_are_read_in_order_have_one_partition() -> None:
     """Barriers, milestones and candidates are told in one order; rows and lists are spread."""
-    counts = {one.name: one.partitions for one in topics.owned("ticks", GENERATION, 5)}
+    counts = {one.name: one.partitions for one in topics.generation_topics("ticks", GENERATION, 5)}
     for one in (topics.barriers, topics.milestones, topics.candidates, topics.published, topics.alerts):
         assert counts[one("ticks")] == 1
     assert counts[topics.changelog("ticks", GENERATION)] == 5
@@ -149,12 +149,12 @@ def test_rights_are_for_many_names_only_where_there_are_many() -> None:
     """Changelogs and ids of generations, copies of other regions, and groups that Spark names."""
     prefixed = {
         (one.service, one.resource, one.name)
-        for one in acls.needed("ticks", "ticks.events", GENERATION)
+        for one in acls.required_acls("ticks", "ticks.events", GENERATION)
         if one.prefixed
     }
     single = {
         (one.service, one.resource, one.name)
-        for one in acls.needed("ticks", "ticks.events", GENERATION)
+        for one in acls.required_acls("ticks", "ticks.events", GENERATION)
         if not one.prefixed
     }
     for service in ("driver", "commit-signal"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.query.change_buffer import Behind, Recent
+from cutwater.core.query.change_buffer import Behind, ChangeBuffer
 
 MAX = 100
 steps = st.lists(
@@ -17,7 +17,7 @@ steps = st.lists(
 @given(steps, st.integers(-2, 30))
 def test_a_reader_gets_each_in_order_or_is_told(history: list[tuple[str, int]], start: int) -> None:
     """From any place: what follows is the next one and the next one to the newest, or `Behind`."""
-    recent: Recent[int] = Recent(MAX)
+    recent: ChangeBuffer[int] = ChangeBuffer(MAX)
     sequence, sizes = 7, {}
     for kind, number in history:
         if kind == "put":
@@ -46,7 +46,7 @@ def test_a_reader_gets_each_in_order_or_is_told(history: list[tuple[str, int]], 
 @given(st.lists(st.integers(1, 60), min_size=1))
 def test_as_much_is_kept_as_fits(sizes: list[int]) -> None:
     """The newest ones whose sum is within the bound."""
-    recent: Recent[int] = Recent(MAX)
+    recent: ChangeBuffer[int] = ChangeBuffer(MAX)
     for at, size in enumerate(sizes, 1):
         recent.put(at, at, size)
     kept = len(sizes) - (recent.since or 0)
@@ -56,7 +56,7 @@ def test_as_much_is_kept_as_fits(sizes: list[int]) -> None:
 
 def test_why_a_reader_is_behind() -> None:
     """Too slow for what was kept; or it was never kept: begun anew, or too large."""
-    recent: Recent[str] = Recent(MAX)
+    recent: ChangeBuffer[str] = ChangeBuffer(MAX)
     recent.begin(5)
     assert recent.after(5) is None
     recent.put(6, "six", 60)

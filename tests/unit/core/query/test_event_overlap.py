@@ -13,7 +13,13 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import from_origin
 from cutwater.core.protocol.records import Claim, Milestone
-from cutwater.core.query.event_overlap import PARTITIONS_TOLD, Source, counted, counted_twice, told
+from cutwater.core.query.event_overlap import (
+    PARTITIONS_TOLD,
+    Source,
+    counted_sources,
+    counted_twice,
+    describe_sources,
+)
 from support.protocol_samples import JOB, milestone
 
 SOURCE = "flights.events"
@@ -35,22 +41,22 @@ def of(region: str, source_cut: Cut, origin_cut: Cut = Cut()) -> Milestone:  # n
 def test_the_partitions_are_those_of_the_region_that_writes_them() -> None:
     """The own source is this region's, a copy that of the region that it comes from."""
     cut = Cut.of({TopicPartition(SOURCE, 0): 5, TopicPartition(SOURCE, 1): 9, copy("us"): 7})
-    found = counted(of("eu", cut, Cut.of({copy("us"): 70})), SOURCE)
+    found = counted_sources(of("eu", cut, Cut.of({copy("us"): 70})), SOURCE)
     assert found == {Source("eu", SOURCE, 0), Source("eu", SOURCE, 1), Source("us", SOURCE, 0)}
 
 
 def test_what_was_read_nowhere_behind_its_beginning_has_no_events() -> None:
     """A region that only might read another one's source counts none of it; where the copy begins late it may."""
     nothing = Cut.of({TopicPartition(SOURCE, 0): 5, copy("us"): 0})
-    assert counted(of("eu", nothing), SOURCE) == {Source("eu", SOURCE, 0)}
-    assert counted(of("eu", nothing, Cut.of({copy("us"): 0})), SOURCE) == {Source("eu", SOURCE, 0)}
-    assert Source("us", SOURCE, 0) in counted(of("eu", nothing, Cut.of({copy("us"): 70})), SOURCE)
+    assert counted_sources(of("eu", nothing), SOURCE) == {Source("eu", SOURCE, 0)}
+    assert counted_sources(of("eu", nothing, Cut.of({copy("us"): 0})), SOURCE) == {Source("eu", SOURCE, 0)}
+    assert Source("us", SOURCE, 0) in counted_sources(of("eu", nothing, Cut.of({copy("us"): 70})), SOURCE)
 
 
 def test_a_topic_that_is_no_copy_is_the_regions_own() -> None:
     """That of another job file, or of a query of the user's own."""
     cut = Cut.of({TopicPartition("clicks.from-us", 3): 5})
-    assert counted(of("eu", cut), SOURCE) == {Source("eu", "clicks.from-us", 3)}
+    assert counted_sources(of("eu", cut), SOURCE) == {Source("eu", "clicks.from-us", 3)}
 
 
 def test_who_counts_what_another_one_counts_is_named_with_it() -> None:
@@ -69,7 +75,7 @@ def test_who_counts_what_another_one_counts_is_named_with_it() -> None:
 
 def test_many_partitions_are_told_in_short() -> None:
     """An error stays a line."""
-    text = told(Source("us", SOURCE, number) for number in range(500))
+    text = describe_sources(Source("us", SOURCE, number) for number in range(500))
     assert text.endswith(f"/{','.join(map(str, range(PARTITIONS_TOLD)))},…")
 
 
@@ -137,7 +143,7 @@ def test_no_event_is_in_two_states_that_may_be_merged(steps: list[tuple[str, ...
     world = World()
     for name, *regions in steps:
         getattr(world, name)(*regions)
-    found = {name: counted(state.milestone, SOURCE) for name, state in world.states.items()}
+    found = {name: counted_sources(state.milestone, SOURCE) for name, state in world.states.items()}
     for name, state in world.states.items():
         assert {region for region, _ in state.events} <= {source.region for source in found[name]}
     for one in found:

@@ -16,7 +16,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.measures import FieldType, build, value
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.lineage import Lineage, Span
-from cutwater.core.query.global_merge import Merged, Part, merged, newest, require_mergeable, root_of
+from cutwater.core.query.global_merge import LineageRows, Merged, merged, newest, require_mergeable, root_of
 
 
 class Sets:
@@ -88,13 +88,13 @@ def rows(events: Iterable[tuple[str, int, int, int]]) -> dict[Place, dict[str, A
 
 def part(
     region: str, events: Events, sequence: int = 5, horizon: int = 0, told: Place | None = None
-) -> Part[Place]:
+) -> LineageRows[Place]:
     """What a region tells of its events: those that a page has room for, above its horizon."""
     held = {at: row for at, row in rows(events).items() if end_ms(at) > horizon and (told is None or at <= told)}
-    return Part(region, (1, sequence), horizon, held, told)
+    return LineageRows(region, (1, sequence), horizon, held, told)
 
 
-def merge(parts: Iterable[Part[Place]], limit: int | None = None) -> Merged[Place]:
+def merge(parts: Iterable[LineageRows[Place]], limit: int | None = None) -> Merged[Place]:
     return merged(MEASURES, parts, end_ms, limit)
 
 
@@ -134,7 +134,7 @@ def test_grouping_changes_nothing(history: dict[str, Events]) -> None:
     whole = merge(part(region, history[region]) for region in REGIONS)
     for apart in REGIONS:
         two = merge(part(region, history[region]) for region in REGIONS if region != apart)
-        joined = Part("two", (1, 1), two.horizon_ms, dict(two.rows))
+        joined = LineageRows("two", (1, 1), two.horizon_ms, dict(two.rows))
         assert merge([joined, part(apart, history[apart])]).rows == whole.rows
 
 
@@ -154,8 +154,8 @@ def test_a_lineage_counts_once_by_its_newest_milestone(
 
 def test_what_a_rollback_took_back_is_not_merged_in_from_before() -> None:
     """The newest milestone of a lineage counts as a whole: a row that it has no more is not there."""
-    before = Part("us", (1, 9), 0, rows([("us", 1, 0, 2)]))
-    after = Part("us", (2, 3), 0, {})
+    before = LineageRows("us", (1, 9), 0, rows([("us", 1, 0, 2)]))
+    after = LineageRows("us", (2, 3), 0, {})
     assert merge([before, after]).rows == merge([after, before]).rows == []
 
 
@@ -183,7 +183,7 @@ def test_pages_hold_every_row_once_and_whole(history: dict[str, Events], limit: 
             room = data.draw(st.integers(1, 3))
             told = left[room - 1] if len(left) > room else None
             one = part(region, history[region], told=told)
-            parts.append(Part(region, one.at, 0, {at: one.rows[at] for at in left if at in one.rows}, told))
+            parts.append(LineageRows(region, one.at, 0, {at: one.rows[at] for at in left if at in one.rows}, told))
         page = merge(parts, limit)
         assert len(page.rows) <= limit
         found += page.rows
@@ -200,7 +200,8 @@ def test_sums_of_doubles_do_not_depend_on_the_order_of_regions(weights: list[flo
     """They are folded by name: whoever asks, and in whatever order answers come, the last bit is the same."""
     weight = [MEASURES[2]]
     parts = [
-        Part(name, (1, 1), 0, {("a", 0): {"weight": one}}) for name, one in zip(REGIONS, weights, strict=True)
+        LineageRows(name, (1, 1), 0, {("a", 0): {"weight": one}})
+        for name, one in zip(REGIONS, weights, strict=True)
     ]
     ((_, row),) = merged(weight, parts, end_ms).rows
     for order in permutations(parts):
@@ -211,7 +212,7 @@ def test_sums_of_doubles_do_not_depend_on_the_order_of_regions(weights: list[flo
 def test_no_region_at_all_has_no_rows() -> None:
     """Nothing is merged to nothing."""
     assert merge([]) == Merged([], None, 0)
-    assert merge([Part("us", (1, 1), 7)]) == Merged([], None, 7)
+    assert merge([LineageRows("us", (1, 1), 7)]) == Merged([], None, 7)
 
 
 def test_values_of_a_query_of_the_users_own_are_refused() -> None:

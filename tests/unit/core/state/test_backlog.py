@@ -95,9 +95,9 @@ def test_view_behind_steps_one_by_one() -> None:
     entries = chain(4)
     backlog = fed(Backlog(G1, entries[1]), entries[1:])
     assert backlog.plan(NOW) == Step(entries[2])
-    backlog.done(entries[2])
+    backlog.mark_applied(entries[2])
     assert backlog.plan(NOW) == Step(entries[3])
-    backlog.done(entries[3])
+    backlog.mark_applied(entries[3])
     assert backlog.plan(NOW) is None
 
 
@@ -119,7 +119,7 @@ def test_overtaken_milestone_waits_for_a_later_one() -> None:
     """What compaction took from a milestone does not come back; the next milestone may be whole."""
     entries = chain(3)
     backlog = fed(Backlog(G1), entries[:2])
-    backlog.overtaken(entries[1], looked=True)
+    backlog.mark_overtaken(entries[1], looked=True)
     assert backlog.plan(NOW) is None
     backlog.add(entries[2])
     assert backlog.plan(NOW) == Jump(entries[2])
@@ -130,7 +130,7 @@ def test_a_milestone_that_got_old_while_it_was_read_is_read_again() -> None:
     entries = chain(3)
     backlog = fed(Backlog(G1, entries[0]), entries[:2])
     assert backlog.plan(NOW) == Step(entries[1])
-    backlog.overtaken(entries[1], looked=False)
+    backlog.mark_overtaken(entries[1], looked=False)
     assert backlog.plan(NOW) == Jump(entries[1])
     backlog.add(entries[2])
     assert backlog.plan(NOW) == Jump(entries[2])
@@ -233,7 +233,7 @@ def test_the_last_that_is_known_is_where_reading_goes_on() -> None:
     assert Backlog(G1, entries[0]).position == entries[0].offset
     backlog = fed(Backlog(G1, entries[0]), entries[1:])
     assert (backlog.position, backlog.known) == (entries[2].offset, entries[2])
-    backlog.done(entries[1])
+    backlog.mark_applied(entries[1])
     assert len(backlog) == 1
     assert backlog.known == entries[2]
 
@@ -244,7 +244,7 @@ def test_reading_pauses_at_the_bound_once_the_end_was_seen() -> None:
     assert not backlog.full
     backlog.end_of_stream()
     assert backlog.full
-    backlog.done(entries[1])
+    backlog.mark_applied(entries[1])
     assert not backlog.full
 
 
@@ -282,7 +282,7 @@ def test_what_hands_over_steps_to_its_last_milestone_first() -> None:
     fed(backlog, [*entries, promoted, promoted_behind([promoted], 3)], complete=False)
     for entry in entries[1:]:
         assert (backlog.over(NOW), backlog.plan(NOW)) == (False, Step(entry))
-        backlog.done(entry)
+        backlog.mark_applied(entry)
     assert (backlog.over(NOW), backlog.plan(NOW)) == (True, None)
     assert backlog.successor == promoted.milestone
     assert backlog.lineage == Lineage.of(G1)
@@ -333,7 +333,7 @@ def test_behind_a_jump_the_next_is_a_step_again() -> None:
     entries = chain(4)
     backlog = fed(Backlog(G1, entries[0]), entries[2:3])
     assert backlog.plan(NOW) == Jump(entries[2])
-    backlog.done(entries[2])
+    backlog.mark_applied(entries[2])
     backlog.add(entries[3])
     assert backlog.plan(NOW) == Step(entries[3])
 

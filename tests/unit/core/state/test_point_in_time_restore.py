@@ -12,7 +12,7 @@ from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS, Entry
 from cutwater.core.state.bulk_load import Slice
-from cutwater.core.state.point_in_time_restore import Kept, Known, Target, plan, restorable
+from cutwater.core.state.point_in_time_restore import RestorableSnapshot, RestoreSources, Target, plan, restorable
 from support.protocol_samples import milestone
 
 HOUR_MS = 3_600_000
@@ -34,10 +34,10 @@ def stream(*hours: int) -> list[Entry]:
     return found
 
 
-def known(entries: list[Entry], now_ms: int, more: int = 0, **changes: object) -> Known:
+def known(entries: list[Entry], now_ms: int, more: int = 0, **changes: object) -> RestoreSources:
     """The changelog ends `more` rows behind the last cut."""
     end = 10 * len(entries) + more
-    whole = Known(entries, {0: 0, 1: 0}, {0: end, 1: end}, now_ms)
+    whole = RestoreSources(entries, {0: 0, 1: 0}, {0: end, 1: end}, now_ms)
     return replace(whole, **changes)  # type: ignore[arg-type]
 
 
@@ -123,7 +123,7 @@ def test_a_snapshot_goes_into_an_empty_folder_only() -> None:
 def test_a_snapshot_of_another_stream_is_none() -> None:
     """Its milestone is not the one that stands there; one from before the stream's oldest may be ours."""
     entries = stream(1, 2, 3)
-    other = Kept(replace(entries[1].milestone, rows=77), 4, 1_000)
+    other = RestorableSnapshot(replace(entries[1].milestone, rows=77), 4, 1_000)
     assert plan(Target(), known(entries, 4 * HOUR_MS, snapshots=[other])).snapshot is None
     pruned = known(entries[2:], 4 * HOUR_MS, ends={0: 30, 1: 30}, snapshots=[kept(entries, 2)])
     assert plan(Target(), pruned).snapshot == kept(entries, 2)
@@ -159,8 +159,8 @@ def test_what_was_evicted_is_missing_where_there_is_no_other_way() -> None:
     assert (made.snapshot, made.passed_over, made.lower_ms) == (lacking, None, 1 << 60)
 
 
-def kept(entries: list[Entry], sequence: int) -> Kept:
-    return Kept(entries[sequence - 1].milestone, 4, 1_000)
+def kept(entries: list[Entry], sequence: int) -> RestorableSnapshot:
+    return RestorableSnapshot(entries[sequence - 1].milestone, 4, 1_000)
 
 
 @pytest.mark.parametrize(("at_ms", "sequence"), [(2 * HOUR_MS + 9, 2), (3 * HOUR_MS + 8, 2), (99 * HOUR_MS, 3)])
@@ -204,7 +204,7 @@ def test_the_list_of_those_that_can_be_had_is_short() -> None:
 
 def test_an_empty_stream_and_a_truncated_changelog() -> None:
     with pytest.raises(UsageError, match="holds no milestone of this generation yet"):
-        plan(Target(), Known([], {}, {}, 0))
+        plan(Target(), RestoreSources([], {}, {}, 0))
     with pytest.raises(UsageError, match="partition 1 of the changelog starts at 5, but offsets from 0 are"):
         plan(Target(), known(stream(1, 2), 3 * HOUR_MS, starts={0: 0, 1: 5}))
 

@@ -10,7 +10,7 @@ from cutwater.core.driver.row_proof import Writer, header_prefix
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.state.resync_snapshot_set import cuts_of, generation_of, together, unfit
+from cutwater.core.state.resync_snapshot_set import cuts_of, find_complete_set, generation_of, unfit
 from cutwater.core.state.snapshot_manifest import Manifest
 from support.protocol_samples import milestone
 
@@ -57,18 +57,18 @@ def part(*partitions: int, record: bytes = b"m", offset: int = 7) -> Manifest:
 def test_peers_together_hold_the_state_where_no_partition_is_missing() -> None:
     """Each partition is taken of one of them; one with all partitions is enough."""
     all_, left, right, other = part(), part(0, 2), part(1), part(1, 2)
-    assert together([left, right], 3) == ([(left, {0, 2}), (right, {1})], frozenset())
-    assert together([right, all_, left], 3) == ([(all_, {0, 1, 2})], frozenset())
-    assert together([left, other], 3) == ([(left, {0, 2}), (other, {1})], frozenset())
-    assert together([left], 3)[1] == {1}
-    assert together([], 2) == ([], {0, 1})
+    assert find_complete_set([left, right], 3) == ([(left, {0, 2}), (right, {1})], frozenset())
+    assert find_complete_set([right, all_, left], 3) == ([(all_, {0, 1, 2})], frozenset())
+    assert find_complete_set([left, other], 3) == ([(left, {0, 2}), (other, {1})], frozenset())
+    assert find_complete_set([left], 3)[1] == {1}
+    assert find_complete_set([], 2) == ([], {0, 1})
 
 
 def test_snapshots_of_different_milestones_are_not_one_state() -> None:
     """By the milestone's bytes and its place, not by its number: sequences of replaced streams come again."""
     for changes in ({"record": b"other"}, {"offset": 8}):
-        assert together([part(0, 2), part(1, **changes)], 3)[1] == {1}  # type: ignore[arg-type]
-    assert together([part(0), part(0, 1, record=b"o"), part(2, record=b"o")], 3)[1] == frozenset()
+        assert find_complete_set([part(0, 2), part(1, **changes)], 3)[1] == {1}  # type: ignore[arg-type]
+    assert find_complete_set([part(0), part(0, 1, record=b"o"), part(2, record=b"o")], 3)[1] == frozenset()
 
 
 def test_the_changelog_of_another_region_is_no_copy() -> None:

@@ -19,16 +19,16 @@ from cutwater.core.state.snapshot_manifest import (
     FORMAT,
     HOUR_MS,
     File,
-    Kept,
     Manifest,
     Names,
     Policy,
+    SnapshotAge,
     Stored,
     Unusable,
     deletable,
-    kept,
     object_name,
     pruning,
+    retained_sequences,
     sequence_of,
     share_name,
     shares_of,
@@ -272,25 +272,27 @@ TIMES = st.integers(0, 40 * DAY_MS)
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Kept]:
+def histories(draw: st.DrawFn) -> list[SnapshotAge]:
     """Snapshots as they are made: later ones have higher sequences."""
     moments = sorted(draw(st.lists(TIMES, max_size=40)))
-    return [Kept(number + 1, at) for number, at in enumerate(moments)]
+    return [SnapshotAge(number + 1, at) for number, at in enumerate(moments)]
 
 
 @given(histories(), POLICIES, TIMES)
-def test_the_newest_and_the_last_ones_are_always_kept(history: list[Kept], policy: Policy, later_ms: int) -> None:
+def test_the_newest_and_the_last_ones_are_always_kept(
+    history: list[SnapshotAge], policy: Policy, later_ms: int
+) -> None:
     now_ms = max([0, *(one.created_ms for one in history)]) + later_ms
-    stay = kept(history, policy, now_ms)
+    stay = retained_sequences(history, policy, now_ms)
     assert stay >= {one.sequence for one in history[-policy.last :]}
     assert stay <= {one.sequence for one in history}
 
 
 @given(histories(), POLICIES)
-def test_every_hour_and_day_of_the_policy_has_one(history: list[Kept], policy: Policy) -> None:
+def test_every_hour_and_day_of_the_policy_has_one(history: list[SnapshotAge], policy: Policy) -> None:
     """Where there was one; and no more than the policy says."""
     now_ms = max([0, *(one.created_ms for one in history)])
-    stay = kept(history, policy, now_ms)
+    stay = retained_sequences(history, policy, now_ms)
     made = {one.sequence: one.created_ms for one in history}
     for length_ms, count in ((HOUR_MS, policy.hours), (DAY_MS, policy.days)):
         within = range(now_ms // length_ms - count + 1, now_ms // length_ms + 1)
@@ -300,20 +302,20 @@ def test_every_hour_and_day_of_the_policy_has_one(history: list[Kept], policy: P
 
 
 @given(histories(), POLICIES, TIMES)
-def test_what_is_kept_is_kept_again(history: list[Kept], policy: Policy, later_ms: int) -> None:
+def test_what_is_kept_is_kept_again(history: list[SnapshotAge], policy: Policy, later_ms: int) -> None:
     """Pruning twice is pruning once."""
     now_ms = max([0, *(one.created_ms for one in history)]) + later_ms
-    stay = kept(history, policy, now_ms)
-    assert kept([one for one in history if one.sequence in stay], policy, now_ms) == stay
+    stay = retained_sequences(history, policy, now_ms)
+    assert retained_sequences([one for one in history if one.sequence in stay], policy, now_ms) == stay
 
 
 def test_a_policy_by_example() -> None:
     """One every 20 minutes for 3 days: the last two, three hours' newest, and two days' newest."""
-    history = [Kept(number, number * 20 * 60_000) for number in range(1, 3 * 72)]
-    stay = kept(history, Policy(2, 3, 2), history[-1].created_ms)
+    history = [SnapshotAge(number, number * 20 * 60_000) for number in range(1, 3 * 72)]
+    stay = retained_sequences(history, Policy(2, 3, 2), history[-1].created_ms)
     assert stay == {215, 214, 212, 209, 143}
-    assert kept(history, Policy(1, 0, 0), history[-1].created_ms) == {215}
-    assert kept([], Policy(), 0) == frozenset()
+    assert retained_sequences(history, Policy(1, 0, 0), history[-1].created_ms) == {215}
+    assert retained_sequences([], Policy(), 0) == frozenset()
 
 
 # --- garbage

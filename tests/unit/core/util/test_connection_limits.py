@@ -15,12 +15,12 @@ def test_half_requests_make_room_for_whoever_comes() -> None:
     """One address opens many and asks nothing: the oldest of its own go, an answered one stays longest."""
     ports: Connections[int] = Connections(BOUNDS)
     assert ports.opened(0, "a") is None
-    assert ports.begun(0) == ""
-    ports.ended(0)
+    assert ports.begin_request(0) == ""
+    ports.end_request(0)
     cut = [ports.opened(one, "a") for one in range(1, 20)]
     assert cut == [None] * 7 + list(range(1, 13))
-    assert ports.begun(0) == ""
-    assert ports.begun(3) == "the connection was closed"
+    assert ports.begin_request(0) == ""
+    assert ports.begin_request(3) == "the connection was closed"
 
 
 def test_another_address_takes_from_who_has_most() -> None:
@@ -40,12 +40,12 @@ def test_work_has_a_bound_in_all_and_by_address() -> None:
     ports: Connections[int] = Connections(BOUNDS)
     for one in range(8):
         ports.opened(one, "a")
-    assert [bool(ports.begun(one)) for one in range(5)] == [False] * 4 + [True]
+    assert [bool(ports.begin_request(one)) for one in range(5)] == [False] * 4 + [True]
     for one in range(8, 11):
         ports.opened(one, "b")
-    assert [bool(ports.begun(one)) for one in range(8, 11)] == [False, False, True]
-    ports.ended(8)
-    assert ports.begun(10) == ""
+    assert [bool(ports.begin_request(one)) for one in range(8, 11)] == [False, False, True]
+    ports.end_request(8)
+    assert ports.begin_request(10) == ""
     assert ports.working == 6
 
 
@@ -62,10 +62,10 @@ def test_bounds_hold_whatever_happens(steps: list[tuple[str, int, str]]) -> None
             there.pop(-1 if cut is None else cut, None)
             there[number] = host
         elif of in there and of not in working and step == "b":
-            if not ports.begun(of):
+            if not ports.begin_request(of):
                 working[of] = there[of]
         elif step == "e":
-            ports.ended(of)
+            ports.end_request(of)
             working.pop(of, None)
         elif step == "c":
             ports.closed(of)
@@ -108,6 +108,6 @@ def test_a_working_connection_is_counted_once() -> None:
     """The start of its work takes it off the list of those that wait: the place behind it stays free."""
     ports = Connections[str](Bounds(every=3, by_address=2, working=1, working_by_address=1))
     assert ports.opened("one", "a") is None
-    assert ports.begun("one") == ""
+    assert ports.begin_request("one") == ""
     assert ports.opened("two", "a") is None
     assert ports.opened("three", "a") == "two", "the one that works is not cut off"

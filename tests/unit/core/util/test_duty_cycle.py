@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.util.duty_cycle import REST_MAX_S, Pace
+from cutwater.core.util.duty_cycle import REST_MAX_S, DutyCycle
 
 SHARES = st.floats(0.05, 1)
 EPOCHS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 5)), min_size=1, max_size=30)
@@ -14,11 +14,11 @@ EPOCHS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 5)), min_size=1, max_s
 
 @given(SHARES, EPOCHS)
 def test_work_is_at_most_its_share(share: float, epochs: list[tuple[float, float]]) -> None:
-    pace, now, worked = Pace(share), 0.0, 0.0
+    pace, now, worked = DutyCycle(share), 0.0, 0.0
     for busy, idle in epochs:
         now += idle
         now += pace.rest_s(now)
-        pace.worked(now, now + busy)
+        pace.record_work(now, now + busy)
         now, worked = now + busy, worked + busy
     now += pace.rest_s(now)
     assert worked <= now * share + 1e-6
@@ -26,15 +26,15 @@ def test_work_is_at_most_its_share(share: float, epochs: list[tuple[float, float
 
 @given(SHARES, st.floats(0, 1000), st.floats(0, 1000))
 def test_a_rest_is_bounded_and_idle_time_counts(share: float, busy: float, idle: float) -> None:
-    pace = Pace(share)
-    pace.worked(0, busy)
+    pace = DutyCycle(share)
+    pace.record_work(0, busy)
     whole = pace.rest_s(busy)
     assert whole <= REST_MAX_S + 1e-6
     assert pace.rest_s(busy + idle) == pytest.approx(max(0, whole - idle), abs=1e-6)
 
 
 def test_a_whole_machine_needs_no_rest() -> None:
-    pace = Pace(1)
+    pace = DutyCycle(1)
     assert pace.rest_s(0) == 0
-    pace.worked(0, 100)
+    pace.record_work(0, 100)
     assert pace.rest_s(100) == 0

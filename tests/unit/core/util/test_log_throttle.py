@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from cutwater.core.util.log_throttle import Rarely, shape
+from cutwater.core.util.log_throttle import LogThrottle, shape
 
 REFUSED = "[thrd:{0}/1]: {0}/1: Connect to ipv4#{0} failed: Connection refused (after {1}ms in state CONNECT)"
 
 
 def test_of_one_kind_one_line_is_said_and_the_others_are_counted() -> None:
     """Within ten seconds the first; the next one tells how many were left out. Another kind is not held back."""
-    rarely = Rarely(every_s=10)
-    assert rarely.take("FAIL refused", 100.0) == 0
-    assert [rarely.take("FAIL refused", 100.0 + at / 2) for at in range(1, 20)] == [None] * 19
-    assert rarely.take("FAIL closed", 105.0) == 0
-    assert rarely.take("FAIL refused", 110.0) == 19
-    assert rarely.take("FAIL refused", 119.9) is None
-    assert rarely.take("FAIL refused", 120.0) == 1
+    rarely = LogThrottle(every_s=10)
+    assert rarely.admit("FAIL refused", 100.0) == 0
+    assert [rarely.admit("FAIL refused", 100.0 + at / 2) for at in range(1, 20)] == [None] * 19
+    assert rarely.admit("FAIL closed", 105.0) == 0
+    assert rarely.admit("FAIL refused", 110.0) == 19
+    assert rarely.admit("FAIL refused", 119.9) is None
+    assert rarely.admit("FAIL refused", 120.0) == 1
 
 
 def test_what_is_remembered_is_bounded() -> None:
     """Of too many kinds the one said longest ago is forgotten, and would be said again."""
-    rarely = Rarely(every_s=10, kinds_max=2)
+    rarely = LogThrottle(every_s=10, kinds_max=2)
     for moment, kind in enumerate(("a", "b", "c")):
-        assert rarely.take(kind, moment) == 0
-    assert rarely.take("c", 3) is None
-    assert rarely.take("b", 3) is None
-    assert rarely.take("a", 3) == 0
+        assert rarely.admit(kind, moment) == 0
+    assert rarely.admit("c", 3) is None
+    assert rarely.admit("b", 3) is None
+    assert rarely.admit("a", 3) == 0
 
 
 def test_lines_that_differ_in_their_moments_are_of_one_kind() -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from cutwater.core.util.progress_rate import Rate, Rated
+from cutwater.core.util.progress_rate import ProgressRate, Rate
 
 
 def test_a_line_at_most_every_few_seconds() -> None:
     """However often somebody looks; the rate is that since the line before."""
-    rated = Rated(1_000, 100.0, every_s=5.0)
-    assert [rated.look(done, 100.0 + done / 100) for done in range(0, 500, 100)] == [None] * 5
-    assert rated.look(500, 105.0) == Rate(500, 100.0, 5.0)
-    assert rated.look(501, 109.9) is None
-    assert rated.look(600, 110.0) == Rate(600, 20.0, 20.0)
+    rated = ProgressRate(1_000, 100.0, every_s=5.0)
+    assert [rated.next_line(done, 100.0 + done / 100) for done in range(0, 500, 100)] == [None] * 5
+    assert rated.next_line(500, 105.0) == Rate(500, 100.0, 5.0)
+    assert rated.next_line(501, 109.9) is None
+    assert rated.next_line(600, 110.0) == Rate(600, 20.0, 20.0)
 
 
 def test_no_time_left_is_made_up() -> None:
     """Where nothing has moved, or nobody knows the whole; and what was counted is not taken back."""
-    rated = Rated(1_000, 0.0)
-    assert rated.look(0, 5.0) == Rate(0, 0.0, None)
-    assert rated.look(500, 10.0) == Rate(500, 100.0, 5.0)
-    assert rated.look(20, 15.0) == Rate(500, 0.0, None)
-    assert rated.look(2_000, 20.0) == Rate(2_000, 300.0, 0.0)
-    assert Rated(None, 0.0).look(500, 5.0) == Rate(500, 100.0, None)
+    rated = ProgressRate(1_000, 0.0)
+    assert rated.next_line(0, 5.0) == Rate(0, 0.0, None)
+    assert rated.next_line(500, 10.0) == Rate(500, 100.0, 5.0)
+    assert rated.next_line(20, 15.0) == Rate(500, 0.0, None)
+    assert rated.next_line(2_000, 20.0) == Rate(2_000, 300.0, 0.0)
+    assert ProgressRate(None, 0.0).next_line(500, 5.0) == Rate(500, 100.0, None)

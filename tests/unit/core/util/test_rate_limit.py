@@ -17,13 +17,13 @@ def test_the_rate_is_held(steps: list[tuple[int, float]]) -> None:
         now_s += later_s
         if throttle.free(now_s):
             assert taken <= 1_000 * now_s + 1e-6, "all that went before is paid for"
-            throttle.took(size, now_s)
+            throttle.record_bytes(size, now_s)
             taken += size
 
 
 def test_without_a_rate_nothing_waits() -> None:
     throttle = Throttle(0)
-    throttle.took(10**12, 5.0)
+    throttle.record_bytes(10**12, 5.0)
     assert throttle.free(5.0)
     assert throttle.piece(BYTES) == BYTES
 

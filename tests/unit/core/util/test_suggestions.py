@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.job.measures import KINDS, SYNONYMS
-from cutwater.core.util.suggestions import SHOWN_MAX, closest, listed, safe, shown
+from cutwater.core.util.suggestions import SHOWN_MAX, closest, listed, safe, value_text
 
 FIELDS = ("source", "event_time", "key", "window", "max_bytes")
 
@@ -91,7 +91,7 @@ def test_what_is_shown_is_short_and_printable(text: str) -> None:
 )
 def test_values_as_they_are_shown(value: object, said: str) -> None:
     """Scalars as they are, without a URL's user; what holds others by its kind."""
-    assert shown(value) == said
+    assert value_text(value) == said
 
 
 def test_many_names_are_cut() -> None:

@@ -336,7 +336,7 @@ def test_the_others_go_on_without_a_child_only_where_there_is_a_reason(ready: bo
         without.append(exit_code)
         return "another is at work" if len(without) == 1 else None
 
-    member = Supervised(leaving, ready=lambda: ready, without=reason)
+    member = Supervised(leaving, ready=lambda: ready, reason_to_continue=reason)
     with Supervisor([member, Supervised(steady)], report=lines.append) as supervisor:
         assert supervisor.start(threading.Event())
         assert eventually(lambda: supervisor.check() or member.finished)

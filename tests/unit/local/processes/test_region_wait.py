@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from cutwater.core.errors import FencedError
-from cutwater.core.failover.rejoin import Found
-from cutwater.local.processes.region_wait import Elsewhere
+from cutwater.core.failover.rejoin import ResumeDecision
+from cutwater.local.processes.region_wait import RegionWait
 
 
 def test_a_wait_is_asked_for_each_time() -> None:
     """A driver that fails behind the wait must not count as started."""
-    told = iter([Found(True, "eu is away"), Found(False)])
-    waits = Elsewhere(lambda: next(told))
-    assert [waits.still(), waits.still()] == [True, False]
-    assert not Elsewhere().still()
+    told = iter([ResumeDecision(True, "eu is away"), ResumeDecision(False)])
+    waits = RegionWait(lambda: next(told))
+    assert [waits.is_waiting(), waits.is_waiting()] == [True, False]
+    assert not RegionWait().is_waiting()
 
 
 def test_who_is_refused_does_not_wait() -> None:
-    def refused() -> Found:
+    def refused() -> ResumeDecision:
         raise FencedError("eu has gone on")
 
-    assert not Elsewhere(refused).still()
+    assert not RegionWait(refused).is_waiting()

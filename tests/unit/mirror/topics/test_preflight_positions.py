@@ -11,7 +11,7 @@ import pytest
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.mirror.topics import preflight
-from cutwater.mirror.topics.preflight import Looking
+from cutwater.mirror.topics.preflight import Preflight
 
 TARGET = "flights.changelog.g1-us-00000000"
 BEGUN, MARKER = 10, 20
@@ -25,7 +25,7 @@ class Log:
         self.end, self.stable_end = MARKER, BEGUN
         self._happens, self._asked = happens, 0
 
-    def of(self, _topic: str, _partitions: int) -> dict[int, int]:
+    def topic_ends(self, _topic: str, _partitions: int) -> dict[int, int]:
         self._between()
         return {0: self.end}
 
@@ -40,9 +40,9 @@ class Log:
 
 
 def bases(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, int]:
-    monkeypatch.setattr(preflight, "Witness", lambda _cluster: SimpleNamespace(ends=log))
+    monkeypatch.setattr(preflight, "LogCheck", lambda _cluster: SimpleNamespace(ends=log))
     nothing: Any = None
-    one = Looking(nothing, nothing, "flights", "us", lambda: 0, (0,), nothing)
+    one = Preflight(nothing, nothing, "flights", "us", lambda: 0, (0,), nothing)
     return one._bases(TARGET, 1, (0,))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from cutwater.core.mirror.copy_progress import Read
-from cutwater.mirror.topics.topic_copy import Followed, Taken, outgrown
+from cutwater.core.mirror.copy_progress import RecordMeta
+from cutwater.mirror.topics.topic_copy import CopiedTopic, FetchedRecords, outgrown
 
 
-def piece(partition: int, *sizes: int, name: str = "events", largest: int = 1_000) -> Taken:
-    followed = Followed(name, f"{name}.from-us", "id", 3, 0, False, {}, {}, largest, cast(Any, None))
-    return Taken(followed, partition, 0, len(sizes), read=[Read(at, 0, size) for at, size in enumerate(sizes)])
+def piece(partition: int, *sizes: int, name: str = "events", largest: int = 1_000) -> FetchedRecords:
+    followed = CopiedTopic(name, f"{name}.from-us", "id", 3, 0, False, {}, {}, largest, cast(Any, None))
+    return FetchedRecords(
+        followed, partition, 0, len(sizes), read=[RecordMeta(at, 0, size) for at, size in enumerate(sizes)]
+    )
 
 
 def test_two_sizes_that_alternate_cost_a_look_each() -> None:

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from fastapi.exceptions import RequestValidationError
 
-from cutwater.rehydrator.http_api.errors import mistaken
+from cutwater.rehydrator.http_api.errors import handle_invalid_request
 
 
 def refused(*mistakes: tuple[tuple[str, ...], str]) -> tuple[int, str]:
     errors = [{"loc": loc, "msg": text, "type": "wrong", "input": "\ud83d" * 9} for loc, text in mistakes]
-    answer = mistaken(cast(Any, None), RequestValidationError(errors))
+    answer = handle_invalid_request(cast(Any, None), RequestValidationError(errors))
     return answer.status_code, json.loads(bytes(answer.body))["detail"]
 
 

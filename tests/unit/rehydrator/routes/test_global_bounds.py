@@ -259,7 +259,7 @@ def test_answers_are_taken_apart_off_the_event_loop(view: View, monkeypatch: pyt
 
     monkeypatch.setattr(regions, "_parsed", noted(regions._parsed))
     monkeypatch.setattr(global_rows, "part_of", noted(global_rows.part_of))
-    monkeypatch.setattr(global_query, "rendered", noted(global_query.rendered))
+    monkeypatch.setattr(global_query, "render", noted(global_query.render))
     with elsewhere(saying(theirs(view))) as us, asking(view, Api(us.url)) as here:
         assert here.ask().status_code == 200
     assert len(names) >= 3

@@ -11,7 +11,7 @@ import pytest
 from fastapi.exceptions import RequestValidationError
 
 from cutwater.adapters.hashing import key_hash
-from cutwater.rehydrator.http_api.errors import mistaken
+from cutwater.rehydrator.http_api.errors import handle_invalid_request
 from cutwater.rehydrator.routes import keys_and_top
 from cutwater.views.query import view as viewing
 from support.views.changelogs import HOUR_MS, Sold
@@ -185,5 +185,5 @@ def test_nothing_shown_yet(served: Served) -> None:
 def test_a_field_named_by_half_a_character_is_answered() -> None:
     """What cannot be encoded is in the answer's text, however the parser of the day hands it on."""
     error = RequestValidationError([{"loc": ("body", "a\ud800"), "msg": "is not known"}])
-    answer = mistaken(None, error)  # type: ignore[arg-type]
+    answer = handle_invalid_request(None, error)  # type: ignore[arg-type]
     assert (answer.status_code, json.loads(answer.body)["detail"]) == (422, "a?: is not known")

@@ -21,8 +21,8 @@ from cutwater.adapters.hashing import rows_hash
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.state.bulk_load import Slice, Task
-from cutwater.views.bulk.newest_rows import Gathered, Gathering
-from cutwater.views.bulk.newest_rows_native import NativeGathered
+from cutwater.views.bulk.newest_rows import NewestRows, NewestRowsPort
+from cutwater.views.bulk.newest_rows_native import NativeNewestRows
 from cutwater.views.store.key_layout import Window, storage_key
 
 HOUR_MS = 3_600_000
@@ -35,8 +35,8 @@ TASK = Task(
     "changes", [Slice(0, 0, 1)], "", SEGMENT_MS, FLOOR_MS, FLOOR_MS, OWN.decode(),
     KEY.header.hex(), VALUE_HEADER.hex(), 400, 40_000, 5.0,
 )  # fmt: skip
-NATIVE = pytest.param(NativeGathered, marks=pytest.mark.needs("native"))
-both = pytest.mark.parametrize("made_by", [Gathered, NATIVE])
+NATIVE = pytest.param(NativeNewestRows, marks=pytest.mark.needs("native"))
+both = pytest.mark.parametrize("made_by", [NewestRows, NATIVE])
 native_too = pytest.mark.needs("native")
 
 
@@ -106,7 +106,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(
-    made_by: Callable[[Task], Gathering], pieces: Sequence[tuple[Chunk, int]], task: Task = TASK
+    made_by: Callable[[Task], NewestRowsPort], pieces: Sequence[tuple[Chunk, int]], task: Task = TASK
 ) -> Outcome:
     """Of pieces of one log, each with the end of what is wanted; written at the end."""
     gathering = made_by(task)
@@ -120,7 +120,7 @@ def outcome(
     return Outcome([rows], counted)
 
 
-def written(gathering: Gathering) -> list[tuple[bytes, bytes]]:
+def written(gathering: NewestRowsPort) -> list[tuple[bytes, bytes]]:
     found: dict[bytes, bytes] = {}
     count = gathering.write(found)
     assert count == len(found)
@@ -227,7 +227,7 @@ def test_what_is_refused(made_by: Any, put: Put, reason: str) -> None:
     got = outcome(made_by, pieces)
     assert reason in got.refused
     assert got.refused.startswith(DivergenceError.__name__)
-    assert got == outcome(Gathered, pieces)
+    assert got == outcome(NewestRows, pieces)
 
 
 @both
@@ -264,7 +264,7 @@ def test_when_it_is_full(made_by: Any) -> None:
         assert not gathering.full()
         gathering.take(0, log([puts]), FAR)
         full = gathering.full()
-        assert full or (len(puts) == 2 and made_by is NativeGathered), "older rows of one key take no room"
+        assert full or (len(puts) == 2 and made_by is NativeNewestRows), "older rows of one key take no room"
         written(gathering)
         assert not gathering.full()
         assert written(gathering) == []
@@ -275,7 +275,7 @@ def test_when_it_is_full(made_by: Any) -> None:
 @native_too
 def test_updates_of_few_keys_never_fill_the_module() -> None:
     """Older rows go as soon as they are too many, and the newest stay; then it goes on as before."""
-    gathering, one = NativeGathered(replace(TASK, bytes_max=200_000)), random.Random(5)
+    gathering, one = NativeNewestRows(replace(TASK, bytes_max=200_000)), random.Random(5)
     newest: dict[bytes, bytes] = {}
     for _ in range(80):
         puts = [
@@ -291,7 +291,7 @@ def test_updates_of_few_keys_never_fill_the_module() -> None:
 @native_too
 def test_rows_that_are_not_kept_are_how_a_restore_comes_on_too() -> None:
     """Of windows below the floor nothing is held: a file, an empty one, says how far it has read."""
-    gathering, read = NativeGathered(TASK), 0
+    gathering, read = NativeNewestRows(TASK), 0
     while not gathering.full():
         gathering.take(0, log([[Put(key("a", 0), value(read, 8))] * 100]), FAR)
         read += 100
@@ -310,7 +310,7 @@ def test_more_windows_than_the_module_remembers() -> None:
     def pieces() -> list[tuple[Chunk, int]]:
         return [(log([part]), FAR) for part in [*parts, *parts]]
 
-    assert outcome(NativeGathered, pieces, task) == outcome(Gathered, pieces, task)
+    assert outcome(NativeNewestRows, pieces, task) == outcome(NewestRows, pieces, task)
 
 
 texts = st.one_of(
@@ -366,7 +366,7 @@ def test_the_module_gathers_and_refuses_as_the_reference(
             piece, rest = split(rest, offsets)
             yield piece, end
 
-    by_module, by_reference = outcome(NativeGathered, pieces), outcome(Gathered, pieces)
+    by_module, by_reference = outcome(NativeNewestRows, pieces), outcome(NewestRows, pieces)
     if "is no key of the changelog" in by_module.refused:
         assert by_reference.refused
     else:
@@ -390,7 +390,7 @@ def test_the_module_refuses_damage_as_the_reference(
         data[61 + at % (len(data) - 61)] = to
     del data[max(62, len(data) - cut) :]
     pieces = of_records(bytes(data[61:]), max(0, len(puts) + more))
-    assert outcome(NativeGathered, pieces) == outcome(Gathered, pieces)
+    assert outcome(NativeNewestRows, pieces) == outcome(NewestRows, pieces)
 
 
 def of_records(records: bytes, count: int) -> Pieces:

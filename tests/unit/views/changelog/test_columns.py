@@ -72,7 +72,9 @@ def test_the_same_rows_as_one_by_one(job: Job, rows: list[tuple[str, int]], sele
         return
     assert columns is not None
     assert list(columns.rows()) == [(one.key(), one.value()) for one in messages]
-    assert own.kept(dict(columns.rows()), SEGMENT_MS, FLOOR_MS, selection) == one_by_one(job, messages, selection)
+    assert own.storage_rows(dict(columns.rows()), SEGMENT_MS, FLOOR_MS, selection) == one_by_one(
+        job, messages, selection
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,4 +120,4 @@ def test_a_value_of_another_schema_is_looked_at(job: Job) -> None:
 
 def test_a_key_without_a_window_is_told(job: Job) -> None:
     with pytest.raises(DivergenceError, match="no key of the changelog"):
-        OwnRows(job, "changes").kept({key("shop", 1)[:-1]: b""}, SEGMENT_MS, FLOOR_MS, None)
+        OwnRows(job, "changes").storage_rows({key("shop", 1)[:-1]: b""}, SEGMENT_MS, FLOOR_MS, None)

@@ -18,7 +18,7 @@ from cutwater.core.state.size_census import Size
 from cutwater.rehydrator.metrics.state_size import SHARDS_SHOWN, SizeMetrics, sizes_plain
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.follow import size_census as counting
-from cutwater.views.follow.size_census import Census, Counted
+from cutwater.views.follow.size_census import Census, CensusResult
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, make_job, now_ms, until
@@ -97,11 +97,11 @@ def test_it_counts_beside_a_writer_and_counts_again_when_asked(store: Store, tmp
                 entry(job, sequence), rows(job, store, [Sold("s1", 1, sequence), Sold("new", 59, sequence)])
             )
             if sequence % 20 == 0:
-                census.want()
-        first: list[Counted | None] = [census.counted]
-        census.want()
+                census.request_count()
+        first: list[CensusResult | None] = [census.counted]
+        census.request_count()
         until(lambda: census.counted is not None and census.counted is not first[0], "another census")
-        census.want()
+        census.request_count()
         first = [census.counted]
         until(lambda: census.counted is not first[0], "the last census")
         assert census.counted is not None
@@ -122,7 +122,7 @@ def test_a_store_that_is_away_is_counted_later(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(MachineError):
         census.count()
-    census.want()
+    census.request_count()
     thread = threading.Thread(target=census.run)
     thread.start()
     until(lambda: not census._wanted.is_set(), "a try")

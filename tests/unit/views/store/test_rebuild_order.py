@@ -27,23 +27,23 @@ def test_a_view_is_removed_once_and_built_from_the_changelog_alone(tmp_path: Pat
     """Folder and snapshots go; a start that is killed before the view is whole goes on, the next one is done."""
     job, _ = make_job(tmp_path)
     folder = tmp_path / "views" / str(GENERATION)
-    assert not rebuild_order.obey(folder), "nothing was ordered, and nothing is there"
+    assert not rebuild_order.execute_order(folder), "nothing was ordered, and nothing is there"
     fill(job, folder)
-    assert not rebuild_order.obey(folder)
-    rebuild_order.give(folder)
+    assert not rebuild_order.execute_order(folder)
+    rebuild_order.order_rebuild(folder)
     assert folder.is_dir()
     assert not rebuild_order.emptied(folder)
-    assert rebuild_order.obey(folder)
+    assert rebuild_order.execute_order(folder)
     assert not folder.exists()
     assert not Checkpoints(folder).folder.exists(), "they were taken of it"
     assert rebuild_order.emptied(folder)
     half = Store(folder, job, GENERATION)
     half.begin(entry(job, 2))
     half.close()
-    assert rebuild_order.obey(folder), "killed while it was filled: still no snapshot"
+    assert rebuild_order.execute_order(folder), "killed while it was filled: still no snapshot"
     assert folder.is_dir(), "and what was read stays"
     fill(job, folder)
-    assert not rebuild_order.obey(folder)
+    assert not rebuild_order.execute_order(folder)
     assert not rebuild_order.mark_of(folder).exists()
     assert folder.is_dir()
 
@@ -53,13 +53,13 @@ def test_a_kill_between_the_steps_loses_no_order(tmp_path: Path, monkeypatch: py
     job, _ = make_job(tmp_path)
     folder = tmp_path / "views" / str(GENERATION)
     fill(job, folder)
-    rebuild_order.give(folder)
+    rebuild_order.order_rebuild(folder)
     with monkeypatch.context() as patch:
         patch.setattr(rebuild_order, "_write", _killed)
         with pytest.raises(KeyboardInterrupt):
-            rebuild_order.obey(folder)
+            rebuild_order.execute_order(folder)
     assert not folder.exists()
-    assert rebuild_order.obey(folder), "no snapshot, all the same"
+    assert rebuild_order.execute_order(folder), "no snapshot, all the same"
 
 
 def test_a_view_that_somebody_has_open_is_not_removed(tmp_path: Path) -> None:
@@ -68,12 +68,12 @@ def test_a_view_that_somebody_has_open_is_not_removed(tmp_path: Path) -> None:
     folder = tmp_path / "views" / str(GENERATION)
     fill(job, folder)
     store = Store(folder, job, GENERATION)
-    rebuild_order.give(folder)
+    rebuild_order.order_rebuild(folder)
     with pytest.raises(MachineError, match="another process has it"):
-        rebuild_order.obey(folder)
+        rebuild_order.execute_order(folder)
     assert store.applied is not None
     store.close()
-    assert rebuild_order.obey(folder)
+    assert rebuild_order.execute_order(folder)
 
 
 def _killed(*_: object) -> None:

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from cutwater.rehydrator.metrics.rocksdb import StoreMetrics
-from cutwater.views.store.pinned_rows import Pinned
+from cutwater.views.store.pinned_rows import PinnedRows
 from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
 from support.views.changelogs import GENERATION, Sold, make_job
@@ -46,12 +46,12 @@ def follow_and_read(folder: Path) -> dict[str, int]:
     def key(segment: int) -> bytes:
         return b"\x01%05d%016x" % (segment, luck.getrandbits(60))
 
-    older: list[Pinned] = []
+    older: list[PinnedRows] = []
     before = most = most_resident = 0
     for number in range(MILESTONES):
         segment = number // 100
         table.write({key(segment): luck.choice(values) for _ in range(ROWS)})
-        shown = Pinned(table.cursor(b"\x02"), folder)
+        shown = PinnedRows(table.cursor(b"\x02"), folder)
         if number % 50 == 25:
             older = [*older, shown][-READERS:]
         for _ in range(100):
@@ -60,7 +60,7 @@ def follow_and_read(folder: Path) -> dict[str, int]:
             before = resident()
         most, most_resident = max(most, table.figures().memory_bytes), max(most_resident, resident())
     figures = table.figures()
-    shown = Pinned(table.cursor(b"\x02"), folder)
+    shown = PinnedRows(table.cursor(b"\x02"), folder)
     older.clear()
     return {"held": most, "resident": most_resident - before, "files": figures.live_bytes}
 

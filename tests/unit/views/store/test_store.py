@@ -31,7 +31,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Done, Slice
-from cutwater.views.bulk.loader import Bulk
+from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.query.view import View
 from cutwater.views.store import key_layout
 from cutwater.views.store.key_layout import Window
@@ -277,7 +277,7 @@ def test_more_is_loaded_than_a_milestone_holds(tmp_path: Path) -> None:
     store, nobody = Store(tmp_path / "v", job, GENERATION), Cluster("127.0.0.1:1")
     store.load([], entry(job, 1).milestone, Done({0: 9}), 0)
     with pytest.raises(DivergenceError, match=r"is loaded up to 9, and milestone .* ends at 5"):
-        Bulk(nobody, job, "t", store, SimpleNamespace()).load(entry(job, 2).milestone, [Slice(0, 0, 5)])
+        BulkLoader(nobody, job, "t", store, SimpleNamespace()).load(entry(job, 2).milestone, [Slice(0, 0, 5)])
     store.close()
 
 
