@@ -17,7 +17,7 @@ from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
-from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output.position import nothing
 from cutwater.core.protocol import topics
@@ -25,7 +25,7 @@ from cutwater.core.protocol.chain import ROOT_HASH
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.row_digest import fold, signed
-from cutwater.operations.service_main import now_ms
+from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 
 
 class Changelog:

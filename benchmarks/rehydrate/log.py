@@ -29,7 +29,7 @@ from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
-from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.job.windows import horizon_ms
@@ -39,7 +39,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.row_digest import fold, signed
-from cutwater.operations.service_main import now_ms
+from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b1.yaml"
 GENERATION = Generation(1, "local")

@@ -17,12 +17,13 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.framing import state_header_of
 from cutwater.adapters.http.metrics_server import DriverMetrics, serve
 from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, newest_in_either
 from cutwater.core.driver.attempt_start import TakeOver
+from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.events.rejection import InputStats
 from cutwater.core.generations.start_state import FIRST, StartState, is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.job.pinned_decoding import Decoding
@@ -30,7 +31,6 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Signal
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.operations.regions.rejoin import RejoinCheck
-from cutwater.operations.service_main import now_ms
 from cutwater_spark import jvm
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from cutwater.core.driver.ports import EpochPlan
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.job.job import differences
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
 from cutwater.operations.generations.start_check import DEFINITION
 
 _DECODINGS = "cutwater-decodings"

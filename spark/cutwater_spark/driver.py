@@ -28,9 +28,9 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.kafka.undatable_records import undatable
 from cutwater.adapters.topics.provable_milestones import with_advice
 from cutwater.adapters.topics.recovery_log import account
+from cutwater.core.driver.input_stats import InputStats, skew_warning
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
-from cutwater.core.events.rejection import InputStats, skew_warning
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.job.job import Job
 from cutwater.core.job.pinned_decoding import Decoding

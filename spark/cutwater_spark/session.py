@@ -14,7 +14,7 @@ from pyspark.sql.avro.functions import to_avro
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.protocol import topics
+from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater_spark.authentication import protection, start_session
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
@@ -98,7 +98,7 @@ def avro_limits(max_event_bytes: int) -> str:
     Avro would allocate that before reading. The limit also holds for writing, so it is at least that of rows: a
     list holds events that are too large, and a state may hold texts from before `max_event_bytes` was lowered.
     """
-    kinds, most = ("string", "bytes", "collectionItems"), max(max_event_bytes, topics.ROW_BYTES_MAX)
+    kinds, most = ("string", "bytes", "collectionItems"), max(max_event_bytes, ROW_BYTES_MAX)
     return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={most}" for kind in kinds)
 
 

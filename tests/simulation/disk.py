@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cutwater.core.driver.ports import EpochPlan
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.cuts import Cut, EpochPlan
 from cutwater.views.store.rocksdb_tuning import Figures
 from simulation.processes import Process
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from cutwater.core.driver.ports import EpochPlan, Range
 from cutwater.core.driver.rejected_events_by_lineage import LineagePart
 from cutwater.core.errors import UnavailableError
 from cutwater.core.failover.exact_loss import Late, Later, later
@@ -20,7 +19,7 @@ from cutwater.core.mirror import arrivals, copy_progress
 from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.mirror.compaction_lag import CompactionLagLease
 from cutwater.core.protocol import mirror_records
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
 from cutwater.core.protocol.mirror_records import Arrival, from_origin
 from cutwater.core.protocol.records import Milestone
 from cutwater.mirror import copier, slot

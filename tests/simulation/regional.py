@@ -13,13 +13,12 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import EpochPlan, Range
+from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import UsageError
-from cutwater.core.events.rejection import InputStats
 from cutwater.core.generations.start_state import FIRST, StartState, require_kept
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol import mirror_records, topics
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import SOURCE_OFFSET
 from cutwater.core.protocol.records import Milestone

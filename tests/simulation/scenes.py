@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Start
+from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS
 from simulation.checker import UNNOTICED, Anomaly
 from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes

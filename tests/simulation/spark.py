@@ -12,15 +12,15 @@ from cutwater.adapters.topics.commit_stream import newest_milestone
 from cutwater.core.driver.attempt_start import TakeOver
 from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import EpochPlan
-from cutwater.core.driver.row_proof import WRITER_HEADER, Writer, Written
+from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.row_proof import Written
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError
-from cutwater.core.events.rejection import InputStats
 from cutwater.core.generations.start_state import FIRST
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
 from cutwater.core.protocol.row_digest import signed
+from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.clients import SimCluster

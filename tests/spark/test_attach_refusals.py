@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.core.driver.row_proof import Writer
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import YEARS
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.row_writer import Writer
 from cutwater.publisher.encoding import JsonEncoder
 from cutwater.views.query.presenter import Presenter
 from cutwater_spark import session

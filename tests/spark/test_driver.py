@@ -16,11 +16,11 @@ from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.adapters.topics.recovery_log import history
-from cutwater.core.driver.row_proof import WRITER_HEADER
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Start
+from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.local.machine.ports import free_ports
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, kill_session, scraped, wait_until

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from test_driver import barriers, run_once
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import FencedError
 from cutwater.core.protocol.records import Barrier
 from cutwater.operations.regions.failover import release
-from cutwater.operations.service_main import now_ms
 from support.events import counting
 from support.harness import Flow, flow, wait_until
 

@@ -17,11 +17,10 @@ from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.rejected_events import dead_letters
-from cutwater.core.driver.ports import Range
 from cutwater.core.driver.time_jumps import held_from
 from cutwater.core.events import rejection
 from cutwater.core.generations.source_topics import Sources
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.cuts import Cut, Range
 from cutwater_spark.epoch.rejected_events import RejectedEventLists
 from cutwater_spark.query.decoding import decode
 from support.events import counting

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidacies
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
@@ -20,7 +21,6 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.replay_dead_letters import Replayer
-from cutwater.operations.service_main import now_ms
 from support.events import readings
 from support.harness import GENERATION, Flow, flow, wait_until
 

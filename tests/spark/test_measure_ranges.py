@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.core.driver.row_proof import Writer
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE, Flaw
 from cutwater.core.generations.source_topics import only
@@ -24,6 +23,7 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import KINDS, SEED
 from cutwater.core.job.row_room import text_bytes_max
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.row_writer import Writer
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import Sample
 from cutwater_spark.query.decoding import decode

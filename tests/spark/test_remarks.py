@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.events.event_encoder import defaulted
+from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.events.formats import WriterSchema, confluent_header
-from cutwater.core.events.rejection import InputStats
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import Job
 from cutwater_spark.query.query import INPUT_METRICS, decode, seen_of

@@ -10,6 +10,7 @@ from confluent_kafka import Message
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import make_consumer, partition_count, search_backwards
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.client.broker_outage import OUTAGE_S
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core.errors import UnavailableError, UsageError
@@ -20,7 +21,6 @@ from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.state.backlog import Backlog, Entry, Jump, Step
 from cutwater.core.state.reader_names import CLIENT
-from cutwater.operations.service_main import now_ms
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges, Stopped

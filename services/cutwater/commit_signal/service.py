@@ -24,6 +24,7 @@ from cutwater.adapters.kafka.client import TransactionalWriter, bounds, partitio
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import last_record
@@ -53,7 +54,7 @@ from cutwater.core.protocol.records import (
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.operations.generations.first_generation import require_may_begin
 from cutwater.operations.regions.rejoin import RejoinCheck, rejoin_check
-from cutwater.operations.service_main import now_ms, run_service
+from cutwater.operations.service_main import run_service
 
 POLL_S = 0.1
 GIVE_WAY_S = 30.0

@@ -20,6 +20,7 @@ from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.core.checks.replication import Replication
@@ -46,7 +47,6 @@ from cutwater.local.spark_runtime import spark_environment
 from cutwater.operations.generations.claims import Claims, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
 from cutwater.operations.regions.rejoin import rejoin_check
-from cutwater.operations.service_main import now_ms
 
 Report = Callable[[str], None]
 READY_SECONDS_MAX = 180.0

@@ -164,7 +164,7 @@ class Copier:
         pieces = self._readable(self._fitting(self._not_held(list(self._gather(wait_s, bytes_max).values()))))
         written = self._write(pieces, meanwhile)
         for piece in written:
-            self._metrics.copied(piece)
+            self._metrics.copied(piece.followed.name, len(piece.records), sum(one.size for one in piece.read))
         return _size(written)
 
     def _write(self, pieces: list[FetchedRecords], meanwhile: Callable[[], None]) -> list[FetchedRecords]:

@@ -10,7 +10,6 @@ from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.mirror.gaps import CAUSES
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.protocol.mirror_records import Arrival
-from cutwater.mirror.topics.topic_copy import FetchedRecords
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
 
@@ -66,9 +65,10 @@ class Metrics:
         for cause in CAUSES:
             self._gaps.labels(cause)
 
-    def copied(self, one: FetchedRecords) -> None:
-        self._records.labels(one.followed.name).inc(len(one.records))
-        self._bytes.labels(one.followed.name).inc(sum(read.size for read in one.read))
+    def copied(self, topic: str, records: int, size: int) -> None:
+        """`size`: of keys and values, in bytes."""
+        self._records.labels(topic).inc(records)
+        self._bytes.labels(topic).inc(size)
 
     def stopped(self, topic: str, cause: str) -> None:
         self._gaps.labels(cause).inc()

@@ -17,6 +17,7 @@ from cutwater.adapters.http.metrics_server import serve
 from cutwater.adapters.kafka.admin import brokers, cluster_id, ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.gc_tuning import rare_collections
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.checks import replication
@@ -37,7 +38,7 @@ from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.schema_sync import Schemas, schemas_of
 from cutwater.mirror.topics.topic_copy import FetchedRecords
-from cutwater.operations.service_main import now_ms, run_service
+from cutwater.operations.service_main import run_service
 
 LOOKED_S = 5.0
 """How long the start waits for the first checks of the topics."""

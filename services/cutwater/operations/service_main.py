@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
 from cutwater.adapters.topics.candidates import working_for
@@ -38,11 +38,6 @@ WorkingFor = Callable[[Job, Settings, Any], tuple[Job, Settings]]
 """Returns the job and settings of the generation to work for: see `topics.candidates.working_for`."""
 Build = Callable[[Job, Settings, Any], Service]
 """Creates the service from job, settings and log."""
-
-
-def now_ms() -> int:
-    """Return the process's clock, ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def listen(service: Service) -> None:

@@ -20,6 +20,7 @@ from cutwater.adapters.http.metrics_server import serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.gc_tuning import rare_collections
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
@@ -31,7 +32,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.operations.service_main import now_ms, run_service
+from cutwater.operations.service_main import run_service
 from cutwater.publisher.commit_feed import Following, milestone_of
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.handover.handover import POLL_S, HandoverRunner

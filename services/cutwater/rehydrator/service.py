@@ -16,6 +16,7 @@ from typing import Any
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.access import BrowserGuard, open_to_others
 from cutwater.adapters.http.server import API_BOUNDS, HttpMetrics, HttpServer, listen
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.alerts import write_end_alert
 from cutwater.adapters.topics.candidates import with_partitions
@@ -23,7 +24,7 @@ from cutwater.core.errors import MachineError, ProtocolError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.operations.service_main import now_ms, run_service
+from cutwater.operations.service_main import run_service
 from cutwater.rehydrator.generation.earlier_view import open_earlier_view
 from cutwater.rehydrator.generation.first_generation import choose_generation
 from cutwater.rehydrator.generation.preload import CandidatePreloader

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from cutwater.adapters.kafka.admin import cluster_id
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import arrivals, commit_stream
 from cutwater.adapters.topics.arrivals import Arrived
 from cutwater.core.checks.state_comparison import (
@@ -34,7 +35,6 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import fresh
-from cutwater.operations.service_main import now_ms
 from cutwater.verify.places import shown_by, take_rows
 from cutwater.verify.read_rate import ReadRateLimit
 from cutwater.verify.scratch import Report, Scratch, Table, held_hash

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.checks.state_comparison import (
     CHANGELOG,
@@ -37,7 +38,6 @@ from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.selection import Selection
-from cutwater.operations.service_main import now_ms
 from cutwater.verify.places import NotHeld, NotYet, Output, fill_from_changelog, fill_from_view, shown_by
 from cutwater.verify.scratch import Report, Scratch, held_hash
 from cutwater.verify.state import fill_from_state

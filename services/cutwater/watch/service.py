@@ -20,6 +20,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.metrics_server import serve
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.alerts import message_of
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
@@ -30,7 +31,7 @@ from cutwater.core.monitoring.job_status_fold import observe_end, observe_nothin
 from cutwater.core.protocol import topics
 from cutwater.operations import job_status
 from cutwater.operations.job_status import Read, SourceEnds
-from cutwater.operations.service_main import now_ms, run_service
+from cutwater.operations.service_main import run_service
 from cutwater.watch.consumer_group import move_group
 from cutwater.watch.faust_app import make_app
 from cutwater.watch.metrics import Metrics

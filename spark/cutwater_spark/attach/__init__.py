@@ -20,13 +20,13 @@ from pyspark.sql.streaming import StreamingQuery
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.startup_wait import await_brokers
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
 from cutwater.adapters.topics.recovery_log import account
+from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import UsageError
-from cutwater.core.events.rejection import InputStats
 from cutwater.core.job.job import Job
-from cutwater.operations.service_main import now_ms
 from cutwater_spark.attach.job_description import describe
 from cutwater_spark.attempt import Attempt
 from cutwater_spark.authentication import warn_if_open

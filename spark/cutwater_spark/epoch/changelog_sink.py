@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.driver.row_proof import Written
-from cutwater.core.protocol import topics
+from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater_spark.epoch.row_proof import ProvedRows
 from cutwater_spark.query.sql import kafka_options
 
@@ -47,5 +47,5 @@ def sink_options(cluster: Cluster, topic: str) -> dict[str, str]:
         "kafka.compression.type": "lz4",
         "kafka.linger.ms": "5",
         "kafka.batch.size": "262144",
-        "kafka.max.request.size": str(topics.ROW_BYTES_MAX),
+        "kafka.max.request.size": str(ROW_BYTES_MAX),
     }

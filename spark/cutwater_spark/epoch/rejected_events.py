@@ -14,16 +14,16 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.driver.ports import Range
+from cutwater.core.driver.input_stats import InputStats, may_hold_late
 from cutwater.core.driver.rejected_events import FIELD_HEADER, RULE_HEADER
-from cutwater.core.driver.row_proof import Writer
 from cutwater.core.driver.time_jumps import Segment
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import WriterSchema
-from cutwater.core.events.rejection import InputStats, may_hold_late
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Range
+from cutwater.core.protocol.row_writer import Writer
 from cutwater_spark.query.decoding import decode
 from cutwater_spark.query.query import EARLIEST, window_of
 from cutwater_spark.query.rejection_reasons import FLAW

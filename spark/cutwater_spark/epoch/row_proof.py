@@ -14,10 +14,8 @@ from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.adapters.topics.log_evidence import LogCheck, LogState
 from cutwater.core.driver.ports import Proved
 from cutwater.core.driver.row_proof import (
-    WRITER_HEADER,
     ChangelogRow,
     Suspect,
-    Writer,
     Written,
     describe,
     foreign_rows,
@@ -33,6 +31,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import LogEnd, evidence_of, lost_records
 from cutwater.core.protocol.records import Barrier
 from cutwater.core.protocol.row_digest import signed
+from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 
 
 class ProvedRows:

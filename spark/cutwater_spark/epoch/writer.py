@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.driver.epoch import Epochs
+from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.ports import Clearing, Past
 from cutwater.core.errors import UnavailableError
-from cutwater.core.events.rejection import InputStats
 from cutwater.core.generations.start_state import StartState
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation

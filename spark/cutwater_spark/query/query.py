@@ -16,14 +16,15 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
+from cutwater.core.driver.input_stats import SKEW_SLOTS, InputStats
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import JSON, WriterSchema
-from cutwater.core.events.rejection import REASONS, SKEW_SLOTS, InputStats
+from cutwater.core.events.rejection import REASONS
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
+from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater_spark.query import decoding
 from cutwater_spark.query.formats import REMARK
 from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN

@@ -13,6 +13,7 @@ import pytest
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidates, working_for
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import FencedError, UsageError
@@ -23,7 +24,6 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Start, Withdrawal
 from cutwater.core.protocol.stream_audit import check
 from cutwater.operations.generations.claims import Claims
-from cutwater.operations.service_main import now_ms
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
 

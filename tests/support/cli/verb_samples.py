@@ -17,7 +17,7 @@ from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import rejected_events
 from cutwater.cli.stack import history, up
 from cutwater.cli.state import export, get, milestones, prune, restore, snapshots, tail, verify, verify_regions
-from cutwater.core.failover.failover import EarlierClaim
+from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.monitoring.alerts import plain
 from cutwater.core.state.snapshot_manifest import Unusable
 from cutwater.mirror.resync.resync import CopyState

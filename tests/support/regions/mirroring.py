@@ -19,6 +19,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import environment
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
@@ -26,7 +27,6 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.service import Mirror
-from cutwater.operations.service_main import now_ms
 from cutwater.views.changelog.record_reader import KeyReader
 from support.views.changelogs import Rows, Sold, Writing, until
 

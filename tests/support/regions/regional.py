@@ -17,6 +17,7 @@ from cutwater.adapters.config.settings import environment
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.adapters.topics.mirror_topics import has_mirror, last_arrival
@@ -28,7 +29,6 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import from_origin
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Milestone, Start
 from cutwater.core.protocol.stream_audit import check
-from cutwater.operations.service_main import now_ms
 from support.cli.jsonshapes import parsed
 from support.events import counting
 from support.events.counting import events

@@ -25,7 +25,6 @@ from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics.candidates import with_partitions
-from cutwater.core.driver.row_proof import WRITER_HEADER
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
@@ -34,6 +33,7 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.protocol.row_digest import fold, signed
+from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.follow.applier import Applied
 from cutwater.views.follow.follower import Follower

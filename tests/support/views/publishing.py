@@ -20,12 +20,12 @@ from cutwater.adapters.events.framing import OutputHeaders
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.client import CommittedMilestone, committed
 from cutwater.core.job.job import Job, Output
 from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.operations.service_main import now_ms
 from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics

@@ -28,8 +28,9 @@ from cutwater.adapters.http.access import (
     refuse,
 )
 from cutwater.adapters.http.server import CLOSE_S, METRICS_BOUNDS, HttpMetrics, HttpServer, listen
+from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import MachineError
-from cutwater.core.events.rejection import REASONS, InputStats
+from cutwater.core.events.rejection import REASONS
 from cutwater.core.protocol.records import Barrier, Heartbeat, Signal, Start
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

@@ -34,7 +34,7 @@ from cutwater.core.errors import (
     UnavailableError,
     UsageError,
 )
-from cutwater.core.protocol.topics import ROW_BYTES_MAX
+from cutwater.core.job.row_room import ROW_BYTES_MAX
 
 T = TypeVar("T")
 TIMEOUT_S = 20.0

@@ -17,11 +17,11 @@ from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.kafka.client import make_consumer, partition_count, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.connect import create_client
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.recovery_log import STOPPED, Fact, ProcessIdentity, Recovery, StartRecord, Took
-from cutwater.operations.service_main import now_ms
 
 WRITE_S = 10.0
 """Maximum time until a record is acknowledged."""

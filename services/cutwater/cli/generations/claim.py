@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parent_of, promoted
 from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.provable_milestones import newest_provable
@@ -17,7 +18,6 @@ from cutwater.operations.generations.claims import Claims, GenerationRequest, Pl
 from cutwater.operations.generations.parent_changelog import kept_behind
 from cutwater.operations.generations.seed_source import SeedSource, seed_source
 from cutwater.operations.generations.start_check import require_may_start
-from cutwater.operations.service_main import now_ms
 
 
 def claims_of(place: JobContext) -> Claims:

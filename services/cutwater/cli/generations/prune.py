@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
@@ -18,7 +19,6 @@ from cutwater.cli.options import (
 from cutwater.cli.report import err, out, print_json, report_errors, table
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.prune import Earlier, GenerationPruning
-from cutwater.operations.service_main import now_ms
 
 
 @report_errors

@@ -13,6 +13,7 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors, table
@@ -27,7 +28,6 @@ from cutwater.core.protocol import topics
 from cutwater.core.util.text_tables import Column, Styled
 from cutwater.local import machine_probes
 from cutwater.operations import cluster_facts
-from cutwater.operations.service_main import now_ms
 
 _COLOURS = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
 

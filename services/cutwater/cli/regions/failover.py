@@ -10,20 +10,15 @@ import typer
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
 from cutwater.cli.regions.failover_report import Steps, TakeoverReport
 from cutwater.cli.report import iso, out, print_json, report_errors
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover.failover import (
-    EarlierClaim,
-    origin_claim,
-    require_current,
-    require_dead,
-    require_not_given,
-)
-from cutwater.core.generations.candidates import promotion_delay
+from cutwater.core.failover.failover import origin_claim, require_current, require_dead, require_not_given
+from cutwater.core.generations.candidates import EarlierClaim, promotion_delay
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Claim, Milestone, Release
@@ -31,7 +26,6 @@ from cutwater.operations.generations.claims import copies_of
 from cutwater.operations.generations.seed_source import SeedSource, seed_source
 from cutwater.operations.generations.start_check import require_may_start
 from cutwater.operations.regions.failover import Failover, OriginCopies, release, releasing
-from cutwater.operations.service_main import now_ms
 
 LOOK_S = 0.5
 WAIT_S = 600.0

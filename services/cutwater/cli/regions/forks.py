@@ -9,6 +9,7 @@ import typer
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, iso, out, print_json, report_errors, table
 from cutwater.core.errors import UsageError
@@ -17,7 +18,6 @@ from cutwater.core.failover.forks import Fork, Line
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.text_tables import Column, ranked
 from cutwater.operations.regions.forks import ForkReader
-from cutwater.operations.service_main import now_ms
 
 app = typer.Typer(
     help="After a failover: list conflicting milestones of the other region, decide which count, count the loss.\n"

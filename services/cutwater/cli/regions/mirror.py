@@ -10,6 +10,7 @@ import typer
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import mirror_topics
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.regions.resync import DeletionSummary, ResyncRequest, print_plan, resync_from_snapshot
@@ -21,7 +22,6 @@ from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.util.printable_text import printable
 from cutwater.core.util.text_tables import Column
 from cutwater.mirror.resync import resync as resyncing
-from cutwater.operations.service_main import now_ms
 
 app = typer.Typer(
     help="The mirror of another region: show what is copied, pause or resume it, start a copy again.\n\n"

@@ -13,6 +13,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import mirror_topics
 from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
@@ -21,7 +22,6 @@ from cutwater.core.mirror.replica_lag import Pace, SafeTime, awaited, safe_time
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.mirror_records import Mirrored, Steering
 from cutwater.core.util.text_tables import Column
-from cutwater.operations.service_main import now_ms
 
 ASK_S = 3.0
 """Timeout of queries to the origin, which may be down."""

@@ -11,6 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColum
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import brokers
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.cli.report import err, iso, out, print_json, print_note, table
 from cutwater.core.checks import replication
 from cutwater.core.errors import UsageError
@@ -19,7 +20,6 @@ from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.mirror.resync.from_snapshot import Plan, SnapshotResync
 from cutwater.mirror.resync.resync import CopyState, last_arrival
-from cutwater.operations.service_main import now_ms
 from cutwater.views.snapshots.repositories import repositories_at
 
 

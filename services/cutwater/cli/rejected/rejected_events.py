@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.rejected.entries import LATE, LETTER, letter_json, place_json, say_problems, show, sort_key
@@ -23,7 +24,6 @@ from cutwater.core.events.rejection import REASONS
 from cutwater.core.protocol.generation import Generation
 from cutwater.local import running_file
 from cutwater.operations.replay_dead_letters import Replayer
-from cutwater.operations.service_main import now_ms
 
 letters_app = typer.Typer(
     help="Events that could not be used: list them, or produce them again.\n\n"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.recovery_log import history as read_history
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
 from cutwater.cli.report import err, iso, out, print_json, report_errors, table
@@ -14,7 +15,6 @@ from cutwater.core.errors import UsageError
 from cutwater.core.protocol.recovery_log import Recovery, select_starts
 from cutwater.core.util.text_tables import Column, Lines, number_text
 from cutwater.core.util.timestamps import iso_ms
-from cutwater.operations.service_main import now_ms
 
 SERVICES = ("driver", "commit-signal", "rehydrator", "publisher", "mirror")
 READ_MAX = 10_000

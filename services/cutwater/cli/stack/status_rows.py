@@ -12,6 +12,7 @@ from typing import Any
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import TIMEOUT_S
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.cli.report import out, table
 from cutwater.core.monitoring.alerts import REPEATED_FAILURE, TEXT_MAX, Alert, on, plain
 from cutwater.core.monitoring.job_status import drift
@@ -23,7 +24,6 @@ from cutwater.core.util.timestamps import iso
 from cutwater.local.running_file import RunningStack
 from cutwater.operations import job_status
 from cutwater.operations.job_status import SourceEnds
-from cutwater.operations.service_main import now_ms
 
 
 def read_progress(stack: RunningStack, settings: Settings, view: dict[str, object]) -> dict[str, Any]:

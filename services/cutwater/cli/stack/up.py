@@ -16,12 +16,13 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, iso, milestone_json, out, print_json, print_note, report_errors, table
 from cutwater.cli.stack.status_rows import print_progress, read_progress, repeated_failures
+from cutwater.core.driver.input_stats import skew_warning
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.events.rejection import skew_warning
 from cutwater.core.monitoring.alert_rules import late_warning
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.text_tables import Styled, number_text
@@ -31,7 +32,7 @@ from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.local.running_file import RunningStack
 from cutwater.local.stack import Stack, run_stack
 from cutwater.operations.job_status import limits_of
-from cutwater.operations.service_main import keep_private, now_ms
+from cutwater.operations.service_main import keep_private
 
 DETACHED_START_SECONDS_MAX = 300.0
 _ABOUT_THE_START = re.compile(

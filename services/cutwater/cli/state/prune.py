@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
 from cutwater.cli.report import err, out, print_json, report_errors, table
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.prune import ExclusiveWriter
-from cutwater.operations.service_main import now_ms
 from cutwater.operations.stream_retention import Cut, Pruning
 
 

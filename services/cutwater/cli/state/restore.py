@@ -13,6 +13,7 @@ from cutwater.adapters.config.held_part import HeldPart, holding_of, selected_pa
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_beside
 from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
@@ -21,7 +22,7 @@ from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.point_in_time_restore import RestorableSnapshot, RestorePlan, Target, plan
 from cutwater.core.state.snapshot_manifest import Manifest
-from cutwater.operations.service_main import keep_private, now_ms
+from cutwater.operations.service_main import keep_private
 from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.follow.applier import Applied
 from cutwater.views.snapshots.local_tier import Checkpoints

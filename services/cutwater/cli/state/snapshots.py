@@ -17,6 +17,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parents_needed
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
@@ -26,7 +27,6 @@ from cutwater.core.state.snapshot_manifest import Manifest, Names, Policy, Unusa
 from cutwater.core.util.printable_text import printable
 from cutwater.core.util.text_tables import Column, Lines
 from cutwater.local import running_file
-from cutwater.operations.service_main import now_ms
 from cutwater.views.snapshots.object_store_tier import SnapshotRepository
 from cutwater.views.snapshots.repositories import SnapshotRepositories, repositories_at
 

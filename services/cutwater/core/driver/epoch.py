@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cutwater.core.driver.clock_check import LOOK_MS, require_clock
-from cutwater.core.driver.ports import (
-    Barriers,
-    Checkpoint,
-    Clearing,
-    EpochPlan,
-    Lists,
-    Past,
-    Range,
-    Reached,
-    Rows,
-    nowhere,
-)
-from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import NO_VALUE, InputStats
+from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.ports import Barriers, Checkpoint, Clearing, Lists, Past, Reached, Rows, nowhere
+from cutwater.core.driver.row_proof import Written
+from cutwater.core.events.rejection import NO_VALUE
 from cutwater.core.generations.source_topics import moved_on
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.cuts import Cut, EpochPlan, Range
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
+from cutwater.core.protocol.row_writer import Writer
 
 
 class Epochs:

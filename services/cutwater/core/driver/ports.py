@@ -10,31 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import InputStats
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.row_proof import Written
+from cutwater.core.protocol.cuts import Cut, EpochPlan, Range
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.core.protocol.records import Barrier, Signal
-
-
-@dataclass(frozen=True)
-class EpochPlan:
-    """The content of `offsets/N` of the checkpoint."""
-
-    source_cut: Cut
-    watermark_ms: int
-
-
-@dataclass(frozen=True)
-class Range:
-    """The offsets of one epoch."""
-
-    before: Cut
-    """The source cut of the epoch before; for the first epoch that of the parent milestone, or empty."""
-    cut: Cut
-    closed_ms: int
-    """Windows that end at or below it are closed for the epoch."""
+from cutwater.core.protocol.row_writer import Writer
 
 
 @dataclass(frozen=True)

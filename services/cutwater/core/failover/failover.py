@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations.candidates import PARENT_DIGITS, Candidate, Candidates
+from cutwater.core.generations.candidates import PARENT_DIGITS, Candidate, Candidates, EarlierClaim
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import REGION_PATTERN, Generation, Token
@@ -212,14 +212,6 @@ def origin_claim(
             return candidate.claim
         generation = parent_of(candidate.claim).generation
     return None
-
-
-class EarlierClaim(NamedTuple):
-    """The claim of an earlier try."""
-
-    claim: Claim
-    done: bool
-    """Whether it is promoted."""
 
 
 def resumed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
@@ -189,3 +190,11 @@ def promotion_obstacle(candidate: Candidate, parent: Milestone, last: Milestone 
             "give it up, and start one from a milestone of that"
         )
     return None
+
+
+class EarlierClaim(NamedTuple):
+    """The claim of an earlier try."""
+
+    claim: Claim
+    done: bool
+    """Whether it is promoted."""

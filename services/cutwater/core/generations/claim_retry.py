@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cutwater.core.failover.failover import EarlierClaim
-from cutwater.core.generations.candidates import Candidate, Candidates, promotion_obstacle
+from cutwater.core.generations.candidates import Candidate, Candidates, EarlierClaim, promotion_obstacle
 from cutwater.core.protocol.records import Claim, Milestone
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from cutwater.core.driver.ports import EpochPlan, Range
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.source_topics import copied_region
@@ -13,7 +12,7 @@ from cutwater.core.job.job import Job, differences
 from cutwater.core.job.measures import VALUE, unmergeable
 from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
 from cutwater.core.protocol.generation import ROOT_PARENT, Generation
 from cutwater.core.protocol.records import Barrier, Claim, Milestone, Release, Signal
 

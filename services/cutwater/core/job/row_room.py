@@ -8,8 +8,9 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_KEY_BYTES
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import Measure
-from cutwater.core.protocol.topics import ROW_BYTES_MAX
 
+ROW_BYTES_MAX = 16 * 1024 * 1024
+"""The largest row (several measures may each keep a text of an event), and the largest record of the protocol."""
 _ESCAPED = 6
 """Bytes of an escaped control character in JSON output. It counts for every output format, because a repeated
 epoch must reject the same events, and rows outlive the setting."""

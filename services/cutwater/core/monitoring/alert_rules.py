@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cutwater.core.events.rejection import skew_warning
+from cutwater.core.driver.input_stats import skew_warning
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert, Key
 from cutwater.core.monitoring.job_status import NONE, JobStatus, Reader, drift, progress_ms

@@ -61,3 +61,22 @@ class Cut:
 
 NOWHERE = Cut()
 """The cut that names no partition."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The offsets of one epoch."""
+
+    before: Cut
+    """The source cut of the epoch before; for the first epoch that of the parent milestone, or empty."""
+    cut: Cut
+    closed_ms: int
+    """Windows that end at or below it are closed for the epoch."""
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """The content of `offsets/N` of the checkpoint."""
+
+    source_cut: Cut
+    watermark_ms: int

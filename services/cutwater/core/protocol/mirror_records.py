@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zlib import crc32
 
+from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
@@ -202,7 +203,7 @@ def slot_of(topic: str, partition: int) -> int:
 
 def mirror_topics(job: str, origin: str) -> list[TopicSpec]:
     """Return the topics of a mirror except its copies."""
-    largest = ("max.message.bytes", str(topics.ROW_BYTES_MAX))  # for cuts of thousands of partitions
+    largest = ("max.message.bytes", str(ROW_BYTES_MAX))  # for cuts of thousands of partitions
     kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"), largest)
     # Small segments, because every start reads the whole topic. The lag of one hour lets the writer of arrivals be
     # away that long without missing the translation of a cut.

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cutwater.core.job.job import Output
+from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater.core.protocol.generation import Generation
 
 DAY_MS = 86_400_000
 MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
 UNCLEAN = "unclean.leader.election.enable"
-ROW_BYTES_MAX = 16 * 1024 * 1024
-"""The largest row (several measures may each keep a text of an event), and the largest record of the protocol."""
 HISTORY_BYTES = 64 * 1024 * 1024
 LISTED_BYTES_MAX = 100 * 1024 * 1024
 """The largest record of a list. Brokers accept no larger request (socket.request.max.bytes)."""

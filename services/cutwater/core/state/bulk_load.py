@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from cutwater.core.driver.row_proof import Writer
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.row_digest import fold
+from cutwater.core.protocol.row_writer import Writer
 from cutwater.core.state.selection import Selection
 
 

@@ -13,7 +13,6 @@ from cutwater.adapters.kafka.client import Batch
 from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter, CopyRecord, Headers
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.topic_ids import Identity
-from cutwater.core.driver.row_proof import WRITER_HEADER, Writer
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA
 from cutwater.core.job.shards import ShardMap
@@ -22,6 +21,7 @@ from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater.views.store.key_layout import Window
 
 RECORDS = 8_000

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import origin_parent, parent_of
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Claim
 from cutwater.operations.generations.parent_changelog import changelog_problem
-from cutwater.operations.service_main import now_ms
 from cutwater.views.snapshots.repositories import repositories_at
 from cutwater.views.snapshots.snapshot_set import StoredSeeds
 

@@ -18,7 +18,6 @@ from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
     CommonHistory,
-    EarlierClaim,
     copied_up_to,
     find_common_history,
     origin_claim,
@@ -32,7 +31,7 @@ from cutwater.core.failover.failover import (
     resumed,
     start_cut,
 )
-from cutwater.core.generations.candidates import PARENT_DIGITS, Candidates
+from cutwater.core.generations.candidates import PARENT_DIGITS, Candidates, EarlierClaim
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.mirror.resync_guard import require_settled

@@ -12,6 +12,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms as clock_ms
 from cutwater.adapters.topics.candidates import candidates, origin_parent, promoted
 from cutwater.adapters.topics.commit_stream import last_heard_ms
 from cutwater.core.errors import UnavailableError, UsageError
@@ -31,7 +32,6 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.log_throttle import LogThrottle
 from cutwater.operations.regions.forks import ForkReader
-from cutwater.operations.service_main import now_ms as clock_ms
 
 ASK_S = 5.0
 """Timeout of one query. A job that was silent only briefly then continues without an answer."""

@@ -11,11 +11,11 @@ from typing import Any
 from cutwater.adapters.config.held_part import holding_of
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.query.global_merge import require_mergeable
-from cutwater.operations.service_main import now_ms
 from cutwater.rehydrator.app import create_app
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers

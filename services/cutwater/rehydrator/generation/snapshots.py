@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parents_needed
 from cutwater.core.job.job import Job
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import Policy
-from cutwater.operations.service_main import now_ms
 from cutwater.rehydrator.generation.start_report import StartReport
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.snapshots.local_tier import Checkpoints

@@ -8,12 +8,12 @@ from typing import Any
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.size_census import Size
 from cutwater.core.util.timestamps import iso
-from cutwater.operations.service_main import now_ms
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.follow.size_census import Census, CensusResult
 from cutwater.views.follow.size_limit import SizeLimit

@@ -13,10 +13,11 @@ from typing import Protocol
 from cutwater.adapters.avro.codec import HEADER_BYTES
 from cutwater.adapters.fetch.record_batches import Chunk, Record, records
 from cutwater.adapters.hashing import rows_hash
-from cutwater.core.driver.row_proof import WRITER_HEADER, breach, overgrown
+from cutwater.core.driver.row_proof import breach, overgrown
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.events.formats import is_confluent
 from cutwater.core.protocol.row_digest import fold
+from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.core.state.bulk_load import Task
 from cutwater.views.changelog.key_codec import Windows, all_plain, is_plain
 from cutwater.views.changelog.record_reader import KeyReader

@@ -10,13 +10,13 @@ from confluent_kafka import Message
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, crc64
 from cutwater.adapters.hashing import rows_hash
-from cutwater.core.driver.row_proof import WRITER_HEADER
 from cutwater.core.errors import DivergenceError
 from cutwater.core.events.formats import is_confluent
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.row_digest import fold
+from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.core.state.backlog import Jump, Step, fresh
 from cutwater.views.changelog.proof import (
     WriterCheck,

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from zlib import crc32
 
 from cutwater.adapters.hashing import row_hash
-from cutwater.core.driver.row_proof import Writer, breach, overgrown
+from cutwater.core.driver.row_proof import breach, overgrown
 from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.row_digest import fold, signed
+from cutwater.core.protocol.row_writer import Writer
 from cutwater.core.state.backlog import contained, fresh, mismatch
 from cutwater.core.state.partition_share import Partitions
 

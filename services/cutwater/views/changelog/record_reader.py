@@ -8,10 +8,10 @@ from confluent_kafka import Message
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.adapters.kafka.client import headers_of
-from cutwater.core.driver.row_proof import WRITER_HEADER
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.events.formats import is_confluent
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA, Job
+from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.views.store.key_layout import Window
 
 

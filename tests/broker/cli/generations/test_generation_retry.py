@@ -12,6 +12,7 @@ import pytest
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidacies
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import UnavailableError, UsageError
@@ -21,7 +22,6 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Promotion
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.start_check import DEFINITION
-from cutwater.operations.service_main import now_ms
 from cutwater_spark.seed.parent import parent_milestone
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed

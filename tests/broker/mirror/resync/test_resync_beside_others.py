@@ -11,12 +11,12 @@ from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.record_deletion import empty
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import DivergenceError, FencedError, UnavailableError, UsageError
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.mirror.resync.resync import give_up_copy, read_copy_state, resync, withdraw
 from cutwater.operations.regions.failover import Failover
-from cutwater.operations.service_main import now_ms
 from support.regions.mirroring import (
     ORIGIN,
     Events,

@@ -15,6 +15,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings, environment
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.protocol import mirror_records, topics
@@ -22,7 +23,6 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Start
 from cutwater.mirror.resync.resync import resync
 from cutwater.operations.generations.first_generation import require_may_begin
-from cutwater.operations.service_main import now_ms
 from cutwater_spark.seed.parent import parent_milestone
 from support.regions.mirroring import ORIGIN
 from support.views.changelogs import Writing, make_job, until

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.commit_stream import newest_milestone
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.checks import acls
@@ -26,7 +27,6 @@ from cutwater.core.protocol.records import Claim
 from cutwater.local.machine.ports import free_ports
 from cutwater.local.running_file import find
 from cutwater.operations.regions.rejoin import LOOK_S, LOOKS, RejoinCheck
-from cutwater.operations.service_main import now_ms
 from support.harness import wait_until
 from support.kafka.links import Linked
 from support.kafka.users_broker import users_broker

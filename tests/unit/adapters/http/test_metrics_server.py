@@ -6,7 +6,7 @@ from math import isnan
 
 from cutwater.adapters.http.metrics_server import DriverMetrics, JvmFigures
 from cutwater.adapters.http.server import HttpMetrics
-from cutwater.core.events.rejection import InputStats
+from cutwater.core.driver.input_stats import InputStats
 from support.protocol_samples import barrier
 
 

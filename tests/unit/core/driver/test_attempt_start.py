@@ -11,9 +11,9 @@ import pytest
 
 from cutwater.core.driver.attempt_start import TakeOver
 from cutwater.core.driver.checkpoint_check import NewestEpochs
-from cutwater.core.driver.ports import EpochPlan, Past
+from cutwater.core.driver.ports import Past
 from cutwater.core.errors import DivergenceError
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.cuts import Cut, EpochPlan
 from cutwater.core.protocol.records import Milestone, Start
 from support.protocol_samples import GENERATION, JOB, barrier, milestone, source_cut
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import EpochPlan, Past, Proved, Range, summarise
-from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import InputStats
+from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.ports import Past, Proved, summarise
+from cutwater.core.driver.row_proof import Written
 from cutwater.core.generations.start_state import FIRST, StartState
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
+from cutwater.core.protocol.row_writer import Writer
 from support.protocol_samples import GENERATION, JOB, OTHER, barrier, committed, source_cut, start
 
 ATTEMPT = 3

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cutwater.core.driver.epoch import Epochs
-from cutwater.core.driver.ports import EpochPlan, Past, Proved
-from cutwater.core.driver.row_proof import Writer, Written
-from cutwater.core.events.rejection import InputStats
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.ports import Past, Proved
+from cutwater.core.driver.row_proof import Written
+from cutwater.core.protocol.cuts import Cut, EpochPlan
 from cutwater.core.protocol.records import Barrier, Signal
+from cutwater.core.protocol.row_writer import Writer
 from support.protocol_samples import GENERATION
 from unit.core.generations.test_start_state import job
 

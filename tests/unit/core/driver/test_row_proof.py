@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from cutwater.core.driver.row_proof import (
     ChangelogRow,
     Suspect,
-    Writer,
     Written,
     breach,
     describe,
@@ -19,6 +18,7 @@ from cutwater.core.driver.row_proof import (
     suspects,
 )
 from cutwater.core.errors import DivergenceError
+from cutwater.core.protocol.row_writer import Writer
 from support.protocol_samples import GENERATION, GENERATIONS, OTHER
 
 ME = Writer(GENERATION, 2, 7)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.driver.row_proof import ChangelogRow, Writer, foreign_rows, strays
+from cutwater.core.driver.row_proof import ChangelogRow, foreign_rows, strays
 from cutwater.core.driver.tombstone_gc import ScanPosition, due, is_garbage, places, sift
+from cutwater.core.protocol.row_writer import Writer
 from support.protocol_samples import GENERATION, OTHER
 
 ME = Writer(GENERATION, 2, 7)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.events.rejection import UNITS, InputStats, first_end_ms, may_hold_late, skew_warning, unit_hint
+from cutwater.core.driver.input_stats import InputStats, first_end_ms, may_hold_late, skew_warning
+from cutwater.core.events.rejection import UNITS, unit_hint
 from cutwater.core.job.windows import WindowSpec
 
 SPECS = st.tuples(st.integers(1, 5_000), st.integers(1, 5_000)).map(

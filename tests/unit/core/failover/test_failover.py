@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
     CommonHistory,
-    EarlierClaim,
     find_common_history,
     known_loss,
     require_copying,
@@ -27,7 +26,7 @@ from cutwater.core.failover.failover import (
     resumed,
     start_cut,
 )
-from cutwater.core.generations.candidates import Candidate, goes_back_to
+from cutwater.core.generations.candidates import Candidate, EarlierClaim, goes_back_to
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.mirror_records import Arrival

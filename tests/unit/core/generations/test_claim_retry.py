@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutwater.core.failover.failover import EarlierClaim
-from cutwater.core.generations.candidates import fold_candidates
+from cutwater.core.generations.candidates import EarlierClaim, fold_candidates
 from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal

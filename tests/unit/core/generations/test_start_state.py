@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.adapters.sketches import HllSketches
-from cutwater.core.driver.ports import EpochPlan
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.events.formats import JSON, EventFormat, RegistryUse
 from cutwater.core.events.rejection import MAX_EVENT_BYTES
@@ -29,7 +28,7 @@ from cutwater.core.job.job import Job, Output
 from cutwater.core.job.measures import LONG, build, value
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Claim, Milestone, Release, Start
 from support.protocol_samples import GENERATION, JOB, OTHER, barrier, milestone

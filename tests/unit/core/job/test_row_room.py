@@ -14,9 +14,9 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_KEY_BYTES, NO_ROOM
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.job.row_room import text_bytes_max, too_long
+from cutwater.core.job.row_room import ROW_BYTES_MAX, text_bytes_max, too_long
 from cutwater.core.job.usable_events import find_flaw
-from cutwater.core.protocol.topics import LISTED_BYTES_MAX, ROW_BYTES_MAX
+from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 from cutwater.publisher.encoding import JsonEncoder
 from support.events import wide
 
