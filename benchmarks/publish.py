@@ -27,7 +27,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.output.position import End
-from cutwater.core.protocol.row_digest import fold
+from cutwater.core.protocol.changelog_rows import fold
 from cutwater.local.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java

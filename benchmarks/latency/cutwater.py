@@ -30,8 +30,8 @@ from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.records import Committed as Hint
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater.local.stack import Stack, started
 
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b3.yaml"

@@ -22,10 +22,9 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.output.position import nothing
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, fold, signed
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_digest import fold, signed
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 
 
 class Changelog:

@@ -35,11 +35,10 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, fold, signed
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_digest import fold, signed
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b1.yaml"
 GENERATION = Generation(1, "local")

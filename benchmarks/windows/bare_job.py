@@ -23,7 +23,7 @@ from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.row_writer import Writer
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater_spark.epoch.changelog_sink import sink_options
 from cutwater_spark.query.query import row_expressions
 from cutwater_spark.session import open_session

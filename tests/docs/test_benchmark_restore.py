@@ -12,7 +12,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import row_hash
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA, WINDOW_KEY_SCHEMA, Job
-from cutwater.core.protocol.row_digest import fold
+from cutwater.core.protocol.changelog_rows import fold
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.store.key_layout import storage_key
 

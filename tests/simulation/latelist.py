@@ -9,8 +9,8 @@ from zlib import crc32
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.core.driver.input_stats import InputStats, may_hold_late
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Range, TopicPartition
-from cutwater.core.protocol.row_writer import Writer
 from simulation.job import HOUR_MS, JOB, PARTITIONS
 from simulation.log import Log, Record
 from simulation.processes import Process

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Start
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS
 from simulation.checker import UNNOTICED, Anomaly
 from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes

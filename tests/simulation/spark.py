@@ -18,9 +18,8 @@ from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.start_state import FIRST
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
 from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
-from cutwater.core.protocol.row_digest import signed
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.clients import SimCluster

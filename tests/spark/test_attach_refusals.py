@@ -17,8 +17,8 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import YEARS
 from cutwater.core.job.job import Job
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.row_writer import Writer
 from cutwater.publisher.encoding import JsonEncoder
 from cutwater.views.query.presenter import Presenter
 from cutwater_spark import session

@@ -19,8 +19,8 @@ from cutwater.adapters.topics.recovery_log import history
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Start
-from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.local.machine.ports import free_ports
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, kill_session, scraped, wait_until

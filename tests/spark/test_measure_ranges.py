@@ -22,8 +22,8 @@ from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import KINDS, SEED
 from cutwater.core.job.row_room import text_bytes_max
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.row_writer import Writer
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import Sample
 from cutwater_spark.query.decoding import decode

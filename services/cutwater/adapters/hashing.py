@@ -9,7 +9,7 @@ from operator import xor
 
 import xxhash
 
-from cutwater.core.protocol.row_digest import signed
+from cutwater.core.protocol.changelog_rows import signed
 
 _SPARK_SEED = 42
 

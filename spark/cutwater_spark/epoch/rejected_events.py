@@ -22,8 +22,8 @@ from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Range
-from cutwater.core.protocol.row_writer import Writer
 from cutwater_spark.query.decoding import decode
 from cutwater_spark.query.query import EARLIEST, window_of
 from cutwater_spark.query.rejection_reasons import FLAW

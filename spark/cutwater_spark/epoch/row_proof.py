@@ -26,12 +26,11 @@ from cutwater.core.driver.row_proof import (
 from cutwater.core.driver.tombstone_gc import is_garbage
 from cutwater.core.errors import ForeignRowsError, LostRecordsError, UnavailableError, UsageError
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import LogEnd, evidence_of, lost_records
 from cutwater.core.protocol.records import Barrier
-from cutwater.core.protocol.row_digest import signed
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 
 
 class ProvedRows:

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException, Producer
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import UnavailableError
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 
 FLUSH_S = 30.0
 

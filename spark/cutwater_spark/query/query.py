@@ -24,7 +24,7 @@ from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater_spark.query import decoding
 from cutwater_spark.query.formats import REMARK
 from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN

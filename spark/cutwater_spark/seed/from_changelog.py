@@ -14,8 +14,8 @@ from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES
 from cutwater.core.generations.seed_check import SeedCounts
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, header_prefix
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer, header_prefix
 from cutwater_spark.query.query import EARLIEST
 from cutwater_spark.query.sql import binary, kafka_options, text
 

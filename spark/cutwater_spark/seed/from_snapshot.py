@@ -18,7 +18,7 @@ from cutwater.adapters.hashing import key_bytes_hash
 from cutwater.core.errors import MachineError
 from cutwater.core.generations.seed_check import Given, Taken
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.row_digest import fold, signed
+from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.views.query.pages import Stored
 from cutwater_spark.seed.from_changelog import body_of, other_windows, write_rows
 

@@ -23,7 +23,7 @@ from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.row_writer import Writer
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater_spark.attempt import location_of
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.query.query import row_expressions

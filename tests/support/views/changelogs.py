@@ -29,11 +29,10 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, fold, signed
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Heartbeat, Milestone
-from cutwater.core.protocol.row_digest import fold, signed
-from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.follow.applier import Applied
 from cutwater.views.follow.follower import Follower

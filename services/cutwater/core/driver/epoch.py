@@ -12,10 +12,10 @@ from cutwater.core.events.rejection import NO_VALUE
 from cutwater.core.generations.source_topics import moved_on
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import Job
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
-from cutwater.core.protocol.row_writer import Writer
 
 
 class Epochs:

@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.row_proof import Written
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.core.protocol.records import Barrier, Signal
-from cutwater.core.protocol.row_writer import Writer
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutwater.core.errors import DivergenceError
+from cutwater.core.protocol.changelog_rows import Writer, fold, signed
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.row_digest import fold, signed
-from cutwater.core.protocol.row_writer import Writer
 
 
 class ChangelogRow(NamedTuple):

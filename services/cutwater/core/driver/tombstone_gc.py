@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from cutwater.core.driver.row_proof import ChangelogRow
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
-from cutwater.core.protocol.row_writer import Writer
 
 SLICE_RECORDS = 5_000
 """Records scanned per epoch at least; a larger epoch scans as many records as it wrote, so the scan keeps up."""

@@ -11,9 +11,9 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from cutwater.core.protocol.chain import ChainFault, find_chain_faults
+from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Milestone, Signal, Start
-from cutwater.core.protocol.row_digest import fold, signed
 
 _TOLD = tuple(field.name for field in fields(Barrier))
 """The fields that a milestone copies from its barrier."""

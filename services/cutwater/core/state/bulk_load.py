@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
-from cutwater.core.protocol.row_digest import fold
-from cutwater.core.protocol.row_writer import Writer
+from cutwater.core.protocol.changelog_rows import Writer, fold
 from cutwater.core.state.selection import Selection
 
 

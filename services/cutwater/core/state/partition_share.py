@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_digest import fold, signed
 
 Partitions = frozenset[int]
 

@@ -18,10 +18,10 @@ from cutwater.core.job.job import PLAIN_KEY_SCHEMA
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.mirror.copy_progress import OriginPartition, initial_position, require_alone, seeded
 from cutwater.core.protocol import mirror_records
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_writer import WRITER_HEADER, Writer
 from cutwater.views.store.key_layout import Window
 
 RECORDS = 8_000

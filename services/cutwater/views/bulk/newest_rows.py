@@ -16,8 +16,7 @@ from cutwater.adapters.hashing import rows_hash
 from cutwater.core.driver.row_proof import breach, overgrown
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.events.formats import is_confluent
-from cutwater.core.protocol.row_digest import fold
-from cutwater.core.protocol.row_writer import WRITER_HEADER
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, fold
 from cutwater.core.state.bulk_load import Task
 from cutwater.views.changelog.key_codec import Windows, all_plain, is_plain
 from cutwater.views.changelog.record_reader import KeyReader

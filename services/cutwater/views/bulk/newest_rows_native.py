@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cutwater.adapters.fetch.native_rows import new_rows
 from cutwater.adapters.fetch.record_batches import Chunk, sections
-from cutwater.core.protocol.row_digest import fold
+from cutwater.core.protocol.changelog_rows import fold
 from cutwater.core.state.bulk_load import Task
 from cutwater.views.bulk.newest_rows import Into, NewestRows
 from cutwater.views.changelog.key_codec import Windows

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.core.events.formats import is_confluent
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.protocol.row_writer import WRITER_HEADER
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER
 from cutwater.core.state.selection import Selection
 from cutwater.views.changelog.key_codec import Windows, all_plain
 from cutwater.views.changelog.record_reader import Row

@@ -13,10 +13,9 @@ from cutwater.adapters.hashing import rows_hash
 from cutwater.core.errors import DivergenceError
 from cutwater.core.events.formats import is_confluent
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, fold
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_digest import fold
-from cutwater.core.protocol.row_writer import WRITER_HEADER
 from cutwater.core.state.backlog import Jump, Step, fresh
 from cutwater.views.changelog.proof import (
     WriterCheck,

@@ -8,9 +8,8 @@ from zlib import crc32
 from cutwater.adapters.hashing import row_hash
 from cutwater.core.driver.row_proof import breach, overgrown
 from cutwater.core.errors import DivergenceError
+from cutwater.core.protocol.changelog_rows import Writer, fold, signed
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_digest import fold, signed
-from cutwater.core.protocol.row_writer import Writer
 from cutwater.core.state.backlog import contained, fresh, mismatch
 from cutwater.core.state.partition_share import Partitions
 

@@ -11,7 +11,7 @@ from cutwater.adapters.kafka.client import headers_of
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.events.formats import is_confluent
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA, Job
-from cutwater.core.protocol.row_writer import WRITER_HEADER
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER
 from cutwater.views.store.key_layout import Window
 
 

@@ -14,9 +14,9 @@ from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.hashing import rows_hash
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
+from cutwater.core.protocol.changelog_rows import fold
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_digest import fold
 from cutwater.core.state.backlog import Entry, Jump, Step, fresh
 from cutwater.core.state.bulk_load import Slice
 from cutwater.core.state.partition_share import Proof, proof_of

@@ -20,11 +20,11 @@ from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.lineage import Lineage, Span
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.row_writer import Writer
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.partition_share import Partitions

@@ -16,8 +16,8 @@ import pytest
 
 from cutwater.core.errors import MachineError
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut
-from cutwater.core.protocol.row_writer import Writer
 from cutwater.core.state.bulk_load import Done
 from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.store.store import Store, loading_folder

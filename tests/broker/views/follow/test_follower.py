@@ -11,8 +11,7 @@ from confluent_kafka import Producer
 
 from cutwater.adapters.kafka.client import make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.protocol.row_digest import signed
-from cutwater.core.protocol.row_writer import WRITER_HEADER
+from cutwater.core.protocol.changelog_rows import WRITER_HEADER, signed
 from cutwater.views.query.view import State
 from support.views.changelogs import (
     GENERATION,

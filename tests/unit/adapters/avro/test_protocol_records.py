@@ -27,6 +27,7 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.output.position import End, Published
+from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import TopicEvidence
@@ -43,7 +44,6 @@ from cutwater.core.protocol.records import (
     Start,
     Withdrawal,
 )
-from cutwater.core.protocol.row_digest import fold, signed
 from cutwater.publisher.encoding import AvroEncoder, JsonEncoder
 from cutwater.views.query.presenter import Presenter
 from support.output_samples import example_job, golden_alert, golden_end, golden_published, golden_recovery

@@ -13,8 +13,8 @@ from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.ports import Past, Proved, summarise
 from cutwater.core.driver.row_proof import Written
 from cutwater.core.generations.start_state import FIRST, StartState
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
-from cutwater.core.protocol.row_writer import Writer
 from support.protocol_samples import GENERATION, JOB, OTHER, barrier, committed, source_cut, start
 
 ATTEMPT = 3

@@ -9,9 +9,9 @@ from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.ports import Past, Proved
 from cutwater.core.driver.row_proof import Written
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, EpochPlan
 from cutwater.core.protocol.records import Barrier, Signal
-from cutwater.core.protocol.row_writer import Writer
 from support.protocol_samples import GENERATION
 from unit.core.generations.test_start_state import job
 

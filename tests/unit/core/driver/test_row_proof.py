@@ -18,7 +18,7 @@ from cutwater.core.driver.row_proof import (
     suspects,
 )
 from cutwater.core.errors import DivergenceError
-from cutwater.core.protocol.row_writer import Writer
+from cutwater.core.protocol.changelog_rows import Writer
 from support.protocol_samples import GENERATION, GENERATIONS, OTHER
 
 ME = Writer(GENERATION, 2, 7)

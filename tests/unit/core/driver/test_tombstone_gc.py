@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutwater.core.driver.row_proof import ChangelogRow, foreign_rows, strays
 from cutwater.core.driver.tombstone_gc import ScanPosition, due, is_garbage, places, sift
-from cutwater.core.protocol.row_writer import Writer
+from cutwater.core.protocol.changelog_rows import Writer
 from support.protocol_samples import GENERATION, OTHER
 
 ME = Writer(GENERATION, 2, 7)

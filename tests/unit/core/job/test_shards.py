@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job.shards import MAX_SHARDS, ShardMap
-from cutwater.core.protocol.row_digest import signed
+from cutwater.core.protocol.changelog_rows import signed
 
 
 @st.composite

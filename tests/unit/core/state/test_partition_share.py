@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import DivergenceError, UsageError
-from cutwater.core.protocol.row_digest import fold, signed
+from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.core.state.backlog import mismatch
 from cutwater.core.state.partition_share import held_by, owners, proof_of
 from support.protocol_samples import milestone

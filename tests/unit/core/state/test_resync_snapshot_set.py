@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from cutwater.core.errors import UsageError
+from cutwater.core.protocol.changelog_rows import Writer, header_prefix
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.row_writer import Writer, header_prefix
 from cutwater.core.state.resync_snapshot_set import cuts_of, find_complete_set, generation_of, unfit
 from cutwater.core.state.snapshot_manifest import Manifest
 from support.protocol_samples import milestone

@@ -8,7 +8,7 @@ from operator import xor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.protocol.row_digest import fold, signed
+from cutwater.core.protocol.changelog_rows import fold, signed
 
 UNSIGNED = st.integers(0, 2**64 - 1)
 
