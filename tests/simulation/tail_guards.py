@@ -55,7 +55,7 @@ TAIL_GUARDS = (
         "a region that goes on while its logs have lost what is below its cuts",
         "I1",
         lambda: both(
-            off(ProvedRows, "_require_kept"), off(ProvedRows, "check_idle"), off(row_proof, "lost", nothing_lost)
+            off(ProvedRows, "_require_kept"), off(ProvedRows, "check_idle"), off(row_proof, "lost_records", nothing_lost)
         ),
         Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "lose-tail:changelog": 1.0}, first=15),
         frozenset({*_WRONG, UNNOTICED}),
@@ -64,7 +64,7 @@ TAIL_GUARDS = (
         "a claim proves its parent",
         "a generation that begins with the rows of a copy that has lost some",
         "I2",
-        off(regional, "unheld", lambda *_args: ""),
+        off(regional, "changelog_problem", lambda *_args: ""),
         Season({"claims": 1}, {**_LOSES, "lose-tail:changelog": 1.0, "failover": 6.0}, first=16),
         _WRONG,
     ),

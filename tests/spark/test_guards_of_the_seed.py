@@ -51,13 +51,13 @@ def _without(name: str) -> Any:
 HOLES = {
     "above the cut": off(from_changelog, "_records", _up_to_the_end),
     "end below the cut": both(
-        off(parent_changelog, "lost", lambda *_: ""), off(from_changelog, "_records", _up_to_the_end)
+        off(parent_changelog, "missing_changelog", lambda *_: ""), off(from_changelog, "_records", _up_to_the_end)
     ),
     "foreign": _without("foreign"),
     "later": _without("later"),
     "count and digest": off(deciding, "mismatch", lambda *_: ""),
-    "leaders": off(LogCheck, "lost", lambda *_: []),
-    "containment": off(parent_changelog, "overtaken", lambda *_: ""),
+    "leaders": off(LogCheck, "find_losses", lambda *_: []),
+    "containment": off(parent_changelog, "compaction_risk", lambda *_: ""),
     "deleted": _without("deleted"),
     "below the horizon": off(from_changelog, "_is_seed", lambda _parent: "newest.value is not null"),
 }

@@ -133,7 +133,7 @@ def _in_a_view(scene: Played, folder: Path, ranges: Ranges, reader: str, hole: C
             Applier(store, scene.writing.job, ranges, now_ms).apply(Jump(entry(scene.first)))
         rows = 2 if reader == CHUNKS else 50_000
         applies = Applier(store, scene.writing.job, ranges, scene.now_ms, rows, bulk=loads)
-        with hole(), patch.object(loader, "_Crew", lambda cluster, _most: loader._InProcessPool(cluster)):
+        with hole(), patch.object(loader, "_WorkerPool", lambda cluster, _most: loader._InProcessPool(cluster)):
             applies.apply((Jump if jumps else Step)(entry(scene.last)))
             view = View(store, scene.writing.job)
             return _shown(view)
