@@ -70,7 +70,7 @@ class Asking(RejoinCheck):
             ask_s=0.0,
         )
 
-    def settled(
+    def await_answer(
         self,
         generation: Generation,
         stop: threading.Event,
@@ -94,7 +94,7 @@ class Asking(RejoinCheck):
         faults["goes on"] += 1
         return passed
 
-    def again(self, generation: Generation, log: Any) -> None:
+    def check_again(self, generation: Generation, log: Any) -> None:
         self._held(
             generation, lambda: super(Asking, self).check_again(generation, log), "leaves: gone on meanwhile"
         )

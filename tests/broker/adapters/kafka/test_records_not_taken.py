@@ -43,7 +43,7 @@ class Listening(CopyingWriter):
         self.cut_off = 0
         self.initialise()
 
-    def _offered(self, at: Copies, one: CopyRecord) -> bool:
+    def _offer(self, at: Copies, one: CopyRecord) -> bool:
         try:
             return super()._offer(at, one)
         except KafkaException:
@@ -75,7 +75,7 @@ def test_the_client_takes_no_more_before_it_says_why(
 class Forgetting(Listening):
     """What has not been told of when the first report of a transaction comes is told of no more."""
 
-    def _telling(self, serve: Callable[[], int]) -> int:
+    def _serve_reports(self, serve: Callable[[], int]) -> int:
         left = super()._serve_reports(serve)
         return max(left, 1) if self._reports.failed is not None else left
 
