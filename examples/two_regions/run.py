@@ -47,7 +47,7 @@ def run(wanted: Wanted, settings: Settings, console: Terminal, telling: DemoRepo
     job = load_job(wanted.job_file)
     events = flights.events(wanted.days)
     telling.say(f"{len(events):,} events of {wanted.days} days, {wanted.per_second:,} a second")
-    feeder = Feeder(job, list(flights.records(events)), wanted.per_second)
+    feeder = Feeder(job, list(flights.flight_records(events)), wanted.per_second)
     with stop_on_signals() as stop, _regions(wanted, settings, telling) as (us, eu), feeder:
         scene = Scene(job, events, us, eu, feeder, telling, verify, stop)
         try:

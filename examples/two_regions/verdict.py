@@ -53,7 +53,7 @@ def compared(
     served = list(served_rows(region.api_url, region.api_headers))
     over = f"equals DuckDB over the {len(events):,} events that it holds"
     _equal(telling, f"the view of {region.name} {over}", wanted, served)
-    _equal(telling, f"the output of {region.name} {over}", wanted, output_topic.rows(output.rows))
+    _equal(telling, f"the output of {region.name} {over}", wanted, output_topic.read_rows(output.rows))
     telling.fact(f"{region.name}_corrections", output.corrections)
     telling.check(
         f"the output of {region.name} has no gap, and no unmarked repetition",

@@ -55,7 +55,9 @@ TAIL_GUARDS = (
         "a region that goes on while its logs have lost what is below its cuts",
         "I1",
         lambda: both(
-            off(ProvedRows, "_require_kept"), off(ProvedRows, "check_idle"), off(row_proof, "lost_records", nothing_lost)
+            off(ProvedRows, "_require_kept"),
+            off(ProvedRows, "check_idle"),
+            off(row_proof, "lost_records", nothing_lost),
         ),
         Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "lose-tail:changelog": 1.0}, first=15),
         frozenset({*_WRONG, UNNOTICED}),

@@ -18,18 +18,18 @@ _TEXTS = (Generation, Token, Path)
 
 def json_text(value: Any, indent: int | None = None, ascii_only: bool = True) -> str:
     """Return a value as JSON. Raises TypeError for a kind of value that is not listed here."""
-    text = json.dumps(plain(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    text = json.dumps(to_plain(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
     return text if ascii_only else "\n".join(map(_printable, text.split("\n")))
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a value as dicts, lists, texts, numbers, booleans and None. Raises TypeError as `json_text`.
 
     A cut becomes an object from `topic/partition` to offset. Generation, token and path become texts, bytes
     hexadecimal. NaN and the infinities become "NaN", "Infinity" and "-Infinity", since JSON has no such numbers.
     """
     if isinstance(value, Enum):
-        return plain(value.value)
+        return to_plain(value.value)
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -45,20 +45,20 @@ def _composed(value: Any) -> Any:
     if isinstance(value, Cut):
         return {_name(place): offset for place, offset in value}
     if isinstance(value, Mapping):
-        return {_name(name): plain(one) for name, one in value.items()}
+        return {_name(name): to_plain(one) for name, one in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return plain(value._asdict())
+        return to_plain(value._asdict())
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+        return {one.name: to_plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [to_plain(one) for one in value]
     raise TypeError(f"{type(value).__name__} has no form in JSON: add it to {__name__}")
 
 
 def _name(name: Any) -> str:
     if isinstance(name, TopicPartition):
         return f"{name.topic}/{name.partition}"
-    text = plain(name)
+    text = to_plain(name)
     if isinstance(text, str):
         return text
     if type(text) is int:

@@ -27,7 +27,7 @@ _CARRIERS_ABSOLUTE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OracleDifference:
     """One fault. For a missing or unexpected row, measure is None and the row is the value."""
 
     kind: Literal["missing", "unexpected", "different"]
@@ -53,7 +53,7 @@ class Differences:
     missing: int
     unexpected: int
     different: int
-    examples: tuple[Difference, ...]
+    examples: tuple[OracleDifference, ...]
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.unexpected or self.different)
@@ -84,8 +84,8 @@ def compare(expected: Sequence[Row], served: Sequence[Row], *, examples: int = 2
         unexpected=len(unexpected),
         different=len(different),
         examples=(
-            *(Difference("missing", key, None, wanted[key], None) for key in missing[:examples]),
-            *(Difference("unexpected", key, None, None, row) for key, row in unexpected[:examples]),
+            *(OracleDifference("missing", key, None, wanted[key], None) for key in missing[:examples]),
+            *(OracleDifference("unexpected", key, None, None, row) for key, row in unexpected[:examples]),
             *[d for key in different[:examples] for d in _faults(key, wanted[key], found[key])][:examples],
         ),
     )
@@ -126,9 +126,9 @@ def _agree(expected: Row, served: Row) -> bool:
     return expected == served or not _faults(_key(expected), expected, served)  # equality is the fast path
 
 
-def _faults(key: Key, expected: Row, served: Row) -> list[Difference]:
+def _faults(key: Key, expected: Row, served: Row) -> list[OracleDifference]:
     return [
-        Difference("different", key, name, value, served.get(name, "(absent)"))
+        OracleDifference("different", key, name, value, served.get(name, "(absent)"))
         for name, value in expected.items()
         if name not in served or not _equal(name, value, served[name])
     ]

@@ -79,7 +79,7 @@ def events_of(flights: pd.DataFrame, airports: pd.DataFrame, *, days: int) -> pd
     return both.reset_index(drop=True)
 
 
-def records(events: pd.DataFrame) -> Iterator[FlightEvent]:
+def flight_records(events: pd.DataFrame) -> Iterator[FlightEvent]:
     """Yield the rows of `events` as plain Python values, in the same order, for an Avro writer."""
     names = list(FlightEvent.__annotations__)
     # An encoder does not know pandas' value for a missing integer, NA.

@@ -20,7 +20,7 @@ WAIT_S = 60.0
 Fold = dict[tuple[str, int], Change]
 
 
-def rows(fold: Fold) -> list[dict[str, Any]]:
+def read_rows(fold: Fold) -> list[dict[str, Any]]:
     """Return the rows for the comparison, without those of the closing event."""
     return [
         {"airport": airport, "window_start_ms": start_ms}

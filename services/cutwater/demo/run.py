@@ -99,7 +99,7 @@ class Replay:
         progress.phase = "replaying"
         lead_max = self._target.job.max_events_per_epoch
         for first in range(0, len(events), CHUNK):
-            progress.produced += writer.write_all(flights.records(events.iloc[first : first + CHUNK]))
+            progress.produced += writer.write_all(flights.flight_records(events.iloc[first : first + CHUNK]))
             yield
             yield from self._until(lambda: progress.produced - progress.processed <= max(0, lead_max - CHUNK))
         self._stages.done("events replayed", later=True)

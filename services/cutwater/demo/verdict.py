@@ -35,9 +35,9 @@ def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Termi
     if job.output.mode != "none":
         by_milestone, faults = output_topic.by_milestone(cluster, job)
         wrong |= _compare(
-            "published", wanted, output_topic.rows(output_topic.by_plain_consumer(cluster, job)), console
+            "published", wanted, output_topic.read_rows(output_topic.by_plain_consumer(cluster, job)), console
         )
-        wrong |= _compare("in complete milestones", wanted, output_topic.rows(by_milestone), console) or bool(
+        wrong |= _compare("in complete milestones", wanted, output_topic.read_rows(by_milestone), console) or bool(
             faults
         )
         for fault in faults:

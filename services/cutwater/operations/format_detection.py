@@ -26,7 +26,7 @@ from cutwater.core.events.formats import (
 )
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.events.schema_inference import parse_event
-from cutwater.core.job.draft_proposal import Row
+from cutwater.core.job.draft_proposal import SampleRow
 from cutwater.core.job.job import Job
 from cutwater.operations.topic_sample import Sample
 
@@ -39,7 +39,7 @@ class DetectedFormat:
     """The format, the decoded events, and the number of unreadable ones. Times in Avro are in microseconds."""
 
     format: str
-    rows: Sequence[Row]
+    rows: Sequence[SampleRow]
     unreadable: int
     schema: dict[str, Any] | None
     """None for JSON, whose schema is inferred later."""
@@ -150,7 +150,7 @@ def _decoded(
         if isinstance(event, Flaw):
             broken[event.rule] += 1
         else:
-            rows.append(Row(event, one.partition, one.offset, one.timestamp_ms, _key_text(one.key)))
+            rows.append(SampleRow(event, one.partition, one.offset, one.timestamp_ms, _key_text(one.key)))
     if not rows:
         [(rule, count)] = broken.most_common(1)
         read_as = f"{format_} of {file or 'any kind'}"

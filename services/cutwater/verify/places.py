@@ -23,7 +23,7 @@ from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry, Step, fresh
 from cutwater.core.state.selection import Selection
-from cutwater.verify.scratch import Table
+from cutwater.verify.scratch import ScratchTable
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.proof import require_whole
 from cutwater.views.changelog.range_reader import Ranges
@@ -52,7 +52,9 @@ def single_object(job: Job) -> Callable[[bytes], bytes]:
     return lambda value: header + value[CONFLUENT_HEADER_BYTES:] if is_confluent(value) else value
 
 
-def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, table: Table, now_ms: Any) -> str:
+def fill_from_changelog(
+    job: Job, ranges: Ranges, entry: Entry, before: Cut, table: ScratchTable, now_ms: Any
+) -> str:
     """Fill `table` with the newest row of each name below the milestone's cut and above its horizon.
 
     Returns why the milestone's own rows do not match its proof; empty if they do. Raises
@@ -71,7 +73,7 @@ def fill_from_changelog(job: Job, ranges: Ranges, entry: Entry, before: Cut, tab
     return ""
 
 
-def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: Table) -> None:
+def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: ScratchTable) -> None:
     """Put the newest row of each name above the horizon; `messages`: in log order within each partition."""
     reader, framed = RowReader(job), single_object(job)
     for message in messages:
@@ -98,7 +100,7 @@ class ViewInfo(NamedTuple):
     """The selected rows; None for all."""
 
 
-def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Table) -> ViewInfo:
+def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: ScratchTable) -> ViewInfo:
     """Fill `table` with all rows of the rehydrator. Return their milestone and the part of the state."""
     framed = single_object(job)
     with open_export(api_url, headers) as found:
@@ -127,7 +129,7 @@ class Output:
         self.is_truncated = False
         """Whether the retention has deleted records of the topic."""
 
-    def fill(self, milestone: Milestone, table: Table) -> None:
+    def fill(self, milestone: Milestone, table: ScratchTable) -> None:
         """Fill `table` with the last value of each row up to the milestone's end markers.
 
         Raises NotYet, or NotHeld if the milestone was published as one with later ones.
@@ -141,7 +143,7 @@ class Output:
             consumer.close()
         table.flush()
 
-    def _partition(self, consumer: Consumer, partition: int, milestone: Milestone, table: Table) -> None:
+    def _partition(self, consumer: Consumer, partition: int, milestone: Milestone, table: ScratchTable) -> None:
         low, high = bounds(consumer, self._topic, partition)
         known, rows = low == 0, 0
         self.is_truncated |= low > 0

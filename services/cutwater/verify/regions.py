@@ -19,8 +19,8 @@ from cutwater.adapters.topics import arrivals, commit_stream
 from cutwater.adapters.topics.arrivals import Arrived
 from cutwater.core.checks.state_comparison import (
     NOTHING,
-    Difference,
     RowComparison,
+    RowDifference,
     RowTotals,
     Scope,
     differing_shards,
@@ -37,7 +37,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import fresh
 from cutwater.verify.places import shown_by, take_rows
 from cutwater.verify.read_rate import ReadRateLimit
-from cutwater.verify.scratch import Report, Scratch, Table, held_hash
+from cutwater.verify.scratch import Report, Scratch, ScratchTable, held_hash
 from cutwater.views.changelog.proof import Overtaken, require_whole
 from cutwater.views.changelog.range_reader import Ranges
 
@@ -74,7 +74,7 @@ class ComparisonResult:
     """The total of the origin, then of this region."""
     shards: list[Shard]
     """The shards that differ, in order."""
-    differences: list[Difference]
+    differences: list[RowDifference]
     """The first differing rows; their places are the regions."""
     differing_rows: int
     size: int
@@ -85,7 +85,7 @@ class ComparisonResult:
         return not self.shards
 
 
-def newest(request: Request) -> Arrived:
+def newest_common(request: Request) -> Arrived:
     """Return the milestone to compare, which both sides must hold. Raises as `adapters.topics.arrivals.find`.
 
     Also raises UsageError if both sides are one cluster, UnavailableError if the origin's commit stream does not
@@ -149,7 +149,7 @@ def compare(
     )
 
 
-def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: ReadRateLimit) -> None:
+def _fill(job: Job, side: Side, milestone: Milestone, table: ScratchTable, pace: ReadRateLimit) -> None:
     """Read one side into `table`. `milestone`: with the cuts of this side."""
     topic = topics.changelog(job.name, milestone.generation)
     ranges = Ranges(side.cluster, topic, pace.stopping)
@@ -167,11 +167,11 @@ def _fill(job: Job, side: Side, milestone: Milestone, table: Table, pace: ReadRa
 
 
 def _rows(
-    request: Request, milestone: Milestone, tables: Sequence[Table], shards: frozenset[int]
-) -> tuple[list[Difference], int]:
+    request: Request, milestone: Milestone, tables: Sequence[ScratchTable], shards: frozenset[int]
+) -> tuple[list[RowDifference], int]:
     scope = Scope(milestone.horizon_ms)
     judge = RowComparison({table.place: scope for table in tables}, shown_by(request.job), shown_places=())
-    first: list[Difference] = []
+    first: list[RowDifference] = []
     count = 0
     for found in side_by_side({table.place: table.rows(shards) for table in tables}):
         difference = judge.difference(*found)

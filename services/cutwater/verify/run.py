@@ -18,9 +18,9 @@ from cutwater.core.checks.state_comparison import (
     STATE,
     VIEW,
     Answer,
-    Difference,
     PlaceRow,
     RowComparison,
+    RowDifference,
     RowTotals,
     Scope,
     Verdict,
@@ -78,7 +78,7 @@ class Request:
 class Result:
     milestone: Milestone
     answers: list[Answer]
-    differences: list[Difference]
+    differences: list[RowDifference]
     differing_rows: int
     """Number of all differing rows; `differences` holds the first of them."""
 
@@ -254,9 +254,9 @@ class _Verification:
 
     def _rows(
         self, places: Sequence[str], shards: frozenset[int], judge: RowComparison
-    ) -> tuple[list[Difference], dict[str, int], int]:
+    ) -> tuple[list[RowDifference], dict[str, int], int]:
         """Return the first differing rows, the number suspected by place, and the number of all."""
-        first: list[Difference] = []
+        first: list[RowDifference] = []
         suspected: dict[str, int] = {}
         rows = 0
         for found in side_by_side({place: self._scratch[place].rows(shards) for place in places}):

@@ -29,7 +29,7 @@ def held_hash(name: RowName, value: bytes) -> int:
     return row_hash(f"{name.key}\0{name.start_ms}\0{name.end_ms}".encode(), value)
 
 
-class Table:
+class ScratchTable:
     """The rows of one place. Of each name the last one that was put counts."""
 
     def __init__(
@@ -100,9 +100,9 @@ class Scratch:
         self._database.execute("pragma journal_mode = off")
         self._database.execute("pragma synchronous = off")
         self._database.execute(_CREATE)
-        self._tables = {place: Table(self._database, place, shards, rows_max, report) for place in places}
+        self._tables = {place: ScratchTable(self._database, place, shards, rows_max, report) for place in places}
 
-    def __getitem__(self, place: str) -> Table:
+    def __getitem__(self, place: str) -> ScratchTable:
         return self._tables[place]
 
     def __enter__(self) -> Scratch:

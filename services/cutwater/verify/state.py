@@ -14,14 +14,14 @@ from pathlib import Path
 from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.records import Milestone
-from cutwater.verify.scratch import Table
+from cutwater.verify.scratch import ScratchTable
 from cutwater.views.changelog.record_reader import KeyReader
 
 SPARK_S_MAX = 600.0
 
 
 def fill_from_state(
-    job_file: Path, milestone: Milestone, folder: Path, rows_max: int, env: Mapping[str, str], table: Table
+    job_file: Path, milestone: Milestone, folder: Path, rows_max: int, env: Mapping[str, str], table: ScratchTable
 ) -> None:
     """Fill `table` with the rows of Spark's state store after the milestone's epoch.
 

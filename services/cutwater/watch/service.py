@@ -24,7 +24,7 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.alerts import message_of
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
-from cutwater.core.monitoring.alert_changes import decide
+from cutwater.core.monitoring.alert_changes import decide_changes
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.job_status_fold import observe_end, observe_nothing, observe_view, take_alert
@@ -138,7 +138,7 @@ class Watch:
             # This process has skipped the successor's barriers; a new start reads them.
             raise UnavailableError(f"{self._state.successor} is promoted: the watch restarts with it")
         await self._look()
-        records = decide(self._state, self._limits, now_ms())
+        records = decide_changes(self._state, self._limits, now_ms())
         # Faust may be slow or behind a gap: read the topics directly before an alert is raised.
         if self._gap or any(one.on for one in records):
             self._gap = False
@@ -151,7 +151,7 @@ class Watch:
                 return
             for read in reads:
                 self._fold(read)
-            records = decide(self._state, self._limits, now_ms())
+            records = decide_changes(self._state, self._limits, now_ms())
         if records:
             await self._write(records)
         self._metrics.show(self._state)

@@ -22,7 +22,7 @@ EXIT_S = 300
 """The time limit of the stream, and again of the JVM's writing of the archive."""
 
 
-def write(archive: Path) -> None:
+def write_archive(archive: Path) -> None:
     """Run a windowed stream on RocksDB for two batches; the JVM writes its classes at exit. Raise UsageError."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     fresh = archive.with_suffix(".new")
@@ -76,6 +76,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     try:
-        write(Path(sys.argv[1]).absolute())
+        write_archive(Path(sys.argv[1]).absolute())
     except UsageError as error:
         sys.exit(f"error: {error}")

@@ -33,7 +33,7 @@ from cutwater_spark.session import open_session
 _CALL = re.compile(r"\b(count|sum|min|max|hll_sketch_agg|hll_union_agg)\(")
 
 
-def columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
+def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
     """Return a row's partials as SQL over the state's columns, which Spark names after its aggregates' buffers.
 
     Equal aggregates share one buffer. `seeded`: the query groups a seed with the events. Raise UsageError if the
@@ -109,7 +109,9 @@ def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder:
         f"cast(key as struct<__window: {window}, __key: string>) as key",
         f"cast(value as struct<{types}>) as value",
     )
-    aggregates = placed.selectExpr("key.__window as __window", "key.__key as __key", *columns(job, value, seeded))
+    aggregates = placed.selectExpr(
+        "key.__window as __window", "key.__key as __key", *state_columns(job, value, seeded)
+    )
     rows = aggregates.selectExpr(
         *row_expressions(job, Writer(settings.generation, 0, epoch), Codec(job.state_schema).header)
     )

@@ -27,7 +27,7 @@ from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.verify import regions
 from cutwater.verify.read_rate import ReadRateLimit
-from cutwater.verify.regions import ComparisonResult, Request, Side, compare, newest
+from cutwater.verify.regions import ComparisonResult, Request, Side, compare, newest_common
 from support.cli.jsonshapes import parsed
 from support.regions.mirroring import ORIGIN, Events, arrivals, environment_of, mirroring, read_all, wait_arrived
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, Writing, encoded, make_job, now_ms
@@ -50,7 +50,7 @@ class Pair:
 
     def compared(self, pace: ReadRateLimit | None = None, **changes: Any) -> ComparisonResult:
         request = self.request(**changes)
-        return compare(request, newest(request), pace or ReadRateLimit())
+        return compare(request, newest_common(request), pace or ReadRateLimit())
 
     def mirror(self, arrivals_wanted: int) -> None:
         with mirroring(self.own, self.writing.cluster, self.writing.job) as running:
@@ -191,25 +191,25 @@ def test_the_rate_is_bounded(pair: Pair) -> None:
 def test_without_a_common_milestone_it_says_so(pair: Pair, broker: Any, tmp_path: Path) -> None:
     """Nothing copied or arrived, one that has not arrived or that the origin does not hold, one cluster."""
     with pytest.raises(UsageError, match="nothing of region elsewhere is copied"):
-        newest(pair.request(origin=Side("elsewhere", pair.writing.cluster)))
+        newest_common(pair.request(origin=Side("elsewhere", pair.writing.cluster)))
     with pytest.raises(
         UsageError, match=f"{GENERATION}:99 has not arrived here.*newest arrival is {GENERATION}:4"
     ):
-        newest(pair.request(at=Token(GENERATION, 99)))
+        newest_common(pair.request(at=Token(GENERATION, 99)))
     with pytest.raises(UsageError, match="are the same cluster"):
-        newest(pair.request(origin=Side(ORIGIN, pair.own)))
+        newest_common(pair.request(origin=Side(ORIGIN, pair.own)))
     pair.announce(sequence=5)  # of which nobody knows
     with pytest.raises(UnavailableError, match="does not hold it"):
-        newest(pair.request())
+        newest_common(pair.request())
     pair.announce(stream_offset=0)
     with pytest.raises(DivergenceError, match="whose arrival was announced"):
-        newest(pair.request())
+        newest_common(pair.request())
     quiet = Writing(pair.writing.cluster, make_job(tmp_path / "quiet")[0])
     Events(quiet)
     with mirroring(broker.cluster, quiet.cluster, quiet.job) as mirror:
         mirror.until(lambda: mirror.mirror.copier.ready, "its topics")
         with pytest.raises(UnavailableError, match="no milestone of local has arrived here yet"):
-            newest(replace(pair.request(), job=quiet.job))
+            newest_common(replace(pair.request(), job=quiet.job))
     quiet.close()
 
 
@@ -219,7 +219,7 @@ def test_an_origin_whose_stream_was_replaced_is_told(pair: Pair) -> None:
     assert pair.writing.last is not None
     pair.writing.publish(replace(pair.writing.last, rows=1))
     with pytest.raises(DivergenceError, match="is not the same milestone"):
-        newest(pair.request())
+        newest_common(pair.request())
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_what_compaction_may_have_taken_is_no_false_alarm(pair: Pair, monkeypatc
     pair.forge((Sold("shop-7", 1, 0), Sold("shop-7", 1, 999)))
     pair.announce()
     request = pair.request()
-    found = newest(request)
+    found = newest_common(request)
     early = replace(found, arrival=replace(found.arrival, changelog_cut=cut))
     with pytest.raises(UnavailableError, match=r"compaction may have removed values of .* in there,"):
         compare(request, early, ReadRateLimit())

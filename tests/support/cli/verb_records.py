@@ -13,7 +13,7 @@ from cutwater.adapters.topics.mirror_topics import Positions
 from cutwater.client.export.parquet import Written
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core.checks.findings import error, ok
-from cutwater.core.checks.state_comparison import Answer, Difference, RowName, RowTotals, Verdict
+from cutwater.core.checks.state_comparison import Answer, RowDifference, RowName, RowTotals, Verdict
 from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter, Listed
 from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, PartitionLoss
 from cutwater.core.failover.forks import Fork, Line
@@ -136,7 +136,7 @@ LOSS = ExactLoss(
     AT_MS,
 )
 SUM, OTHER_SUM = RowTotals(1_234, 0xABC), RowTotals(1_235, 0xDEF)
-DIFFERENCE = Difference(
+DIFFERENCE = RowDifference(
     3, RowName(HOSTILE, 0, 60_000), {"changelog": f'{{"ticks": "{HOSTILE}"}}', "view": None}, ("view",)
 )
 RESULT = Result(

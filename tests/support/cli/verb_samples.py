@@ -341,7 +341,7 @@ SAMPLES = [
                 origin=SimpleNamespace(region="us"), own=SimpleNamespace(region="eu"), limit=20, at=None
             ),
             compare=records.COMPARED,
-            newest=None,
+            newest_common=None,
         ),
         code=1,
     ),

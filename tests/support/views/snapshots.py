@@ -14,7 +14,7 @@ from cutwater.core.state.snapshot_manifest import UNSIGNED, Manifest, Names, Pol
 from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.object_store_tier import Pruned, SnapshotRepository, Uploaded
 from cutwater.views.snapshots.restore import Restored, Restorer, stream_check
-from cutwater.views.snapshots.scheduler import Plan, SnapshotScheduler, SnapshottingObserver
+from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler, SnapshottingObserver
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, Following, Seen, Writing, following, now_ms, until
 
@@ -105,7 +105,7 @@ class Keeping:
         job, told = self._writing.job, self.told
         self.near = Checkpoints(store.folder)
         view = (job, GENERATION, self._partitions)
-        plan = Plan(3_600_000, self._policy, 2)
+        plan = SnapshotPlan(3_600_000, self._policy, 2)
         self.taking = SnapshotScheduler(*view, store, self.near, self.shelf, plan, now_ms, told, told)
         self.taking._next_ms = 1 << 62  # only when a test asks for one
         tiers = (self.near, self.shelf) if self._near else (self.shelf,)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.cli.json_values import json_text, plain
+from cutwater.cli.json_values import json_text, to_plain
 from cutwater.cli.report import milestone_json
 from cutwater.core.protocol.cuts import NOWHERE, Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
@@ -61,7 +61,7 @@ CUT = Cut.of_topic("t", [5, 7])
     ],
 )  # fmt: skip
 def test_each_kind_of_value_has_one_form(value: Any, told: Any) -> None:
-    assert plain(value) == told
+    assert to_plain(value) == told
     assert json.loads(json_text(value)) == told
 
 

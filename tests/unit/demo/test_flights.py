@@ -20,7 +20,7 @@ from cutwater.demo.flights import (
     disorder_ms,
     events,
     events_of,
-    records,
+    flight_records,
 )
 
 HOUR_MS = 3_600_000
@@ -51,7 +51,7 @@ def flight(**changes: Any) -> dict[str, Any]:
 
 
 def made(*flights: dict[str, Any], days: int = 365) -> list[FlightEvent]:
-    return list(records(events_of(pd.DataFrame(flights), AIRPORTS, days=days)))
+    return list(flight_records(events_of(pd.DataFrame(flights), AIRPORTS, days=days)))
 
 
 def utc(event: FlightEvent) -> str:
@@ -198,7 +198,7 @@ def test_a_destination_without_a_time_zone_is_refused_by_name(unknown: str) -> N
 def test_every_event_survives_avro(january: pd.DataFrame) -> None:
     """Written with schemas/flight_event.avsc and read again, a record is what it was, but actual_at."""
     schema = fastavro.parse_schema(json.loads(SCHEMA.read_text()))
-    wanted = list(records(january.head(2_000)))
+    wanted = list(flight_records(january.head(2_000)))
     file = io.BytesIO()
     fastavro.writer(file, schema, wanted)
     file.seek(0)

@@ -39,7 +39,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Flaw:
+class YamlFlaw:
     """A mistake in a file that can be read nevertheless."""
 
     mark: Mark
@@ -50,7 +50,7 @@ class Flaw:
 @dataclass
 class Document:
     values: dict[Any, Any]
-    flaws: list[Flaw]
+    flaws: list[YamlFlaw]
     """Repeated keys, whose last value counts, and values that are no valid dates or numbers."""
     _root: yaml.MappingNode
     _spelt: dict[Place, str] = field(default_factory=dict)
@@ -135,12 +135,12 @@ def _refusal(path: Path, wrong: Syntax) -> UsageError:
     return UsageError(f"{path}:{wrong.line}: not YAML: {wrong.problem} (column {wrong.column}){advice}")
 
 
-def _repetitions(root: yaml.Node) -> tuple[list[Flaw], dict[int, Place]]:
+def _repetitions(root: yaml.Node) -> tuple[list[YamlFlaw], dict[int, Place]]:
     """Return every repeated key, and the place of each node by its `id`.
 
     YAML forbids repeated keys, but PyYAML would silently keep the last one. A node with aliases is visited once.
     """
-    flaws: list[Flaw] = []
+    flaws: list[YamlFlaw] = []
     places: dict[int, Place] = {}
     waiting: list[tuple[Place, yaml.Node]] = [((), root)]
     while waiting:
@@ -159,7 +159,7 @@ def _repetitions(root: yaml.Node) -> tuple[list[Flaw], dict[int, Place]]:
     return flaws, places
 
 
-def _repeated_keys(place: Place, node: yaml.MappingNode) -> list[Flaw]:
+def _repeated_keys(place: Place, node: yaml.MappingNode) -> list[YamlFlaw]:
     first: dict[str, int] = {}
     flaws = []
     for key, _ in node.value:
@@ -168,15 +168,15 @@ def _repeated_keys(place: Place, node: yaml.MappingNode) -> list[Flaw]:
         mark = _mark(key)
         if key.value in first:
             text = f"the key '{safe(key.value)}' is repeated: line {first[key.value]} has it already; keep one"
-            flaws.append(Flaw(mark, (*place, key.value), text))
+            flaws.append(YamlFlaw(mark, (*place, key.value), text))
         first.setdefault(key.value, mark.line)
     return flaws
 
 
-def _unread(node: yaml.ScalarNode, place: Place) -> Flaw:
+def _unread(node: yaml.ScalarNode, place: Place) -> YamlFlaw:
     kind = node.tag.rpartition(":")[2]
     text = f"YAML cannot read it as {kind} (given: {value_text(node.value)}); if it is a text, put it in quotes"
-    return Flaw(_mark(node), place, text)
+    return YamlFlaw(_mark(node), place, text)
 
 
 def _entries(node: yaml.Node) -> dict[str, _Entry]:

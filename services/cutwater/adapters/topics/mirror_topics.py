@@ -69,7 +69,9 @@ class Positions:
         self.copies.get(origin, {}).pop(place, None)
 
 
-def records(cluster: Cluster, job: str, patience_s: float | None = None) -> Iterator[tuple[bytes, bytes | None]]:
+def read_records(
+    cluster: Cluster, job: str, patience_s: float | None = None
+) -> Iterator[tuple[bytes, bytes | None]]:
     """Return key and value of everything on the positions topic.
 
     Waits for an open transaction to end. A mirror without its brokers holds one up to Kafka's transaction
@@ -96,7 +98,7 @@ def records(cluster: Cluster, job: str, patience_s: float | None = None) -> Iter
 def positions(cluster: Cluster, job: str, patience_s: float | None = None) -> Positions:
     """Return the present positions; `patience_s` as in `records`."""
     found = Positions()
-    for key, value in records(cluster, job, patience_s):
+    for key, value in read_records(cluster, job, patience_s):
         found.take(key, value)
     return found
 

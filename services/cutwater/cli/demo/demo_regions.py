@@ -12,7 +12,7 @@ from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.job.job import Job
 from cutwater.local.machine.extras import require, require_checkout
 from cutwater.verify.read_rate import ReadRateLimit
-from cutwater.verify.regions import Request, Side, compare, newest
+from cutwater.verify.regions import Request, Side, compare, newest_common
 
 if TYPE_CHECKING:
     from examples.two_regions.scenario import Verified
@@ -63,7 +63,7 @@ def _verified(job: Job, there: Region, here: Region) -> Verified:
     from examples.two_regions.scenario import Verified  # as above
 
     asked = Request(job, Side(there.name, there.cluster), Side(here.name, here.cluster))
-    found = compare(asked, newest(asked), ReadRateLimit())
+    found = compare(asked, newest_common(asked), ReadRateLimit())
     return Verified(found.milestone.token, found.held[1].rows, found.differing_rows, found.equal)
 
 

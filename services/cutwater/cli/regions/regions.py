@@ -65,7 +65,7 @@ def replicas_of(settings: Settings, cluster: Cluster, job: str) -> list[tuple[Sa
     if not mirror_topics.has_mirror(cluster, job):
         return []
     found, paces = mirror_topics.Positions(), dict[str, Pace]()
-    for key, value in mirror_topics.records(cluster, job):
+    for key, value in mirror_topics.read_records(cluster, job):
         one = found.take(key, value)
         if isinstance(one, Mirrored):
             paces.setdefault(one.origin, Pace()).take(one)

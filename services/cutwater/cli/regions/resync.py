@@ -18,7 +18,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Arrival
-from cutwater.mirror.resync.from_snapshot import Plan, SnapshotResync
+from cutwater.mirror.resync.from_snapshot import ResyncPlan, SnapshotResync
 from cutwater.mirror.resync.resync import CopyState, last_arrival
 from cutwater.views.snapshots.repositories import repositories_at
 
@@ -158,7 +158,7 @@ def _tell_begun(copy: CopyState) -> None:
         out.print("a resync of this topic is in progress; if it was interrupted, this command finishes it")
 
 
-def _print_result(plan: Plan, asked: ResyncRequest, goes: DeletionSummary, rows: int | None) -> None:
+def _print_result(plan: ResyncPlan, asked: ResyncRequest, goes: DeletionSummary, rows: int | None) -> None:
     """Print the plan or the result. `rows`: None if nothing was done."""
     milestone, copy = plan.seed.milestone, plan.copy_state
     told: dict[str, Any] = {

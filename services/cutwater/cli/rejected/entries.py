@@ -19,7 +19,7 @@ class Form(NamedTuple, Generic[T]):
     json: Callable[[T], dict[str, Any]]
 
 
-def show(
+def print_entries(
     title: str, chosen: Sequence[T], problems: Sequence[str], form: Form[T], limit: int, as_json: bool
 ) -> int:
     shown = sorted(chosen, key=sort_key)[-limit:]

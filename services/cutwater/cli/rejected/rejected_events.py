@@ -16,7 +16,15 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.rejected.entries import LATE, LETTER, letter_json, place_json, say_problems, show, sort_key
+from cutwater.cli.rejected.entries import (
+    LATE,
+    LETTER,
+    letter_json,
+    place_json,
+    print_entries,
+    say_problems,
+    sort_key,
+)
 from cutwater.cli.report import err, out, print_json, print_note, report_errors
 from cutwater.core.driver.rejected_events import Choice, EventPosition, Letter
 from cutwater.core.errors import UsageError
@@ -71,7 +79,7 @@ def list_letters(
     _note(found.elsewhere)
     chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
     chosen = [one for one in chosen if not (unreplayed and one.replayed)]
-    code = show(f"dead letters of {stack.job}", chosen, found.problems, LETTER, limit, as_json)
+    code = print_entries(f"dead letters of {stack.job}", chosen, found.problems, LETTER, limit, as_json)
     if not as_json:
         for word, count in Counter(one.reason for one in chosen).most_common():
             out.print(f"{word}: {count}")
@@ -141,7 +149,9 @@ def list_late(
     found = late_pairs(stack.cluster, stack.job, _parsed(generation))
     _note(found.elsewhere)
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
-    return show(f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json)
+    return print_entries(
+        f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json
+    )
 
 
 def _letters(

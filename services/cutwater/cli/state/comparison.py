@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cutwater.cli.report import iso
-from cutwater.core.checks.state_comparison import Difference, RowTotals
+from cutwater.core.checks.state_comparison import RowDifference, RowTotals
 from cutwater.core.util.text_tables import Column, Lines
 
 
@@ -13,7 +13,7 @@ def sum_json(one: RowTotals) -> dict[str, Any]:
     return {"rows": one.rows, "digest": f"{one.digest:016x}"}
 
 
-def difference_json(one: Difference) -> dict[str, Any]:
+def difference_json(one: RowDifference) -> dict[str, Any]:
     return {
         "key": one.name.key,
         "window_start": iso(one.name.start_ms),
@@ -28,7 +28,7 @@ DIFFERENCE = ("key", "window from", Column("to", 1), "suspected", Column("values
 """Columns of the rows that differ."""
 
 
-def difference_row(one: Difference) -> tuple[str | Lines, ...]:
+def difference_row(one: RowDifference) -> tuple[str | Lines, ...]:
     values = Lines(tuple(f"{place}: {value or '(no row)'}" for place, value in one.values.items()))
     name = one.name
     return name.key, iso(name.start_ms), iso(name.end_ms), ", ".join(one.suspects), values

@@ -15,7 +15,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.verify.read_rate import ReadRateLimit
-from cutwater.verify.regions import ComparisonResult, Request, Side, compare, newest
+from cutwater.verify.regions import ComparisonResult, Request, Side, compare, newest_common
 from cutwater.views.changelog.range_reader import Stopped
 
 EVERY_MS_MIN = 1_000
@@ -50,7 +50,9 @@ def run(asked: Request, bytes_per_s: int, every: str | None, as_json: bool) -> i
     if every is None:
         with err.status("comparing") as status:
             pace = ReadRateLimit(bytes_per_s)
-            result = compare(asked, newest(asked), pace, lambda where, rows: status.update(_reading(where, rows)))
+            result = compare(
+                asked, newest_common(asked), pace, lambda where, rows: status.update(_reading(where, rows))
+            )
         _print_result(asked, result, as_json)
         return 0 if result.equal else DIFFERENT
     if asked.at is not None:
@@ -81,7 +83,7 @@ def _compare_repeatedly(asked: Request, bytes_per_s: int, every_ms: int, as_json
         while not stop.is_set():
             pace = ReadRateLimit(bytes_per_s, sleep=stop.wait, stopping=stop.is_set)
             try:
-                found = newest(asked)
+                found = newest_common(asked)
                 if found.arrival.token != done:
                     result = compare(asked, found, pace)
                     done = found.arrival.token

@@ -111,7 +111,7 @@ def side_by_side(places: Mapping[str, Iterable[PlaceRow]]) -> Iterator[tuple[int
 
 
 @dataclass(frozen=True)
-class Difference:
+class RowDifference:
     """A row that differs between places."""
 
     shard: int
@@ -138,7 +138,7 @@ class RowComparison:
         self._shown_places = frozenset(shown_places)
         self._forgetful = frozenset(forgetful)
 
-    def difference(self, shard: int, name: RowName, found: Mapping[str, bytes]) -> Difference | None:
+    def difference(self, shard: int, name: RowName, found: Mapping[str, bytes]) -> RowDifference | None:
         """Return the difference in a row; None if all places that must hold it agree."""
         taking_part = [place for place in self._scopes if self._takes_part(place, shard, name, found)]
         values = {place: found.get(place) for place in taking_part}
@@ -146,7 +146,7 @@ class RowComparison:
         if len(set(labels.values())) <= 1:
             return None
         texts = {place: self._text(place, value) for place, value in values.items()}
-        return Difference(shard, name, texts, odd_ones(labels))
+        return RowDifference(shard, name, texts, odd_ones(labels))
 
     def _takes_part(self, place: str, shard: int, name: RowName, found: Mapping[str, bytes]) -> bool:
         return self._scopes[place].holds(shard, name) and (place in found or place not in self._forgetful)

@@ -31,7 +31,7 @@ _MEASURED_MAX = 3
 
 
 @dataclass(frozen=True)
-class Row:
+class SampleRow:
     event: Mapping[str, Any]
     partition: int
     offset: int
@@ -58,7 +58,7 @@ class Proposal:
 
 
 def propose(
-    rows: Sequence[Row], kinds: Mapping[str, str], key: str | None = None, event_time: str | None = None
+    rows: Sequence[SampleRow], kinds: Mapping[str, str], key: str | None = None, event_time: str | None = None
 ) -> Proposal:
     """Return a proposal for these events. `key`, `event_time`: the fields that the user chose.
 
@@ -95,7 +95,7 @@ def propose(
     )
 
 
-def _event_time(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
+def _event_time(rows: Sequence[SampleRow], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
     able = [name for name, kind in kinds.items() if kind in TIMES]
     if said is not None:
         _require(said, kinds, able, "event time", "a timestamp in milliseconds or microseconds, or ISO 8601 text")
@@ -109,13 +109,13 @@ def _event_time(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None)
     return best, f"present in {_share(rows, best):.0%} of the samples{_beside(able, best)}"
 
 
-def _time_score(rows: Sequence[Row], name: str, kind: str) -> float:
+def _time_score(rows: Sequence[SampleRow], name: str, kind: str) -> float:
     plain = _snake(name)
     score = len(_timed(rows, name, kind)) / max(1, len(rows)) * 10 + (2 if sounds_like_time(name) else 0)
     return score + (2 if _EVENTISH.search(plain) else 0) - (5 if _NOT_EVENTISH.search(plain) else 0)
 
 
-def _is_debezium(rows: Sequence[Row]) -> bool:
+def _is_debezium(rows: Sequence[SampleRow]) -> bool:
     """Return whether most events are Debezium envelopes, whose `op` names the kind of change."""
     wrapped = sum(
         isinstance(row.event.get("op"), str) and {"before", "after"} <= row.event.keys() and "source" in row.event
@@ -124,7 +124,7 @@ def _is_debezium(rows: Sequence[Row]) -> bool:
     return wrapped * 2 > len(rows)
 
 
-def _key(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
+def _key(rows: Sequence[SampleRow], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
     able = [name for name, kind in kinds.items() if kind in ("string", "int", "long")]
     if said is None and _is_debezium(rows):
         raise UsageError(
@@ -141,7 +141,7 @@ def _key(rows: Sequence[Row], kinds: Mapping[str, str], said: str | None) -> tup
     return best, f"{_distinct_text(rows, best)}{same}{_beside(able, best)}"
 
 
-def _key_score(rows: Sequence[Row], kinds: Mapping[str, str], name: str) -> float:
+def _key_score(rows: Sequence[SampleRow], kinds: Mapping[str, str], name: str) -> float:
     """Return a score, higher for likelier keys. A key repeats, is always present, often as the record's key."""
     distinct, present = _distinct(rows, name), _share(rows, name)
     unique = distinct / max(1, round(present * len(rows)))
@@ -153,12 +153,12 @@ def _key_score(rows: Sequence[Row], kinds: Mapping[str, str], name: str) -> floa
     return score - (20 if distinct <= 1 else 0) - (40 if unique > 0.9 and len(rows) >= 20 else 0)
 
 
-def _equals_record_key(rows: Sequence[Row], name: str) -> bool:
+def _equals_record_key(rows: Sequence[SampleRow], name: str) -> bool:
     keyed = [row for row in rows if row.key is not None and row.event.get(name) is not None]
     return len(keyed) >= 0.9 * len(rows) > 0 and all(row.key == str(row.event[name]) for row in keyed)
 
 
-def _timed(rows: Sequence[Row], name: str, kind: str) -> list[tuple[Row, int]]:
+def _timed(rows: Sequence[SampleRow], name: str, kind: str) -> list[tuple[SampleRow, int]]:
     """Return the rows with a plausible event time: the right unit, in the accepted years."""
     found = []
     for row in rows:
@@ -178,12 +178,12 @@ def _bound(distances: Sequence[int], default: int) -> int:
     return default if most <= default else _rounded(most * SAFETY)
 
 
-def _within(row: Row, at: int, ahead: int, behind: int) -> bool:
+def _within(row: SampleRow, at: int, ahead: int, behind: int) -> bool:
     written = row.timestamp_ms
     return written is None or (at <= written + ahead and (written >= NO_DATE_MS or at >= written - behind))
 
 
-def _window(timed: Sequence[tuple[Row, int]], key: str) -> tuple[int, str]:
+def _window(timed: Sequence[tuple[SampleRow, int]], key: str) -> tuple[int, str]:
     known = [at for _, at in timed]
     spread = max(known) - min(known) if known else 0
     keys = max(1, _distinct([row for row, _ in timed], key))
@@ -196,7 +196,7 @@ def _window(timed: Sequence[tuple[Row, int]], key: str) -> tuple[int, str]:
     return HOUR, f"about {per_ms * HOUR:.2g} events of one key in each, by the samples"
 
 
-def _lateness(timed: Sequence[tuple[Row, int]]) -> tuple[int, str]:
+def _lateness(timed: Sequence[tuple[SampleRow, int]]) -> tuple[int, str]:
     """Return a lateness by how far events are behind newer ones, per partition and by record timestamp."""
     by_log = sorted(timed, key=lambda one: (one[0].partition, one[0].offset))
     by_time = sorted(timed, key=lambda one: (one[0].timestamp_ms or 0, one[0].partition, one[0].offset))
@@ -212,7 +212,7 @@ def _lateness(timed: Sequence[tuple[Row, int]]) -> tuple[int, str]:
     )
 
 
-def _behind(rows: Sequence[tuple[Row, int]], apart: bool) -> Iterator[int]:
+def _behind(rows: Sequence[tuple[SampleRow, int]], apart: bool) -> Iterator[int]:
     newest: dict[int, int] = {}
     for row, at in rows:
         place = row.partition if apart else 0
@@ -220,7 +220,9 @@ def _behind(rows: Sequence[tuple[Row, int]], apart: bool) -> Iterator[int]:
         yield newest[place] - at
 
 
-def _measures(rows: Sequence[Row], kinds: Mapping[str, str], taken: set[str]) -> dict[str, tuple[str, str | None]]:
+def _measures(
+    rows: Sequence[SampleRow], kinds: Mapping[str, str], taken: set[str]
+) -> dict[str, tuple[str, str | None]]:
     """Return a count, sum and max of some numbers, and the distinct values of one text."""
     made: dict[str, tuple[str, str | None]] = {"events": ("count", None)}
     free = [name for name in kinds if name not in taken and len(name) <= 50]
@@ -242,15 +244,15 @@ def _require(name: str, kinds: Mapping[str, str], able: Sequence[str], what: str
         raise UsageError(f"'{name}' is {kinds[name]} and cannot be the {what}: that is {needed}")
 
 
-def _share(rows: Sequence[Row], name: str) -> float:
+def _share(rows: Sequence[SampleRow], name: str) -> float:
     return sum(row.event.get(name) is not None for row in rows) / max(1, len(rows))
 
 
-def _distinct(rows: Sequence[Row], name: str) -> int:
+def _distinct(rows: Sequence[SampleRow], name: str) -> int:
     return len({row.event[name] for row in rows if row.event.get(name) is not None})
 
 
-def _distinct_text(rows: Sequence[Row], name: str) -> str:
+def _distinct_text(rows: Sequence[SampleRow], name: str) -> str:
     return f"{_distinct(rows, name):,} different values in {len(rows):,} samples"
 
 

@@ -13,7 +13,7 @@ from cutwater.core.monitoring.job_status import JobStatus, progress_ms
 TOLD_BY = "watch"
 
 
-def decide(state: JobStatus, limits: Limits, now_ms: int) -> list[Alert]:
+def decide_changes(state: JobStatus, limits: Limits, now_ms: int) -> list[Alert]:
     """Return the records of raised and resolved alerts to write now; not again once folded in."""
     return [*_own(state, limits, now_ms), *_told(state, limits, now_ms)]
 

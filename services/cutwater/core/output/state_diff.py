@@ -14,7 +14,7 @@ Same = Callable[[bytes, bytes], bool]
 _NAME = itemgetter(0)
 
 
-def differences(
+def diff_states(
     old: Iterator[Rows], new: Iterator[Rows], same: Same | None
 ) -> Iterator[tuple[bytes, bytes | None]]:
     """Yield names with the values of rows that are new or changed in `new`, None for rows only in `old`; in order.

@@ -1,7 +1,7 @@
 """The writer of a changelog row, as its header names it, and the digest of a set of rows.
 
-The digest is the XOR of the rows' 64-bit hashes, 0 for none: XOR commutes, so the order of the rows does not matter.
-The hash is xxhash64(key, value) as in Spark; `cutwater.adapters.hashing` computes the same number.
+The digest is the XOR of the rows' 64-bit hashes, 0 for none: XOR commutes, so their order does not
+matter. The hash is xxhash64(key, value) as in Spark; `cutwater.adapters.hashing` computes the same number.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Share(NamedTuple):
     """The partitions whose rows come from it."""
 
 
-class Plan(NamedTuple):
+class ResyncPlan(NamedTuple):
     """The resync to run, or its result."""
 
     copy_state: CopyState
@@ -139,13 +139,13 @@ class SnapshotResync:
         self._now_ms, self._log, self._replication = now_ms, log, replication
         self._on_stream = stream_check(origin, job)
 
-    def plan(self) -> Plan:
+    def plan(self) -> ResyncPlan:
         """Return the plan, without changes. Raises UsageError if no snapshot fits, UnavailableError if brokers or
         the store do not answer.
         """
         return next(self._plans())
 
-    def run(self, say: Callable[[str], Any], rows: Callable[[int], Any]) -> Plan:
+    def run(self, say: Callable[[str], Any], rows: Callable[[int], Any]) -> ResyncPlan:
         """Give the copy up, write it from the newest complete snapshot that fits, and return the plan.
 
         `rows`: called with the number of rows of each write. May be interrupted anywhere and run again. Raises as
@@ -170,7 +170,7 @@ class SnapshotResync:
         shutil.rmtree(self._folder, ignore_errors=True)
         return plan
 
-    def _plans(self) -> Iterator[Plan]:
+    def _plans(self) -> Iterator[ResyncPlan]:
         """Yield plans, the newest first. Raises UsageError after the last; the caller adds why a plan failed."""
         require_apart(self._own, self._origin, self._topic)
         copy = read_copy_state(self._own, self._job.name, self._region, self._topic)
@@ -188,7 +188,7 @@ class SnapshotResync:
                 passed_over[sequence] = str(why)
                 continue
             seed = Seed(self._topic, identity, milestone, cuts_of(milestone, self._topic, identity.partitions))
-            yield Plan(copy, found, kept, parts, seed, passed_over)
+            yield ResyncPlan(copy, found, kept, parts, seed, passed_over)
         raise UsageError(self._none(passed_over))
 
     def _asked(self, copy: CopyState) -> tuple[FoundTopic, Identity]:
@@ -262,7 +262,7 @@ class SnapshotResync:
             "('cutwater snapshots create'), or start a new generation there. Nothing was deleted"
         )
 
-    def _opened(self, plan: Plan, part: Share) -> View:
+    def _opened(self, plan: ResyncPlan, part: Share) -> View:
         """Return the snapshot as a readable view; an earlier run may have left it complete. Raises _Unfit if its
         files are damaged.
         """
@@ -295,7 +295,7 @@ class SnapshotResync:
             "this again"
         )
 
-    def _require_fit(self, plan: Plan, views: list[View]) -> None:
+    def _require_fit(self, plan: ResyncPlan, views: list[View]) -> None:
         """Check again after the fetch: manifests of older versions do not say what was evicted."""
         milestone, kept = plan.seed.milestone, self._kept(plan.seed.identity)
         for view in views:
@@ -305,7 +305,9 @@ class SnapshotResync:
             if reason := unfit(milestone, view.lower_ms(milestone), self._topic, kept):
                 raise _Unfit(reason)
 
-    def _write(self, writer: CopyingWriter, plan: Plan, views: list[View], rows: Callable[[int], Any]) -> None:
+    def _write(
+        self, writer: CopyingWriter, plan: ResyncPlan, views: list[View], rows: Callable[[int], Any]
+    ) -> None:
         shards = self._job.shards.shards
         writing = SnapshotRows(
             writer, Offsets(self._own), self._job.name, self._region, shards, plan.seed, self._now_ms

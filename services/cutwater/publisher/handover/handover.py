@@ -21,7 +21,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.state.reader_names import PUBLISHER
-from cutwater.publisher.handover.state_diff import Difference, Within
+from cutwater.publisher.handover.state_diff import DifferenceSource, Within
 from cutwater.publisher.handover.state_stores import StateReader, StateStores, compared_above_ms
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Stopped
@@ -42,7 +42,7 @@ class Attempt:
     plan: Handover
     position: Published
     """Its progress is the cut of the state that is compared with."""
-    source: Difference
+    source: DifferenceSource
 
 
 class HandoverRunner:
@@ -165,7 +165,7 @@ class HandoverRunner:
         # The published parts lead to another milestone, which cannot be read any more: repeat all rows.
         repeat = bool(position.parts) and not goes_on
         floor_ms = self._floor_ms(to, whole)
-        source = Difference(
+        source = DifferenceSource(
             (old, self._within(floor_ms, whole)) if old is not None and whole is not None else None,
             (new, self._within(floor_ms, to)),
             RowKinds(

@@ -9,7 +9,7 @@ from cutwater.adapters.avro.codec import HEADER_BYTES
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.output.handover import RowKinds
 from cutwater.core.output.position import Published
-from cutwater.core.output.state_diff import differences
+from cutwater.core.output.state_diff import diff_states
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
 from cutwater.publisher.sources.stored_rows import OutputRow, closed_pieces, pieces
@@ -21,7 +21,7 @@ Within = tuple[int, int]
 """The bounds (after, up to] of the ends of the compared windows, in ms."""
 
 
-class Difference:
+class DifferenceSource:
     """The source of one hand-over's rows; a `publisher.sources.changed_rows.Source`."""
 
     reads_ahead = True
@@ -52,7 +52,7 @@ class Difference:
     def _rows(self) -> Iterator[OutputRow]:
         old = closed_pieces(self._old[0], *self._old[1]) if self._old else iter(())
         new = closed_pieces(self._new[0], *self._new[1])
-        for storage, value in differences(old, new, self._same):
+        for storage, value in diff_states(old, new, self._same):
             kind = self._wording.kind(key_layout.end_of(storage), gone=value is None)
             if kind is not None:
                 yield OutputRow(kind, storage, value or b"")

@@ -18,7 +18,7 @@ from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Restorer, stream_check
-from cutwater.views.snapshots.scheduler import Plan, SnapshotScheduler
+from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler
 from cutwater.views.store.store import Store, restoring_folder
 
 Prepare = Callable[[Callable[[], bool]], None]
@@ -50,7 +50,7 @@ class ViewSnapshots:
         # A replica restores none. Its last one shows when the next is due, and is what an upload is retried from.
         # More would only keep the view's old files.
         local = 1 if settings.replica_of else settings.snapshot_keep_local
-        plan = Plan(settings.snapshot_every_ms, policy, local)
+        plan = SnapshotPlan(settings.snapshot_every_ms, policy, local)
         self._store, self._metrics = store, metrics
         if not takes and store.applied:
             near.remove()  # of an earlier role: their links keep old files

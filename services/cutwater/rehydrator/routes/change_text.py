@@ -27,7 +27,7 @@ SHARED_CHARS_MAX = 4 << 20
 Wanted = Callable[[Window], bool]
 
 
-class Piece(NamedTuple):
+class ChangePiece(NamedTuple):
     rows: str
     """A JSON list."""
     following: int | None
@@ -39,9 +39,9 @@ class ChangeTexts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._shared: dict[tuple[Token, int], Piece] = {}
+        self._shared: dict[tuple[Token, int], ChangePiece] = {}
 
-    def piece(self, job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> Piece:
+    def piece(self, job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> ChangePiece:
         """Return the wanted rows from `start` on; None wants all. Raises UsageError for damaged rows."""
         if wanted is not None:
             return _made(job, changed, start, wanted)
@@ -58,7 +58,7 @@ class ChangeTexts:
             size -= len(self._shared.pop(next(iter(self._shared))).rows)
 
 
-def _made(job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> Piece:
+def _made(job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> ChangePiece:
     presenter = Presenter(job)
     rows: list[str] = []
     size = 0
@@ -71,4 +71,4 @@ def _made(job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None)
                 break
             rows.append(json.dumps(shown_row(presenter.row(window, value))))
             size += len(storage) + len(value)
-    return Piece(f"[{', '.join(rows)}]", following)
+    return ChangePiece(f"[{', '.join(rows)}]", following)

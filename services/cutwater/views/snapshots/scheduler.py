@@ -53,7 +53,7 @@ class SnapshotMetrics(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SnapshotPlan:
     """Schedule and retention of snapshots."""
 
     every_ms: int
@@ -80,7 +80,7 @@ class SnapshotScheduler:
         store: Store,
         near: Checkpoints,
         far: SnapshotRepository,
-        plan: Plan,
+        plan: SnapshotPlan,
         now_ms: Callable[[], int],
         watched: SnapshotMetrics,
         log: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutwater.cli.rejected.entries import LATE, LETTER, show
+from cutwater.cli.rejected.entries import LATE, LETTER, print_entries
 from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter, Listed
 from cutwater.core.protocol.generation import Generation
 from support.cli.jsonshapes import parsed
@@ -34,7 +34,7 @@ def letter(epoch: int, offset: int) -> Letter:
 def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
     """The limit keeps the newest epochs; keys and dates of every kind are shown; a short list is exit code 1."""
     letters = [letter(7, 2), letter(3, 9), letter(7, 1)]
-    assert show("letters", letters, ["one is missing"], LETTER, 2, as_json=True) == 1
+    assert print_entries("letters", letters, ["one is missing"], LETTER, 2, as_json=True) == 1
     printed = capsys.readouterr()
     assert printed.err == "the list is not complete: one is missing\n"
     answer = parsed(["dead-letters", "list"], printed.out)
@@ -45,7 +45,7 @@ def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[s
         **{"attempt": 2, "epoch": 7, "replayed": "t/0/90"},
         **{"field": "qty", "rule": "is not a text", "head": '{"qty":\\xff'},
     }
-    assert show("letters", letters, [], LETTER, 2, as_json=False) == 0
+    assert print_entries("letters", letters, [], LETTER, 2, as_json=False) == 0
     shown = capsys.readouterr().out
     assert "letters: 2 of 3" in shown
     assert all(one in shown for one in ("qty", "is not a text", '{"qty":\\xff'))
@@ -54,7 +54,7 @@ def test_letters_are_shown_newest_last_and_whole(capsys: pytest.CaptureFixture[s
 def test_late_pairs_are_shown_with_their_window(capsys: pytest.CaptureFixture[str]) -> None:
     """Each pair says its event, its window and the watermark that had closed it."""
     pair = LatePair(EventPosition("t", 1, 5), by(4), "JFK", 0, 60_000, 30_000, 90_000)
-    assert show("late", [pair], [], LATE, 10, as_json=True) == 0
+    assert print_entries("late", [pair], [], LATE, 10, as_json=True) == 0
     assert parsed(["late", "list"], capsys.readouterr().out)["entries"] == [
         {
             **{"topic": "t", "partition": 1, "offset": 5, "key": "JFK", "window_start": "1970-01-01T00:00:00Z"},

@@ -15,9 +15,9 @@ from cutwater.core.checks.state_comparison import (
     STATE,
     VIEW,
     Answer,
-    Difference,
     PlaceRow,
     RowComparison,
+    RowDifference,
     RowName,
     Scope,
     Verdict,
@@ -61,7 +61,7 @@ def hash_of(name: RowName, value: bytes) -> int:
     return zlib.crc32(repr((name, value)).encode())
 
 
-def compare(places: dict[str, list[PlaceRow]], **options: list[str]) -> list[Difference]:
+def compare(places: dict[str, list[PlaceRow]], **options: list[str]) -> list[RowDifference]:
     judge = RowComparison(dict.fromkeys(places, EVERYTHING), hexed, **options)
     found = (judge.difference(*row) for row in side_by_side(places))
     return [one for one in found if one is not None]

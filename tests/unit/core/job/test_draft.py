@@ -20,7 +20,7 @@ from cutwater.core.events.formats import CONFLUENT, WriterSchema, confluent_head
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_KEY, UNDECODABLE, Flaw
 from cutwater.core.events.schema_inference import infer, parse_event, time_ms
 from cutwater.core.job.draft_file import Draft, job_name, render, schema_name, text
-from cutwater.core.job.draft_proposal import DAY, HOUR, MINUTE, Proposal, Row, duration, propose
+from cutwater.core.job.draft_proposal import DAY, HOUR, MINUTE, Proposal, SampleRow, duration, propose
 from cutwater.core.job.usable_events import Rejected
 from cutwater.operations.format_detection import detect_format
 from cutwater.operations.topic_sample import Sample
@@ -77,7 +77,7 @@ def test_names_that_differ_in_case_alone_and_nested_ones_are_left_out_by_name() 
 def test_no_key_is_proposed_for_changes_that_debezium_wrapped() -> None:
     """`op` has four values and was proposed; the key is inside of `after`."""
     wrapped = {"before": None, "after": {"id": 1}, "source": {"db": "x"}, "op": "c", "ts_ms": START}
-    rows_of = [Row(wrapped, 0, at, START, None) for at in range(3)]
+    rows_of = [SampleRow(wrapped, 0, at, START, None) for at in range(3)]
     found = infer([wrapped])
     with pytest.raises(UsageError, match="ExtractNewRecordState"):
         propose(rows_of, found.kinds)
@@ -153,7 +153,7 @@ def test_times_in_each_form_are_the_same_moment() -> None:
 
 def rows(
     count: int, behind: Sequence[int] = (0,), *, keyed: bool = False, seed: int = 1, step_ms: int = 1_000
-) -> list[Row]:
+) -> list[SampleRow]:
     """One event a step, each so many ms behind the clock as `behind` says in turn."""
     rng = random.Random(seed)
     made = []
@@ -162,7 +162,7 @@ def rows(
         event = {"id": f"e{number}", "user": user, "amount": rng.random(), "kind": rng.choice(["a", "b"])}
         at = START + number * step_ms - behind[number % len(behind)]
         event |= {"ingested_at": START + number * step_ms, "event_time": at}
-        made.append(Row(event, 0, number, START + number * step_ms, user if keyed else None))
+        made.append(SampleRow(event, 0, number, START + number * step_ms, user if keyed else None))
     return made
 
 
@@ -186,7 +186,7 @@ def test_key_and_time_are_those_that_a_person_would_take() -> None:
 
 def test_the_records_key_decides() -> None:
     """A field that equals the Kafka record's key is the key, whatever it is called."""
-    made = [Row(one.event, 0, one.offset, one.timestamp_ms, one.event["kind"]) for one in rows(50)]
+    made = [SampleRow(one.event, 0, one.offset, one.timestamp_ms, one.event["kind"]) for one in rows(50)]
     assert propose(made, KINDS).key == "kind"
 
 
@@ -214,7 +214,8 @@ def test_lateness_covers_the_disorder_that_was_seen() -> None:
 def test_disorder_shows_even_where_record_timestamps_are_event_times() -> None:
     """Sorted by such timestamps nothing would be late: the offsets tell."""
     made = [
-        Row(one.event, 0, one.offset, one.event["event_time"], None) for one in rows(100, behind=(0, 40 * MINUTE))
+        SampleRow(one.event, 0, one.offset, one.event["event_time"], None)
+        for one in rows(100, behind=(0, 40 * MINUTE))
     ]
     assert propose(made, KINDS).lateness_ms == 2 * HOUR
 
@@ -278,7 +279,7 @@ def test_avro_times_in_another_unit_are_told_and_not_drafted() -> None:
         read = AvroReader(CONFLUENT, schema, [WriterSchema(confluent_header(1), schema, "1")]).read
         events = [read(confluent_header(1) + one) for one in values]
         assert all(isinstance(one, dict) and one["k"] == "\udcff" for one in events)
-        made = [Row(one, 0, at, START, None) for at, one in enumerate(events) if isinstance(one, dict)]
+        made = [SampleRow(one, 0, at, START, None) for at, one in enumerate(events) if isinstance(one, dict)]
         kinds_ = {"k": "string", "at": "timestamp-micros"}
         if fits:
             assert propose(made, kinds_).event_time == "at"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.core.monitoring import alerts
-from cutwater.core.monitoring.alert_changes import decide
+from cutwater.core.monitoring.alert_changes import decide_changes
 from cutwater.core.monitoring.alert_rules import JUDGES, Limits
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import JobStatus, drift
@@ -95,7 +95,7 @@ class Story:
             cut = self.state.processed.source_cut if self.state.processed else Cut()
             end = Cut.of({place: offset + waiting * (not place.partition) for place, offset in cut})
             self.state = observe_end(self.state, end, self.now, 37 * S)
-        found = decide(self.state, LIMITS, self.now)
+        found = decide_changes(self.state, LIMITS, self.now)
         for one in found:
             self._append(take_alert, ALERTS, one)
         self.written += found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.output.state_diff import Rows, differences
+from cutwater.core.output.state_diff import Rows, diff_states
 
 NAMES = st.binary(min_size=1, max_size=2)
 STATES = st.dictionaries(NAMES, st.sampled_from([b"a1", b"a2", b"b1", b"c"]), max_size=40)
@@ -35,7 +35,7 @@ def test_what_is_new_other_or_gone_is_named_in_order(
         for name in sorted({*old, *new})
         if name not in old or name not in new or not same(old[name], new[name])
     ]
-    assert list(differences(pieces(old, some), pieces(new, others), same)) == wanted
+    assert list(diff_states(pieces(old, some), pieces(new, others), same)) == wanted
 
 
 @given(STATES, STATES, SIZES, SIZES)
@@ -43,7 +43,7 @@ def test_where_everything_is_to_be_said_nothing_is_left_out(
     old: dict[bytes, bytes], new: dict[bytes, bytes], some: list[int], others: list[int]
 ) -> None:
     wanted = [(name, new.get(name)) for name in sorted({*old, *new})]
-    assert list(differences(pieces(old, some), pieces(new, others), None)) == wanted
+    assert list(diff_states(pieces(old, some), pieces(new, others), None)) == wanted
 
 
 @given(STATES, STATES, SIZES, SIZES)
@@ -51,11 +51,11 @@ def test_the_difference_makes_one_state_the_other(
     old: dict[bytes, bytes], new: dict[bytes, bytes], some: list[int], others: list[int]
 ) -> None:
     """Applied to the old state it gives the new one."""
-    made = {**old, **dict(differences(pieces(old, some), pieces(new, others), lambda one, two: one == two))}
+    made = {**old, **dict(diff_states(pieces(old, some), pieces(new, others), lambda one, two: one == two))}
     assert {name: value for name, value in made.items() if value is not None} == new
 
 
 def test_rows_that_are_shown_alike_are_no_difference() -> None:
     """`same` decides for rows that lie apart, too, where the pieces do not hold the same places."""
     old, new = {b"a": b"a1", b"b": b"b1", b"c": b"a1"}, {b"a": b"a2", b"c": b"a2"}
-    assert list(differences(pieces(old, [2]), pieces(new, [1]), same)) == [(b"b", None)]
+    assert list(diff_states(pieces(old, [2]), pieces(new, [1]), same)) == [(b"b", None)]
