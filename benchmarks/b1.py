@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.b2 import STREAMS_JARS
 from benchmarks.harness import limits, machine
-from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
 from benchmarks.harness.figures import Column, Figure, Run, document, markdown, ratios
 from benchmarks.latency.runs import broker
 from benchmarks.rehydrate.contest import Contest, Restore, Stage
@@ -125,7 +125,7 @@ def bench(options: Any) -> dict[str, Any]:
             for log in logs:
                 for name in order(options.contenders, pair):
                     runs.append(contest(stage, log, name, pair).run())
-                    say(describe(runs[-1], options.pairs))
+                    print_line(describe(runs[-1], options.pairs))
             written = document("b1", about, runs, compared(runs))
             COMMAND.write(options.out, written, runs, notes)  # after each pair: an interrupted run has results too
     return written
@@ -144,11 +144,11 @@ def prepare(options: RestoreOptions, stage: Stage, notes: list[str]) -> Iterator
             f"{name}: {log.records:,} records, {log.rows:,} rows at the end, {log.milestones} milestones. "
             f"Reading them and no more (ConsumerPerformance): {rate:,.0f} records/s."
         )
-        say(f"{notes[-1]} Written in {log.seconds:.1f} s.")
+        print_line(f"{notes[-1]} Written in {log.seconds:.1f} s.")
         yield log
     rate = ingest_rate(log.job, stage.folder / "ingest")
     notes.append(f"Sorted rows into a file that RocksDB takes in, one thread of Python: {rate:,.0f} rows/s.")
-    say(notes[-1])
+    print_line(notes[-1])
 
 
 def contest(stage: Stage, log: Log, name: str, pair: int) -> Contest:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.harness import limits, machine
-from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
 from benchmarks.harness.figures import Figure, Run, document, ratios
 from benchmarks.windows import contenders, oracle, workload
 from benchmarks.windows.contenders import CUTWATER, NOOP, STREAMS, Contest, Stage
@@ -52,7 +52,7 @@ def bench(options: Options) -> dict[str, Any]:
     java = find_java()
     if STREAMS in options.contenders:
         machine.require_compiler(java)
-    say("jars (fetched the first time only) …")
+    print_line("jars (fetched the first time only) …")
     kafka_jars = jars("kafka")
     broker = Broker(work.resolve() / "broker", java, kafka_jars)
     member = broker.supervised()
@@ -61,7 +61,7 @@ def bench(options: Options) -> dict[str, Any]:
         stage, notes = prepare(options, java, broker.cluster, member.child.pids, work.resolve())
         rate = limits.consumer_rate(java, kafka_jars, broker.cluster, stage.job.topic, options.size)
         notes.append(f"Reading the topic and no more (ConsumerPerformance): {rate:,.0f} events/s.")
-        say(notes[-1])
+        print_line(notes[-1])
         runs: list[Run] = []
         for pair in range(1, options.pairs + 1):
             runs += contest(options, stage, pair)
@@ -101,7 +101,7 @@ def prepare(
     ]
     ensure_topics(cluster, [topics.events(job.topic, workload.PARTITIONS)])
     seconds = workload.produce(cluster, job.topic, made, Codec(job.event_schema).header)
-    say(f"{notes[0]} Produced in {seconds:.1f} s. {notes[1]}")
+    print_line(f"{notes[0]} Produced in {seconds:.1f} s. {notes[1]}")
     stage = Stage(
         cluster=cluster,
         broker_pids=broker_pids,
@@ -122,7 +122,7 @@ def contest(options: Options, stage: Stage, pair: int) -> list[Run]:
     for name in order(options.contenders, pair):
         one = Contest(stage, name, pair)
         runs.append(one.run())
-        say(describe(runs[-1], options.pairs))
+        print_line(describe(runs[-1], options.pairs))
         forget(stage.cluster, one.written_topics)
     return runs
 

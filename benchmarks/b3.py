@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, ratio_lines, say
+from benchmarks.harness.command import Command, print_line, ratio_lines
 from benchmarks.latency import limits, report
 from benchmarks.latency.outcome import CHANGELOG, READABLE, LatencyRun
 from benchmarks.latency.plot import draw
@@ -73,7 +73,7 @@ def bench(options: Any) -> dict[str, Any]:
     written: dict[str, Any] = {}
     with stage(options.out / "b3-work", options.contenders) as on:
         allowed = {"produce to consume ping": limits.ping_ms(on.cluster)}
-        say(f"limit: {allowed}")
+        print_line(f"limit: {allowed}")
         for run in contests(options, on):
             runs.append(run)
             written = write(options, about, runs, allowed)  # an interrupted run has results too

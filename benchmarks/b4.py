@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import limits, machine
-from benchmarks.harness.command import Command, Options, between, order, ratio_lines, say
+from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines
 from benchmarks.harness.figures import Column, Figure, Run, document, markdown, ratios, spread, table
 from benchmarks.mirror import mirrormaker
 from benchmarks.mirror.contest import CONTENDERS, CUTWATER, Contest, Copy, Stage
@@ -134,15 +134,15 @@ def bench(options: Any) -> dict[str, Any]:
     if "copy" in options.parts:
         for copy in copies(options, java, peer_jars, results.notes):
             results.copies.append(copy)
-            say(describe(copy, options.pairs))
+            print_line(describe(copy, options.pairs))
             written = results.write()  # an interrupted run has results too
     if "lag" in options.parts:
         for lag in lags(options, java, peer_jars):
             results.lags.append(lag)
-            say(described(lag))
+            print_line(described(lag))
             written = results.write()
     for line in written["verdicts"]:
-        say(line)
+        print_line(line)
     return written
 
 
@@ -150,8 +150,8 @@ def copies(options: MirrorOptions, java: Path, peer_jars: Sequence[Path], notes:
     """Every contender, pair by pair, over the same topics."""
     with brokers(options.out / "b4-work", java) as (there, here, pids):
         origin = Origin(there.cluster, options.size, options.seed)
-        notes.append(told(origin, java))
-        say(f"{notes[-1]} Written in {origin.seconds:.0f} s.")
+        notes.append(volume_text(origin, java))
+        print_line(f"{notes[-1]} Written in {origin.seconds:.0f} s.")
         stage = Stage(origin, here.cluster, pids, options.out / "b4-runs", java, peer_jars)
         for pair in range(1, options.pairs + 1):
             for name in order(options.contenders, pair):
@@ -166,7 +166,7 @@ def lags(options: MirrorOptions, java: Path, peer_jars: Sequence[Path]) -> Itera
                 yield follow(on, name, pair, options.seconds)
 
 
-def told(origin: Origin, java: Path) -> str:
+def volume_text(origin: Origin, java: Path) -> str:
     """What is to be copied, and how fast it could be read."""
     events = origin.topics[0]
     rate = limits.consumer_rate(java, jars("kafka"), origin.cluster, events.name, events.records)

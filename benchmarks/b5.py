@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.decode import events
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, Options, order, say
+from benchmarks.harness.command import Command, Options, order, print_line
 from benchmarks.harness.figures import Run, document, spread
 from benchmarks.harness.measurement import Sampler, cpu_at, cpu_between
 from cutwater.adapters.kafka.admin import ensure_topics
@@ -82,7 +82,9 @@ def bench(options: Options) -> dict[str, Any]:
             for name in order(options.contenders, pair):
                 for run in contest(stage, name, pair):
                     runs.append(run)
-                    say(f"pair {pair}/{options.pairs} {run.contender:20} {run.events_per_s:11,.0f} events/s")
+                    print_line(
+                        f"pair {pair}/{options.pairs} {run.contender:20} {run.events_per_s:11,.0f} events/s"
+                    )
             written = write(options, about, runs)
     shutil.rmtree(work / "broker", ignore_errors=True)
     return written
@@ -94,7 +96,7 @@ def prepare(options: Options, java: Path, cluster: Cluster, folder: Path) -> Sta
         made = events.job(folder, topic)
         ensure_topics(cluster, [topics.events(made.topic, events.PARTITIONS)])
         events.produce(cluster, made, options.size, options.seed)
-        say(f"{options.size:,} events on {made.topic}")
+        print_line(f"{options.size:,} events on {made.topic}")
     env = {
         "CUTWATER_BOOTSTRAP_SERVERS": cluster.bootstrap,
         "CUTWATER_DATA_DIR": str(folder),

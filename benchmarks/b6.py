@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import b2
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
 from benchmarks.harness.figures import Figure, Run, ratios
 from benchmarks.harness.figures import document as runs_document
 from benchmarks.harness.figures import markdown as runs_markdown
@@ -145,7 +145,7 @@ def drains(options: CommitOptions) -> Iterator[Run]:
 def drained(stage: Stage, name: str, pair: int, pairs: int) -> Run:
     one = ProtocolContest(stage, name, pair)
     run = one.run()
-    say(b2.describe(run, pairs))
+    print_line(b2.describe(run, pairs))
     b2.forget(stage.cluster, one.written_topics)
     return run
 

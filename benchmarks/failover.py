@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, say
+from benchmarks.harness.command import Command, print_line
 from cutwater.adapters.config.settings import environment, load_settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.job_files.loader import load_job
@@ -87,7 +87,9 @@ class Regions:
         (folder / "event.avsc").write_text(json.dumps(EVENT), encoding="utf-8")
         self.job, settings = load_job(self._job_file), load_settings()
         self._stop = threading.Event()
-        self.us, self.eu = (Region(name, folder / name, self._job_file, settings, say) for name in ("us", "eu"))
+        self.us, self.eu = (
+            Region(name, folder / name, self._job_file, settings, print_line) for name in ("us", "eu")
+        )
         self._env = {
             **os.environ,
             **environment(self.eu.cluster),
@@ -110,7 +112,7 @@ class Regions:
             return last if last and last.source_cut.covers(end) else None
 
         last = self.wait(drained, "the milestone of all events")
-        say(f"{keys:,} events are in milestone {last.token}")
+        print_line(f"{keys:,} events are in milestone {last.token}")
         self.wait(lambda: self._arrived() >= last.sequence, "its arrival")
         return last
 
@@ -219,9 +221,9 @@ def bench(options: Any) -> dict[str, Any]:
         "steps": [{"step": name, "seconds": seconds} for name, seconds in shares],
     }
     (options.out / "failover.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "failover.md").write_text("\n".join(told(written)) + "\n", encoding="utf-8")
-    for line in told(written):
-        say(line)
+    (options.out / "failover.md").write_text("\n".join(result_lines(written)) + "\n", encoding="utf-8")
+    for line in result_lines(written):
+        print_line(line)
     return written
 
 
@@ -244,7 +246,7 @@ def steps(
     yield "its milestone, and the promotion", (first.committed_ms - first.written_ms) / 1000
 
 
-def told(written: Mapping[str, Any]) -> list[str]:
+def result_lines(written: Mapping[str, Any]) -> list[str]:
     """For people."""
     head = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
     verdict = "yes" if written["exact"] else f"**no**: {written['fault']}"

@@ -16,10 +16,10 @@ from typing import Any
 from benchmarks.failover import events, held
 from benchmarks.generation_handover.gaps import change
 from benchmarks.generation_handover.readers import Load, OfTheApi, OfTheOutput
-from benchmarks.generation_handover.report import LIMIT_MORE_S, Moments, Records, figures, told
+from benchmarks.generation_handover.report import LIMIT_MORE_S, Moments, Records, figures, result_lines
 from benchmarks.generation_handover.stack import Stack, later
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, between, say
+from benchmarks.harness.command import Command, between, print_line
 from cutwater.adapters.topics.candidates import candidacies, candidates, promoted
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.generation import Generation
@@ -70,7 +70,7 @@ class Handover:
         self._stack = stack
         self._options = options
         last = stack.begin()
-        say(f"{options.size:,} events are in milestone {last.token}")
+        print_line(f"{options.size:,} events are in milestone {last.token}")
         work: tuple[OfTheApi, OfTheOutput, Load] = stack.put_to_work(options.rate, last)
         self.api, self.output, self._load = work
 
@@ -80,20 +80,20 @@ class Handover:
             lambda: all(len(one.seen) > 1 for one in (self.api, self.output)), "milestones under load"
         )
         steady_s = time.monotonic()
-        self._stack.go_on(self._options.seconds)
+        self._stack.let_time_pass(self._options.seconds)
         last = self._newest()
         offset_s = time.time() - time.monotonic()
         began_s = time.monotonic()
         words = ("--from", str(last.token), "--partitions", str(AFTER))
         generation = Generation.parse(self._stack.verb("generation", "start", *words)["generation"])
-        say(f"{generation} is claimed from {last.token}")
+        print_line(f"{generation} is claimed from {last.token}")
         self._stack.wait(lambda: self._caught_up(generation), f"{generation} to catch up")
         asked_s = time.monotonic()
-        say(f"{generation} has caught up, and its promotion is asked for")
+        print_line(f"{generation} has caught up, and its promotion is asked for")
         self._stack.verb("generation", "promote", str(generation))
         readers = self.api, self.output
         self._stack.wait(lambda: all(change(one.seen, generation) for one in readers), f"{generation} at readers")
-        self._stack.go_on(self._options.seconds)
+        self._stack.let_time_pass(self._options.seconds)
         return Moments(generation, offset_s, steady_s, began_s, asked_s, time.monotonic())
 
     def records(self, generation: Generation) -> Records:
@@ -162,9 +162,9 @@ def bench(options: Any) -> dict[str, Any]:
         **figures(moments, records, handover.api, handover.output),
     }
     (options.out / "handover.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "handover.md").write_text("\n".join(told(TITLE, written)) + "\n", encoding="utf-8")
-    for line in told(TITLE, written):
-        say(line)
+    (options.out / "handover.md").write_text("\n".join(result_lines(TITLE, written)) + "\n", encoding="utf-8")
+    for line in result_lines(TITLE, written):
+        print_line(line)
     return dict(written)
 
 

@@ -17,7 +17,7 @@ from select import select
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, Options, order, ratio_lines, say
+from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
 from benchmarks.harness.figures import Figure, Run, document, ratios
 from benchmarks.publishing.changelog import Changelog
 from benchmarks.publishing.contender import BARE, CUTWATER, Records, records
@@ -120,13 +120,13 @@ def bench(options: Options) -> dict[str, Any]:
         supervisor.start(threading.Event())
         changelog = Changelog(broker.cluster, options.size, MILESTONE_ROWS)
         stage = Stage(broker.cluster, changelog.job, changelog)
-        say(f"{changelog.rows:,} rows in {changelog.milestones - 1} milestones are on the changelog")
+        print_line(f"{changelog.rows:,} rows in {changelog.milestones - 1} milestones are on the changelog")
         run(stage, CUTWATER, 0)  # warms the broker, and makes the records that the other contender writes
         runs: list[Run] = []
         for pair in range(1, options.pairs + 1):
             for name in order(options.contenders, pair):
                 runs.append(one := run(stage, name, pair))
-                say(
+                print_line(
                     f"pair {pair} {name:10} {one.events_per_s:9,.0f} rows/s, {one.events_per_cpu_s:,.0f} per CPU-s"
                 )
             written = document("publish", about, runs, ratios(runs, CUTWATER, FIGURES))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, between, say
+from benchmarks.harness.command import Command, between, print_line
 from benchmarks.latency.runs import broker
 from benchmarks.reading import bare
 from benchmarks.reading.contest import Contest, ReadRun, Stage, percentiles
@@ -60,7 +60,7 @@ def bench(options: Any) -> dict[str, Any]:
     with broker(options.out / "reads-work") as (started, _, folder):
         log = Log(started.cluster, Workload("reads", 1, tail=0.1), options.size, options.seed, folder)
         rows = log.records  # more records come, no more rows
-        say(f"{rows:,} rows of {log.groups:,} groups written in {log.seconds:.1f} s")
+        print_line(f"{rows:,} rows of {log.groups:,} groups written in {log.seconds:.1f} s")
         stage = Stage(started.cluster, folder, log, options.tail, options.seed)
         slow = max(1, options.rate // TIMED_SLOWER)
         runs: list[ReadRun] = []
@@ -69,7 +69,7 @@ def bench(options: Any) -> dict[str, Any]:
             Contest(stage, "timed", slow, min(options.seconds, TIMED_SECONDS_MAX), WARM_S),
         ):
             runs.append(one.run())
-            say(describe(runs[-1]))
+            print_line(describe(runs[-1]))
         where = folder_of(stage.state("plain"), log.job.name, GENERATION)
         wanted = choices(log.groups, BARE_READS, options.seed).tolist()
         alone = {
@@ -89,9 +89,9 @@ def bench(options: Any) -> dict[str, Any]:
         "bare_ms": alone,
     }
     (options.out / "reads.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "reads.md").write_text("\n".join(told(written)) + "\n", encoding="utf-8")
-    for line in told(written):
-        say(line)
+    (options.out / "reads.md").write_text("\n".join(result_lines(written)) + "\n", encoding="utf-8")
+    for line in result_lines(written):
+        print_line(line)
     return written
 
 
@@ -103,7 +103,7 @@ def describe(run: ReadRun) -> str:
     )
 
 
-def told(written: Mapping[str, Any]) -> list[str]:
+def result_lines(written: Mapping[str, Any]) -> list[str]:
     """For people: waiting times, then where a request spends its time, then RocksDB alone."""
     plain, timed = written["runs"]
     head = ", ".join(f"{name} {value}" for name, value in written["machine"].items())

@@ -144,7 +144,7 @@ def _slowest_ms(api: OfTheApi, from_s: float, to_s: float) -> float:
     return max((took for at, took in api.answers if from_s <= at < to_s), default=0.0) * 1000
 
 
-def told(title: str, written: Mapping[str, Any]) -> list[str]:
+def result_lines(title: str, written: Mapping[str, Any]) -> list[str]:
     """For people: the pauses, what the readers' last one is made of, and the steps before it."""
     head = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
     verdict = "yes" if written["exact"] else f"**no**: {written['fault']}"

@@ -92,7 +92,7 @@ class Stack:
             time.sleep(POLL_S)
         return found
 
-    def go_on(self, seconds: float) -> None:
+    def let_time_pass(self, seconds: float) -> None:
         """Let time pass."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:

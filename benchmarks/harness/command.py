@@ -116,8 +116,8 @@ class Command:
             print(f"{self.name}: interrupted; broker and contenders have ended", file=sys.stderr)
             return INTERRUPTED
         for line in conclude(written["ratios"]):
-            say(line)
-        say(f"written: {', '.join(map(str, self._files(options.out)))}")
+            print_line(line)
+        print_line(f"written: {', '.join(map(str, self._files(options.out)))}")
         return 0 if written["exact"] else INEXACT
 
     def _files(self, out: Path) -> tuple[Path, Path]:
@@ -141,7 +141,7 @@ def order(names: Sequence[str], pair: int) -> list[str]:
     return [*names[turn:], *names[:turn]]
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 

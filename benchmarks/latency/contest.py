@@ -21,7 +21,7 @@ from benchmarks.harness.measurement import Sampler, cpu_between
 from benchmarks.latency.delays import Floats, Ints, Sightings, curve, first_seen, summary
 from benchmarks.latency.load import Plan
 from benchmarks.latency.outcome import APPENDED_READABLE, CHANGELOG, READABLE, LatencyRun
-from benchmarks.latency.steps import NS_PER_MS, told
+from benchmarks.latency.steps import NS_PER_MS, step_statistics
 from benchmarks.windows import oracle
 from benchmarks.windows.exactness import fault
 from benchmarks.windows.oracle import State
@@ -144,7 +144,7 @@ class Contest(ABC):
             exact=wrong is None,
             fault=wrong,
             epoch_ms=found.epoch_ms,
-            steps=told({name: one[measured] for name, one in found.steps.items()}),
+            steps=step_statistics({name: one[measured] for name, one in found.steps.items()}),
             commits=found.commits,
         )
 

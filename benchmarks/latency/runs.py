@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import between, order, say
+from benchmarks.harness.command import between, order, print_line
 from benchmarks.harness.streams_program import AT_LEAST_ONCE_AT_ONCE, EXACTLY_ONCE
 from benchmarks.latency.contest import Contest, Stage
 from benchmarks.latency.cutwater import JOB_FILE, CutwaterContest
@@ -101,7 +101,7 @@ def contests(options: Options, on: Stage) -> Iterator[LatencyRun]:
         for rate in options.rates:
             for name in order(options.contenders, pair):
                 run = contest(name, on, pair, options.plan(rate), options.settings).run()
-                say(describe(run, options.pairs))
+                print_line(describe(run, options.pairs))
                 yield run
 
 

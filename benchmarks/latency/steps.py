@@ -76,7 +76,7 @@ def per_event(epochs: Mapping[int, Moments], epoch_of: Ints, due_ns: Ints) -> di
     return found
 
 
-def told(steps: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
+def step_statistics(steps: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
     """Mean and percentiles of each step, ms: the means add up, percentiles do not."""
     return {name: {"mean": round(float(one.mean()), 2)} | summary(one) for name, one in steps.items()}
 

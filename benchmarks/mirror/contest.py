@@ -129,7 +129,7 @@ class Contest:
             written = progress.look()
             now_s = time.time()
             first_s = first_s or (now_s if written else 0.0)
-            if progress.whole():
+            if progress.is_complete():
                 return first_s, now_s
             if child.poll() is not None:
                 raise UnavailableError(
@@ -171,7 +171,7 @@ class Progress:
         self._written = self._ends.committed(places)
         return any(self._written.values())
 
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Are all there? Where transactions leave markers the end alone does not tell: the last record does."""
         for place, wanted in list(self._open.items()):
             if self._written.get(place, 0) >= wanted.records and self._newest(place) == wanted.last:

@@ -35,12 +35,12 @@ def contents(cluster: Cluster, topic: str, partitions: int) -> list[Contents]:
     consumer = Consumer({**cluster.librdkafka(), **settings, "fetch.queue.backoff.ms": 5})
     try:
         consumer.list_topics(topic, timeout=ANSWER_S)
-        return [told(_records(consumer, topic, partition)) for partition in range(partitions)]
+        return [contents_of(_records(consumer, topic, partition)) for partition in range(partitions)]
     finally:
         consumer.close()
 
 
-def told(messages: Iterator[Message]) -> Contents:
+def contents_of(messages: Iterator[Message]) -> Contents:
     count, size, digest, last = 0, 0, hashlib.sha256(), None
     for message in messages:
         headers = [one for one in message.headers() or () if one[0] not in OURS]

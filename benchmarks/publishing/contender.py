@@ -37,7 +37,7 @@ Records = list[tuple[int, bytes | None, bytes]]
 """(partition, key, value) of one transaction."""
 
 
-class Begun:
+class ReadyLog:
     """A publisher's log: notes when it is ready. To take over an id takes librdkafka 0.06 s, or 0.5."""
 
     began = cpu = 0.0
@@ -50,7 +50,7 @@ class Begun:
         print(f"{event}: {details}", file=sys.stderr, flush=True)
 
 
-class Watched(Metrics):
+class LastMilestoneMetrics(Metrics):
     """Tells when the last milestone is published: to ask the broker all the time would slow what is measured."""
 
     def __init__(self, last: int) -> None:
@@ -66,7 +66,7 @@ class Watched(Metrics):
 
 def publisher(cluster: Cluster, job: Job, last: int, go: Callable[[], None]) -> tuple[float, float]:
     """Seconds and CPU seconds from the moment it knows its position to the end of the last milestone."""
-    metrics, log = Watched(last), Begun()
+    metrics, log = LastMilestoneMetrics(last), ReadyLog()
 
     def source(ranges: Ranges, _generation: Generation) -> Changed:
         return Changed(Updates(job, ranges, now_ms))

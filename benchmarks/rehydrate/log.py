@@ -79,7 +79,7 @@ class Log:
         self.seconds = time.monotonic() - began
         self._signal = TransactionalWriter(cluster, topics.signal_id(self.job.name))
         self._signal.initialise()
-        self._tell(0)
+        self._write_milestones(0)
         if not workload.tail:
             self._end()
 
@@ -88,7 +88,7 @@ class Log:
         told = len(self._milestones)
         for rows in self._maker.some(self.workload.tail, self.workload.updates):
             self._epoch(rows)
-        self._tell(told)
+        self._write_milestones(told)
         self.snapshots = snapshots
         self._end()
 
@@ -97,9 +97,9 @@ class Log:
         told = len(self._milestones)
         for some in self._maker.some(rows / (self.groups * WINDOWS), told):
             self._epoch(some)
-        self._tell(told)
+        self._write_milestones(told)
 
-    def _tell(self, first: int) -> None:
+    def _write_milestones(self, first: int) -> None:
         """The milestones from this one on, on the commit stream."""
         self._signal.write(
             topics.milestones(self.job.name), list(map(protocol_records.encode, self._milestones[first:]))

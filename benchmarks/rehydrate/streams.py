@@ -42,7 +42,7 @@ class StreamsContest(Contest):
         return Child(self.name, argv, {}, self.folder / "log.txt", RestartPolicy())
 
     def first_read(self, child: Child) -> Moments:
-        told = self._told(child, "read.json", "the first read")
+        told = self._read_result(child, "read.json", "the first read")
         moments = Moments(told["begun_ms"] / 1000, told["read_ms"] / 1000)
         if told["restored"] != self.log.records:
             raise Wrong(moments, f"{told['restored']} of {self.log.records} records were restored")
@@ -50,10 +50,10 @@ class StreamsContest(Contest):
 
     def contents(self, child: Child) -> Contents:
         (self.folder / "count").touch()
-        told = self._told(child, "contents.json", "the count of its rows")
+        told = self._read_result(child, "contents.json", "the count of its rows")
         return Contents(told["rows"], int(told["digest"], 16))
 
-    def _told(self, child: Child, name: str, what: str) -> Any:
+    def _read_result(self, child: Child, name: str, what: str) -> Any:
         """What the program wrote into a file, once it has."""
         place = self.folder / name
         while not place.exists():

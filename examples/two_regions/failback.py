@@ -24,7 +24,7 @@ def come_back(scene: Scene, seen: Milestone, gone: Takeover) -> RegionEvents:
         _leave(scene)
         scene.started(eu.start([eu.mirror(us)], scene.stop))
         scene.until(lambda: copied_all(scene, eu, us), "the rest of us's events to reach eu")
-        scene.report.say("every event of us is in eu now")
+        scene.report.print_line("every event of us is in eu now")
         return stood
 
 
@@ -43,7 +43,7 @@ def _leave(scene: Scene) -> None:
     )
 
 
-def taken(scene: Scene, gone: Takeover, stood: RegionEvents) -> list[Late]:
+def await_rest(scene: Scene, gone: Takeover, stood: RegionEvents) -> list[Late]:
     """Let eu's generation process the rest: in its rows, or on its late list. Return that list."""
     with scene.report.step("eu processes the events that only us had"):
         late = take_all(scene, scene.eu, [])
@@ -52,7 +52,7 @@ def taken(scene: Scene, gone: Takeover, stood: RegionEvents) -> list[Late]:
         counted = len(lost) - len(listed)
         scene.report.fact("lost_counted", counted)
         scene.report.fact("lost_late", len(listed))
-        scene.report.say(
+        scene.report.print_line(
             f"of the {len(lost):,} lost events {counted:,} are counted now, and {len(listed):,} were too late for "
             "their windows: they are on the late list"
         )

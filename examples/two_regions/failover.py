@@ -45,7 +45,7 @@ def fail_over(scene: Scene) -> Takeover:
         scene.feeder.into(EU, eu.cluster)
         loss = take_over(scene, eu, claim, verb)["loss"]
         scene.report.fact("lost_at_least", loss)
-        scene.report.say(
+        scene.report.print_line(
             f"lost at least {loss['milestones']} milestones and {loss['offsets']:,} events, "
             f"as of {loss['as_of']}: after {origin_parent(claim).token}, the newest heard of is {loss['newest']}"
         )
@@ -55,7 +55,7 @@ def fail_over(scene: Scene) -> Takeover:
 def feed_survivor(scene: Scene) -> None:
     with scene.report.step("flights only into eu, until its view holds them all"):
         scene.until(lambda: scene.feeder.waiting, "the flights to be acknowledged by eu")
-        scene.report.say(f"eu has acknowledged {len(scene.feeder.delivered[EU]):,} flights")
+        scene.report.print_line(f"eu has acknowledged {len(scene.feeder.delivered[EU]):,} flights")
         take_all(scene, scene.eu, [])
 
 
@@ -67,10 +67,10 @@ def take_over(scene: Scene, here: Region, claim: Claim, verb: Verb) -> dict[str,
     """Start a claimed generation's processes, wait for its promotion, and start its readers. Return the answer."""
     telling = scene.report
     scene.started(here.start(here.writers(claim.generation), scene.stop))
-    telling.say(f"claimed {claim.generation}; its driver and commit-signal start in {here.name}")
+    telling.print_line(f"claimed {claim.generation}; its driver and commit-signal start in {here.name}")
     told = scene.until(verb.answer, f"the promotion of {claim.generation}")
-    telling.say(f"promoted with {told['first']}: {here.name} continues the job")
-    telling.say(", ".join(f"{step} {took:.1f} s" for step, took in told["steps"].items()))
+    telling.print_line(f"promoted with {told['first']}: {here.name} continues the job")
+    telling.print_line(", ".join(f"{step} {took:.1f} s" for step, took in told["steps"].items()))
     telling.fact(f"{here.name}_goes_on_with", told["first"])
     scene.started(here.start([here.rehydrator(), here.publisher()], scene.stop))
     return told
@@ -86,7 +86,7 @@ def take_all(scene: Scene, here: Region, before: list[Late]) -> list[Late]:
     token = milestone.token
     scene.until(lambda: shows(here, token), f"the view of {here.name} to show {token}")
     scene.until(lambda: publishes(here, job, token), f"the output of {here.name} to hold {token}")
-    scene.report.say(f"{token} holds all events of {here.name}; its view shows it, and its output holds it")
+    scene.report.print_line(f"{token} holds all events of {here.name}; its view shows it, and its output holds it")
     there = read_events(here.cluster, job, here.name, others)
     late = read_late_list(here.cluster, job, there)
     compared(scene.report, here, job, there, [*before, *late], emitted(here, job, token))

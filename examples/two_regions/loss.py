@@ -32,7 +32,7 @@ def report_loss(scene: Scene, seen: Milestone, gone: Takeover, stood: RegionEven
     milestones = newest.sequence - gone.behind.sequence
     telling.fact("lost_events", by_offsets)
     telling.fact("lost_milestones", milestones)
-    telling.say(
+    telling.print_line(
         f"exact loss: {by_offsets:,} events that were not in eu at the failover, and {milestones} milestones "
         f"of us after {gone.behind.token}, up to {newest.token}"
     )
@@ -62,7 +62,7 @@ def _acknowledged(scene: Scene, stood: RegionEvents) -> None:
         f"{len(taken):,}, {missing.total():,} missing",
     )
     telling.fact("sent_twice", twice)
-    telling.say(
+    telling.print_line(
         f"{twice:,} more are there that it had not acknowledged: they were sent to eu again, and count twice"
     )
 

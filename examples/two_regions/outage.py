@@ -27,7 +27,7 @@ def begin(scene: Scene) -> None:
     with scene.report.step("two regions start: the job in us, its mirror in eu"):
         for region in (us, eu):
             scene.started(region.start_broker(scene.stop))
-            scene.report.say(f"{region.name}: broker at {region.cluster.bootstrap}")
+            scene.report.print_line(f"{region.name}: broker at {region.cluster.bootstrap}")
         us.create_topics(scene.job)
         scene.started(us.start([*us.writers(), us.rehydrator(), us.publisher()], scene.stop))
         parts = [eu.mirror(us, slots) for slots in slots_of(scene)]
@@ -45,7 +45,7 @@ def flow(scene: Scene) -> None:
         scene.feeder.up_to(LEAD)
         scene.feeder.into(US, scene.us.cluster)
         first = scene.until(lambda: _newest(scene), "a first milestone of us")
-        scene.report.say(f"first milestone of us: {first.token}")
+        scene.report.print_line(f"first milestone of us: {first.token}")
 
         def enough() -> Arrival | None:
             _newest(scene)
@@ -54,7 +54,7 @@ def flow(scene: Scene) -> None:
 
         arrived = scene.until(enough, f"{ARRIVALS} milestones to arrive in eu")
         many = scene.feeder.acknowledged
-        scene.report.say(f"{arrived.token} has arrived in eu; us has acknowledged {many:,} flights")
+        scene.report.print_line(f"{arrived.token} has arrived in eu; us has acknowledged {many:,} flights")
 
 
 def _newest(scene: Scene, flights: int = 0) -> Milestone | None:
@@ -76,7 +76,7 @@ def fall_behind(scene: Scene) -> None:
             lambda: _ahead(scene, begun + LOST_FLIGHTS), f"{LOST_MILESTONES} milestones of us that do not arrive"
         )
         more = scene.feeder.acknowledged - begun
-        scene.report.say(f"{more:,} more flights were sent into us, which is now at {newest.token}")
+        scene.report.print_line(f"{more:,} more flights were sent into us, which is now at {newest.token}")
 
 
 def _ahead(scene: Scene, flights: int) -> Milestone | None:

@@ -46,14 +46,14 @@ class DemoReport:
             raise
         entry["seconds"] = round(self.seconds - begun, 1)
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         self._console.print(_second(self.seconds), f"    {line}", whole=True)
 
     def fact(self, name: str, value: Any, line: str = "") -> None:
         """Record a fact: by name for programs, as a line for users."""
         self._facts[name] = value
         if line:
-            self.say(line)
+            self.print_line(line)
 
     def check(self, what: str, passed: bool, found: str) -> None:
         """Record a check; `right` is True only if all checks passed."""
@@ -68,7 +68,7 @@ class DemoReport:
     def not_shown(self, what: str) -> None:
         """Record a part of the scenario that this version does not show."""
         self._not_shown.append(what)
-        self.say(f"not shown: {what}")
+        self.print_line(f"not shown: {what}")
 
     def as_json(self) -> dict[str, Any]:
         return {

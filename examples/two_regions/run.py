@@ -46,7 +46,7 @@ def run(wanted: Wanted, settings: Settings, console: Terminal, telling: DemoRepo
     require_room(wanted.folder, "the demonstration")
     job = load_job(wanted.job_file)
     events = flights.events(wanted.days)
-    telling.say(f"{len(events):,} events of {wanted.days} days, {wanted.per_second:,} a second")
+    telling.print_line(f"{len(events):,} events of {wanted.days} days, {wanted.per_second:,} a second")
     feeder = Feeder(job, list(flights.flight_records(events)), wanted.per_second)
     with stop_on_signals() as stop, _regions(wanted, settings, telling) as (us, eu), feeder:
         scene = Scene(job, events, us, eu, feeder, telling, verify, stop)
@@ -67,7 +67,7 @@ def play(scene: Scene) -> None:
     gone = failover.fail_over(scene)
     failover.feed_survivor(scene)
     stood = failback.come_back(scene, seen, gone)
-    late = failback.taken(scene, gone, stood)
+    late = failback.await_rest(scene, gone, stood)
     failback.fail_back(scene, late)
 
 
@@ -83,7 +83,9 @@ def empty(folder: Path) -> None:
 
 @contextmanager
 def _regions(wanted: Wanted, settings: Settings, telling: DemoReport) -> Iterator[tuple[Region, Region]]:
-    us, eu = (Region(name, wanted.folder / name, wanted.job_file, settings, telling.say) for name in (US, EU))
+    us, eu = (
+        Region(name, wanted.folder / name, wanted.job_file, settings, telling.print_line) for name in (US, EU)
+    )
     try:
         yield us, eu
     finally:

@@ -163,7 +163,7 @@ class Attempt:
             self._changelog.partitions,
             Tombstones(self._settings.cluster, self._changelog.topic).write,
             self._settings.collect_share,
-            self._past.before(self._checkpoint.newest_committed() + 1),
+            self._past.newest_before(self._checkpoint.newest_committed() + 1),
         )
         epochs = EpochWriter(
             self._job,
@@ -247,7 +247,7 @@ class Attempt:
         if self.decodings is None:
             holds = self._job.max_jump_ms is not None
             self.decodings = Decodings(self._checkpoint, self._number, self._decoding, self._log, holds)
-        self.unfinished_epoch = epochs.steps.begun()
+        self.unfinished_epoch = epochs.steps.unfinished()
         return self.decodings.choose(self.unfinished_epoch)
 
     def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: HintWriter, last: int | None) -> bool:

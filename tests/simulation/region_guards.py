@@ -499,7 +499,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a claim from an arrival that stands",
         "a generation that begins in a copy that is given up",
         "I2",
-        off(Failover, "_standing", lambda _self, found: found),
+        off(Failover, "_read_again", lambda _self, found: found),
         replace(CLAIMED, first=856),
         _UNFOUNDED,
     ),

@@ -107,7 +107,7 @@ class Driver:
             lambda: newest_milestone(self._cluster, JOB.name, self.generation),
         ).run(self._now_ms)
         self._habits.began[attempt] = self._began
-        before = past.before(self._checkpoint.newest_committed() + 1)
+        before = past.newest_before(self._checkpoint.newest_committed() + 1)
         clearing = self.collector(self._rows, PARTITIONS, self._bury, COLLECT_SHARE, before)
         epochs = Epochs(
             self.job,

@@ -22,7 +22,7 @@ from cutwater.core.errors import FencedError
 from cutwater.core.job.job import PLAIN_KEY_SCHEMA
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Withdrawal
-from cutwater.core.util.duty_cycle import REST_MAX_S
+from cutwater.core.util.rate_limit import REST_MAX_S
 from cutwater.local.machine.ports import free_ports
 from cutwater.verify.state import fill_from_state
 from cutwater_spark.epoch.candidate_throttle import LOOK_S, CandidateThrottle

@@ -48,7 +48,7 @@ def from_output(
         while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
             reading.read_into(grouping)
             outage.check(read.consumer)
-            while found := grouping.whole():
+            while found := grouping.next_complete():
                 yield _milestone(*found, decoder)
                 waited = time.monotonic()
             if grouping.held > rows_max:

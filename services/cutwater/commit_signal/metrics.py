@@ -41,7 +41,7 @@ class Metrics:
     def waiting(self, now: bool) -> None:
         self._waiting.set(now)
 
-    def asking(self, now: bool) -> None:
+    def set_asking(self, now: bool) -> None:
         self._asking.set(now)
 
     def wrote(self, record: StreamRecord) -> None:

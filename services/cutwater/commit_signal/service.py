@@ -191,7 +191,7 @@ class CommitSignal:
         Return False if stopped during the wait. Raise FencedError if the other region has continued the job.
         """
         with start.step("asking the other region"):
-            settled = returning.await_answer(self._generation, self._stop, self._log, self._metrics.asking)
+            settled = returning.await_answer(self._generation, self._stop, self._log, self._metrics.set_asking)
         if not settled:
             start.stopped(UnavailableError("stopped while waiting for another region"))
         return settled
@@ -233,7 +233,7 @@ class CommitSignal:
         parent = parent_of(known.require(self._generation).claim).generation
         # After a failback the parent is of another region, and this region's first generation has no claim.
         first = Generation(1, self._generation.region)
-        for one in sorted({first, parent, *known.before(self._generation, ENDED_MAX)}, key=str):
+        for one in sorted({first, parent, *known.earlier_generations(self._generation, ENDED_MAX)}, key=str):
             TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
             self._log.info("ended", generation=str(one))
 

@@ -109,7 +109,7 @@ class Replay:
         # Only now: its time is far ahead, and any event in a later epoch would be late.
         progress.produced += writer.write_all([closing])
         progress.phase = "closing the last windows"
-        yield from self._until(self._whole)
+        yield from self._until(self._is_complete)
 
     def _until(self, done: Callable[[], bool]) -> Iterator[None]:
         changes, since = -1, time.monotonic()
@@ -122,7 +122,7 @@ class Replay:
                 )
             yield
 
-    def _whole(self) -> bool:
+    def _is_complete(self) -> bool:
         """Return whether every window is closed, and all views show that milestone."""
         job, milestone = self._target.job, self._progress.milestone
         end = source_end(self._target.cluster, job.topic)

@@ -38,8 +38,7 @@ from cutwater.local.machine.ports import free_ports, require_free
 from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.candidate_processes import CandidateProcesses
 from cutwater.local.processes.child import Child
-from cutwater.local.processes.exit_policy import ProcessEnd
-from cutwater.local.processes.region_wait import RegionWait
+from cutwater.local.processes.exit_policy import ProcessEnd, RegionWait
 from cutwater.local.processes.restart_policy import Failure, RestartPolicy, failed
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack

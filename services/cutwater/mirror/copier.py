@@ -73,7 +73,7 @@ class Copier:
         self._own, self._origin = own, origin
         self._job, self._region = job, region
         self._log, self._metrics = log, metrics
-        # One `Ends` per slot: each answers one query at a time, and transactions wait for the answer.
+        # One `Offsets` per slot: each answers one query at a time, and transactions wait for the answer.
         self._slots = {one: Slot(own, job, region, one, Offsets(own), now_ms) for one in slots}
         self._settings = TopicConfigSync(own, origin, job, region, log, metrics, kept, clock_s)
         looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
@@ -123,7 +123,7 @@ class Copier:
         if topic in self._followed or topic in self.stopped or topic in self.dropped:
             return
         try:
-            one = self._looking.found(topic)
+            one = self._looking.find(topic)
         except Stop as stop:
             self.stop(topic, stop.gap)
             return

@@ -17,7 +17,7 @@ from cutwater.adapters.topics import mirror_topics
 from cutwater.adapters.topics.candidates import candidates, origin_parent
 from cutwater.adapters.topics.commit_stream import published_milestone
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.stream_retention import Begun, Need, Stream, barriers_floor, floor
+from cutwater.core.generations.stream_retention import ClaimStart, Need, Stream, barriers_floor, floor
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
@@ -61,7 +61,7 @@ class Pruning:
             raise UsageError(f"job {self._job.name} has no milestone yet: there is nothing to prune")
         if stream.rests:
             return self._cuts(0, 0, stream.rests)
-        begun = self._begun(stream.newest)
+        begun = self._claim_starts(stream.newest)
         needs = [*stream.needs(self._listed(stream), begun), *self._readers(stream)]
         least = floor(stream, needs, begun)
         # A second read instead of keeping each milestone's offset, since a stream is long.
@@ -99,12 +99,12 @@ class Pruning:
         finally:
             consumer.close()
 
-    def _begun(self, newest: Milestone) -> list[Begun]:
+    def _claim_starts(self, newest: Milestone) -> list[ClaimStart]:
         known = candidates(self._cluster, self._job.name)
         coming = {one.generation for one in known.coming(newest)}
         claims = [one.claim for one in known.by_id.values()]
         return [
-            Begun(
+            ClaimStart(
                 one.generation,
                 one.rewinds_to if one.origin else origin_parent(one).sequence,
                 bool(one.origin),

@@ -14,7 +14,7 @@ from cutwater.core.state.reader_names import PUBLISHER
 from cutwater.views.follow.commit_feed import MilestoneFeed
 
 
-class Following:
+class UnpublishedMilestones:
     """The unpublished milestones of the position's generation, and whether a later generation has followed."""
 
     def __init__(self, cluster: Cluster, job: Job, position: Published) -> None:

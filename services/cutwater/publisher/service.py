@@ -33,7 +33,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.state.backlog import Jump, Step
 from cutwater.operations.service_main import run_service
-from cutwater.publisher.commit_feed import Following, milestone_of
+from cutwater.publisher.commit_feed import UnpublishedMilestones, milestone_of
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.handover.handover import POLL_S, HandoverRunner
 from cutwater.publisher.handover.preload import BackgroundPreload
@@ -42,7 +42,7 @@ from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.sources.changed_rows import Changed, Finals, Source
 from cutwater.publisher.transaction import OutputWriter, Transaction
-from cutwater.publisher.transaction_parts import parts
+from cutwater.publisher.transaction_parts import split_pieces
 from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
 from cutwater.views.changelog.proof import Overtaken
@@ -140,7 +140,7 @@ class Publisher:
             if source is None:
                 return
             stack.enter_context(closing(source))
-            following = stack.enter_context(closing(Following(self._cluster, self._job, position)))
+            following = stack.enter_context(closing(UnpublishedMilestones(self._cluster, self._job, position)))
             quiet = False
             while not self._stop.is_set() and not following.ended:
                 self._pipeline.check()
@@ -185,7 +185,7 @@ class Publisher:
             self._write_parts(attempt.source, attempt.plan, whole)
             self._pipeline.settle()
 
-    def _advance(self, following: Following, source: Source) -> None:
+    def _advance(self, following: UnpublishedMilestones, source: Source) -> None:
         backlog = following.backlog
         plan = backlog.plan(self._now_ms())
         if plan is not None:
@@ -218,7 +218,7 @@ class Publisher:
         """Write part by part. The position follows each part, so parts stay if compaction ends the reading."""
         # Closed at once if a write fails: it holds a consumer's assignment, or rows of the store.
         with closing(source.pieces(plan, self._position, whole)) as pieces:
-            for part, last in parts(pieces, self._part_rows, self._part_bytes):
+            for part, last in split_pieces(pieces, self._part_rows, self._part_bytes):
                 transaction = self._writer.prepare(self._position, whole, plan, part, source.kind, last)
                 self._pipeline.submit(partial(self._write, transaction))
                 # If the write fails, this process ends, and the next one reads the position from the topic.

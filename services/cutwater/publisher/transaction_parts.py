@@ -8,7 +8,7 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.views.changelog.row_batch import Piece
 
 
-def parts(pieces: Iterable[Piece], rows_max: int, bytes_max: int) -> Iterator[tuple[list[Piece], bool]]:
+def split_pieces(pieces: Iterable[Piece], rows_max: int, bytes_max: int) -> Iterator[tuple[list[Piece], bool]]:
     """Yield parts of at most `rows_max` rows and `bytes_max` bytes, in order, each with whether it is the last.
     Yields at least one part. A row larger than `bytes_max` is a part of its own."""
     part: list[Piece] = []

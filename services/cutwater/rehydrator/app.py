@@ -16,6 +16,7 @@ from cutwater.core.query.key_path import KEY_ROUTE
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
+from cutwater.rehydrator.http_api import parameters
 from cutwater.rehydrator.http_api.body_limit import BodyGuard
 from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.errors import TextGuard, handle_failure, handle_invalid_request
@@ -47,10 +48,9 @@ from cutwater.rehydrator.http_api.openapi import Described
 from cutwater.rehydrator.http_api.sse import EVENTS
 from cutwater.rehydrator.http_api.streaming import LINES, Exports
 from cutwater.rehydrator.metrics.metrics import Metrics
-from cutwater.rehydrator.routes import key_paths
 from cutwater.rehydrator.routes.arrow_export import Arrow
 from cutwater.rehydrator.routes.changes import ChangeRoutes
-from cutwater.rehydrator.routes.export import Sizes, Snapshot, Whole
+from cutwater.rehydrator.routes.export import ExportRoutes, Sizes, Snapshot
 from cutwater.rehydrator.routes.global_keys_and_top import GlobalKeysAndTopRoutes
 from cutwater.rehydrator.routes.global_query import GlobalQueries
 from cutwater.rehydrator.routes.global_rows import Global
@@ -101,23 +101,23 @@ def create_app(
     consulting = GlobalQueries(answering, regions, app)
     merged, everywhere = Global(answering, consulting), GlobalKeysAndTopRoutes(answering, consulting)
     exports, standing = Exports(), StatusRoutes(answering)
-    whole, arrow = Whole(answering, exports, snapshot, sizes), Arrow(answering, exports)
+    whole, arrow = ExportRoutes(answering, exports, snapshot, sizes), Arrow(answering, exports)
     following = ChangeRoutes(
         answering,
         changes or Changes(lambda: view.milestone),
         lambda: (shown().app if shown else app).state.following,
     )
     app.state.following = following
-    app.get(key_paths.STATE, responses=json_responses(KeyAnswer, *READING))(reading.key)
+    app.get(parameters.STATE, responses=json_responses(KeyAnswer, *READING))(reading.key)
     app.get(KEY_ROUTE, responses=json_responses(ScanAnswer | KeyAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=json_responses(KeysAnswer, *READING, 413))(spanning.keys)
     app.get("/v1/top", responses=json_responses(TopAnswer, *READING))(spanning.top)
-    app.get(key_paths.GLOBAL, responses=json_responses(GlobalKeyAnswer, *WAITING, 409))(merged.key)
+    app.get(parameters.GLOBAL, responses=json_responses(GlobalKeyAnswer, *WAITING, 409))(merged.key)
     rows_or_key = json_responses(GlobalScanAnswer | GlobalKeyAnswer, *WAITING, 409)
     app.get("/v1/global/state", responses=rows_or_key)(merged.scan)
     app.post("/v1/global/keys", responses=json_responses(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
     app.get("/v1/global/top", responses=json_responses(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
-    app.get(key_paths.STORED, responses=json_responses(StoredKeyAnswer, *READING))(stored.key)
+    app.get(parameters.STORED, responses=json_responses(StoredKeyAnswer, *READING))(stored.key)
     app.get("/v1/stored", responses=json_responses(StoredScanAnswer, *READING))(stored.scan)
     app.post("/v1/stored-keys", responses=json_responses(StoredKeysAnswer, *READING, 413))(several.keys)
     app.get("/v1/export", response_class=Response, responses=stream_responses(LINES, 500, 503))(whole.export)

@@ -149,7 +149,7 @@ class Rehydrator:
             failure = self._at_work.follower.failure
             if failure and not self._told:
                 self._told = True
-                self._tell(failure)
+                self._write_alert(failure)
 
     def _look(self) -> None:
         successor = self._successor()
@@ -239,7 +239,7 @@ class Rehydrator:
         except OSError as error:
             self._log.warning("the view of an earlier generation was not deleted", error=str(error))
 
-    def _tell(self, error: ProtocolError) -> None:
+    def _write_alert(self, error: ProtocolError) -> None:
         """Publish the failure: the view stays up with its last good milestone, so no exit reports it."""
         tell = (
             self._settings.cluster,

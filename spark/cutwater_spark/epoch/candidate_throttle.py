@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cutwater.core.util.duty_cycle import DutyCycle
+from cutwater.core.util.rate_limit import DutyCycle
 
 LOOK_S = 2.0
 """The interval of checks for a promotion request during a rest."""

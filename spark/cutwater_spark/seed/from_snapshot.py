@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.hashing import key_bytes_hash
 from cutwater.core.errors import MachineError
-from cutwater.core.generations.seed_check import Given, Taken
+from cutwater.core.generations.seed_check import Given, SeedRowCounts
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.views.query.pages import Stored
@@ -39,7 +39,7 @@ def write_lines(rows: Iterable[Stored], file: Path) -> Given:
     return Given(count, signed(digest))
 
 
-def write_stored(spark: SparkSession, job: Job, lines: str, folder: str) -> Taken:
+def write_stored(spark: SparkSession, job: Job, lines: str, folder: str) -> SeedRowCounts:
     """Write the rows of a file of lines as a seed, as `from_changelog.write_seed` does for a changelog."""
     counted = Observation("cutwater_stored_seed")
     counts = {
@@ -61,4 +61,4 @@ def write_stored(spark: SparkSession, job: Job, lines: str, folder: str) -> Take
         .observe(counted, *(F.expr(f"{sql} as {name}") for name, sql in counts.items()))
     )
     write_rows(spark, rows.where("body is not null"), job, folder)
-    return Taken(**counted.get)
+    return SeedRowCounts(**counted.get)

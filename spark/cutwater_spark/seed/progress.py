@@ -29,7 +29,7 @@ def log_progress(
     """Log Spark's progress in reading from Kafka while the block runs. An error ends the lines, not the block."""
     over = threading.Event()
 
-    def tell() -> None:
+    def log_line() -> None:
         try:
             before, missed, seen = _records_consumed(spark), 0, 0
             rated = ProgressRate(total, time.monotonic(), every_s)
@@ -46,7 +46,7 @@ def log_progress(
         except (Py4JError, OSError) as error:
             log.info("the progress is not known", of=what, reason=str(error)[:200])
 
-    thread = threading.Thread(target=tell, name="telling", daemon=True)
+    thread = threading.Thread(target=log_line, name="telling", daemon=True)
     thread.start()
     try:
         yield

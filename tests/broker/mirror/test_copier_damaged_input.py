@@ -186,7 +186,7 @@ class Renamed:
     def is_still(self, topic: str, identity: Identity) -> bool:
         return self.identities([topic])[topic] == identity
 
-    def kept(self, _topic: str, _partitions: object, briefly: bool) -> dict[int, tuple[int, int]]:
+    def log_bounds(self, _topic: str, _partitions: object, briefly: bool) -> dict[int, tuple[int, int]]:
         return {0: (0, 3) if self._is_new() else (0, 200)}
 
 

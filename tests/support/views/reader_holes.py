@@ -128,7 +128,7 @@ ANYBODY_IN_BULK = both(off(newest_rows, "breach", _nobody), off(newest_rows, "ov
 NO_HORIZON = both(
     off(View, "show", _no_horizon_shown),
     off(BulkLoader, "load", _no_horizon_loaded),
-    off(Applier, "_kept", _no_horizon_kept),
+    off(Applier, "_rows_to_keep", _no_horizon_kept),
     off(Store, "commit", _no_horizon_stored),
 )
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.protocol.cuts import Cut
-from cutwater.publisher.transaction_parts import advance_cut, parts
+from cutwater.publisher.transaction_parts import advance_cut, split_pieces
 from cutwater.views.changelog.row_batch import Piece, pieces_of
 
 ROWS = st.lists(
@@ -23,7 +23,7 @@ def test_parts_hold_every_row_in_order_within_both_bounds(
     rows: list[tuple[int, bytes, bytes]], rows_max: int, bytes_max: int
 ) -> None:
     """Only the last part is the last; a part is above the bytes only where it is one row."""
-    found = list(parts(pieces(rows), rows_max, bytes_max))
+    found = list(split_pieces(pieces(rows), rows_max, bytes_max))
     flat = [(piece.partition, *row) for part, _ in found for piece in part for row in piece.rows()]
     assert flat == rows
     assert [last for _, last in found] == [*[False] * (len(found) - 1), True]
@@ -40,7 +40,7 @@ def test_a_part_moves_the_progress_to_its_last_row_in_each_partition(
 ) -> None:
     """Part by part: where the changelog goes on behind the newest row of it, and no partition goes back."""
     at, done = Cut(), 0
-    for part, _ in parts(pieces(rows), rows_max, 1 << 20):
+    for part, _ in split_pieces(pieces(rows), rows_max, 1 << 20):
         at = advance_cut(at, "changelog", part)
         done += sum(map(len, part))
         newest = {partition: number for number, (partition, _, _) in enumerate(rows[:done], 1)}

@@ -98,12 +98,12 @@ class Fetcher:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
-            taken = self._taken(bytes_max)
+            taken = self._take_chunks(bytes_max)
         if taken:
             self._wake()
         return taken
 
-    def _taken(self, bytes_max: float) -> dict[int, Chunk]:
+    def _take_chunks(self, bytes_max: float) -> dict[int, Chunk]:
         # Another partition is first each time, so that a small `bytes_max` starves none.
         ready, taken = self._ready(), dict[int, Chunk]()
         self._given += 1
@@ -174,7 +174,7 @@ class Fetcher:
         """Keep one request per broker in flight, for all partitions with room; until the next client is ready."""
         client.set_topics([self._topic])
         under_way: dict[int, asyncio.Task[None]] = {}
-        nudged = asyncio.create_task(self._nudged())
+        nudged = asyncio.create_task(self._wait_for_wakeup())
         while not self._closed and not following.done():
             for node, asked in self._wanted(client, under_way.keys()).items():
                 under_way[node] = asyncio.create_task(self._fetch(client, node, asked))
@@ -185,7 +185,7 @@ class Fetcher:
             under_way = {node: task for node, task in under_way.items() if not task.done()}
             if nudged.done():
                 self._nudge.clear()
-                nudged = asyncio.create_task(self._nudged())
+                nudged = asyncio.create_task(self._wait_for_wakeup())
         left = [*under_way.values(), nudged]
         for task in left:
             task.cancel()
@@ -261,7 +261,7 @@ class Fetcher:
                     self.came_s = self._clock_s()
                 self._changed.notify_all()
 
-    async def _nudged(self) -> None:
+    async def _wait_for_wakeup(self) -> None:
         await self._nudge.wait()
 
     def _fail(self, error: BaseException) -> None:

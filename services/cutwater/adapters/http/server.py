@@ -76,7 +76,7 @@ class Port:
         self.times, self.metrics = times, metrics
         self.large_heads_bytes = 0
         metrics.open.set_function(lambda: len(self.connections))
-        metrics.working.set_function(lambda: self.connections.working)
+        metrics.working.set_function(lambda: self.connections.working_count)
 
 
 class _Connection(HttpToolsProtocol):
@@ -118,7 +118,7 @@ class _Connection(HttpToolsProtocol):
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES_MAX:
-            self._say(431, "head-size", f"a request's head has at most {HEAD_BYTES_MAX:,} bytes")
+            self._send_last(431, "head-size", f"a request's head has at most {HEAD_BYTES_MAX:,} bytes")
         elif self._timer is None:
             self._await("head", self._port.times.head_s)  # bytes that start no request
 
@@ -187,11 +187,11 @@ class _Connection(HttpToolsProtocol):
         if self.flow.read_paused:
             self._await(part, seconds)  # this server paused reading
         elif self._head_bytes or part == "body":
-            self._say(408, f"{part}-time", f"a request's {part} must arrive within {seconds:g} s")
+            self._send_last(408, f"{part}-time", f"a request's {part} must arrive within {seconds:g} s")
         else:
             self.cut_off(f"{part}-time")  # there is no request to answer
 
-    def _say(self, status: int, reason: str, problem: str) -> None:
+    def _send_last(self, status: int, reason: str, problem: str) -> None:
         """Send a last answer and close, unless a response has started."""
         if self.transport.is_closing():
             return

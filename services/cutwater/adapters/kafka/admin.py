@@ -130,7 +130,7 @@ def describe_topics(cluster: Cluster, names: Sequence[str], operations: bool = F
     found = descriptions(cluster, names, operations)
     configs = _topic_configs(admin_client(cluster), list(found))
     # A topic that is deleted between the two requests does not exist: the second answer counts.
-    return {name: _found(name, found[name], config, operations) for name, config in configs.items()}
+    return {name: _topic_found(name, found[name], config, operations) for name, config in configs.items()}
 
 
 def descriptions(cluster: Cluster, names: Sequence[str], operations: bool = False) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _described(admin: AdminClient, names: Sequence[str], operations: bool = Fals
     return dict(_answers(asked, "describing", _ABSENT))
 
 
-def _found(name: str, described: Any, config: dict[str, str], operations: bool) -> FoundTopic:
+def _topic_found(name: str, described: Any, config: dict[str, str], operations: bool) -> FoundTopic:
     allowed = frozenset(one.name for one in described.authorized_operations or ()) if operations else None
     copies = min((len(one.replicas) for one in described.partitions), default=0)
     return FoundTopic(name, len(described.partitions), config, copies, allowed)

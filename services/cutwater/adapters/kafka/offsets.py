@@ -107,7 +107,7 @@ class Offsets:
             if one.offset < 0:
                 # Seen on connections that break during an answer: neither an error nor an offset. Retry.
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no offset reported for {one}"))
-        return {TopicPartition(one.topic, one.partition): _standing(one) for one in answers}
+        return {TopicPartition(one.topic, one.partition): _log_end(one) for one in answers}
 
     def _answers(self, consumer: Consumer, asked: list[Asked]) -> list[Asked]:
         try:
@@ -121,5 +121,5 @@ def _passing(error: KafkaError) -> KafkaError:
     return KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.str()) if error.code() in _UNANSWERED else error
 
 
-def _standing(told: Any) -> LogEnd:
+def _log_end(told: Any) -> LogEnd:
     return LogEnd(told.offset, UNKNOWN if told.leader_epoch is None else told.leader_epoch)

@@ -24,7 +24,7 @@ _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 _OFF = ("", "0", "false")
 
 
-class Working:
+class Spinner:
     """A spinner with the current step; silent in plain output."""
 
     def __init__(self, status: Any) -> None:
@@ -95,13 +95,13 @@ class Terminal:
             self._write(self._line(line))
 
     @contextmanager
-    def status(self, text: str) -> Iterator[Working]:
+    def status(self, text: str) -> Iterator[Spinner]:
         """Show a spinner with `text` while the block runs."""
         if self.plain:
-            yield Working(None)
+            yield Spinner(None)
             return
         with self._console().status(_unmarked(text), spinner="dots") as status:
-            yield Working(status)
+            yield Spinner(status)
 
     def progress(self, *columns: str | ProgressColumn, quiet: bool = False, transient: bool = True) -> Progress:
         """Return a progress bar that is disabled in plain output or if `quiet`."""

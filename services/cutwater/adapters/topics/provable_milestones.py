@@ -34,7 +34,7 @@ class Provable(NamedTuple):
 def provable(cluster: Cluster, found: Sequence[Milestone]) -> Provable:
     """Query the brokers for the provable milestones. `found`: milestones in the order of the stream.
 
-    A milestone without evidence, of an earlier version, counts as complete. Raises as `Witness`.
+    A milestone without evidence, of an earlier version, counts as complete. Raises as `LogCheck`.
     """
     witness = LogCheck(cluster)
     cuts_of_all = (cut for one in found for cut in (one.source_cut, one.changelog_cut))

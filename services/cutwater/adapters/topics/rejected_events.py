@@ -48,7 +48,7 @@ def dead_letters(cluster: Cluster, job: str, generation: Generation | None = Non
     topic = topics.dead_letters(job)
     entries, accounts = _read(cluster, job, generation, topic, "dead_letter", lambda one: one.rejected, _letter)
     marks = {one.event: one.replayed for _, one in entries if one.replayed}
-    found = _counted(entries, accounts, _has_deleted_records(cluster, topic))
+    found = _count_by_reason(entries, accounts, _has_deleted_records(cluster, topic))
     return replace(found, entries=carried(found.entries, marks))
 
 
@@ -56,10 +56,10 @@ def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None)
     """Return the late (event, window) pairs of the milestones in a generation's lineage, as `dead_letters`."""
     topic = topics.late(job)
     found = _read(cluster, job, generation, topic, "late", lambda one: one.late, _late_pair)
-    return _counted(*found, _has_deleted_records(cluster, topic))
+    return _count_by_reason(*found, _has_deleted_records(cluster, topic))
 
 
-def _counted(entries: list[tuple[Listed, T]], accounts: Accounts, forgetful: bool) -> Choice[T]:
+def _count_by_reason(entries: list[tuple[Listed, T]], accounts: Accounts, forgetful: bool) -> Choice[T]:
     found = choose(entries, accounts.told, forgetful)
     return Choice(found.entries, [*accounts.problems, *found.problems], [*accounts.elsewhere, *found.elsewhere])
 

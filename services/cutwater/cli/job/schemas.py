@@ -52,7 +52,7 @@ def check(
         raise UsageError(f"{folder} contains no schema (*.avsc)")
     found = problems(files, rule)
     if against is not None:
-        found += changes_problems(_before(folder, against), files, against, rule)
+        found += changes_problems(_earlier_schemas(folder, against), files, against, rule)
     if as_json:
         print_json({"files": [one.name for one in files], "rule": rule, "problems": found})
     else:
@@ -62,7 +62,7 @@ def check(
     return 1 if found else 0
 
 
-def _before(folder: Path, against: str) -> list[SchemaFile]:
+def _earlier_schemas(folder: Path, against: str) -> list[SchemaFile]:
     path = Path(against)
     # A folder takes precedence over a commit of the same name.
     return schema_files(path) if path.is_dir() else schema_files_at(folder, against)

@@ -205,7 +205,7 @@ def _require_way(
 ) -> None:
     """Raise if a switchover could not finish: the job would be released, and continue nowhere.
 
-    Raises as `_asked`, `FailingOver.require_settled` and `require_copying`. `newest`: the origin's newest
+    Raises as `_asked`, `Failover.require_settled` and `require_copying`. `newest`: the origin's newest
     milestone.
     """
     one.require_settled()
@@ -246,7 +246,7 @@ def _claim_to_use(
 ) -> tuple[EarlierClaim | None, Claim]:
     """Return an earlier try's claim, if any, and the claim to use: that one, or a new one.
 
-    Raises as `FailingOver.claimed` and `plan`, and if the claim's driver would refuse the job file.
+    Raises as `Failover.claimed` and `plan`, and if the claim's driver would refuse the job file.
     """
     again = one.earlier_claim(found)
     claim = again.claim if again else one.plan(found)

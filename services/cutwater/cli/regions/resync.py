@@ -68,7 +68,7 @@ class DeletionSummary(NamedTuple):
 
 
 def resync_from_snapshot(asked: ResyncRequest, dry_run: bool, confirm: Callable[[DeletionSummary], None]) -> None:
-    """Start a copy with a snapshot. `confirm`: raises if the user does not agree. Raises as `Seeding`."""
+    """Start a copy with a snapshot. `confirm`: raises if the user does not agree. Raises as `SnapshotResync`."""
     seeding = _seeding(asked)
     with err.status("reading the origin's log and the snapshots"):
         plan = seeding.plan()

@@ -17,7 +17,7 @@ from cutwater.cli.report import out, table
 from cutwater.core.monitoring.alerts import REPEATED_FAILURE, TEXT_MAX, Alert, on, plain
 from cutwater.core.monitoring.job_status import drift
 from cutwater.core.monitoring.job_status_fold import observe_end, observe_view
-from cutwater.core.monitoring.status_text import parts
+from cutwater.core.monitoring.status_text import status_by_part
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.util.text_tables import Styled
 from cutwater.core.util.timestamps import iso
@@ -40,7 +40,7 @@ def read_progress(stack: RunningStack, settings: Settings, view: dict[str, objec
     if token := view.get("token"):
         state = observe_view(state, Token.parse(str(token)).sequence, now)
     return {
-        "parts": parts(state, limits, now),
+        "parts": status_by_part(state, limits, now),
         "drift": asdict(drift(state)),
         "open_transactions": [one._asdict() for one in open_],
         "alerts": [plain(one) for one in (*on(state.alerts), *repeated_failures(stack, now))],

@@ -67,7 +67,7 @@ class _SnapshotContext:
             return frozenset()
         return parents_needed(self.cluster, self.job, generation) if self.cluster else frozenset()
 
-    def shelves(self) -> list[SnapshotRepository]:
+    def repositories(self) -> list[SnapshotRepository]:
         return self.store.below(self.job)
 
 
@@ -111,7 +111,7 @@ def list_snapshots(
     """
     place = _place(job_file, store, data_dir)
     with err.status("listing snapshots"):
-        shelves = place.shelves()
+        shelves = place.repositories()
         found = [one for shelf in shelves for one in _snapshots_in(shelf)]
         stored = sum(size for shelf in shelves for size in shelf.stored().values())
     if as_json:
@@ -153,7 +153,9 @@ def verify_snapshots(
     """
     place = _place(job_file, store, data_dir)
     with err.status("listing snapshots"):
-        found = [one for shelf in place.shelves() for one in _snapshots_in(shelf) if token in (None, one.token)]
+        found = [
+            one for shelf in place.repositories() for one in _snapshots_in(shelf) if token in (None, one.token)
+        ]
     if token is not None and not found:
         raise UsageError(f"there is no snapshot of {token} in {place.store.place}; see 'cutwater snapshots list'")
     _read_all(found, quiet=as_json)
@@ -198,7 +200,8 @@ def prune_snapshots(
     policy, how = _policy(place.settings), {"dry_run": dry_run, "drop_unreadable": drop_unreadable}
     with err.status("pruning snapshots"):
         done = [
-            (shelf, shelf.prune(policy, now_ms(), **how, needed=place.needed(shelf))) for shelf in place.shelves()
+            (shelf, shelf.prune(policy, now_ms(), **how, needed=place.needed(shelf)))
+            for shelf in place.repositories()
         ]
     if as_json:
         shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
@@ -249,7 +252,7 @@ def create_snapshot(
             f"the rehydrator at {place.api_url} took a snapshot of {token}, but does not report its place: it is "
             "of an earlier version than this command. Upgrade the rehydrator, or see 'cutwater snapshots list'"
         )
-    shelf = place.store.shelf(Names(place.job, str(token.generation), str(share)))
+    shelf = place.store.repository(Names(place.job, str(token.generation), str(share)))
     with err.status(f"waiting for the snapshot of {token}"):
         _wait(shelf, token, wait)
     found = _read_snapshot(shelf, token.sequence)

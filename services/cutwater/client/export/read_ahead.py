@@ -49,14 +49,14 @@ class ReadAhead:
         ahead = True
         while True:
             if ahead and self._thread is not None:
-                yield from self._kept(self._thread)
+                yield from self._file_pieces(self._thread)
                 ahead = False
             chunk = next(self._chunks, None)
             if chunk is None:
                 return
             yield chunk
 
-    def _kept(self, thread: threading.Thread) -> Iterator[bytes]:
+    def _file_pieces(self, thread: threading.Thread) -> Iterator[bytes]:
         thread.join(WAIT_S_MAX)
         if thread.is_alive():
             raise UnavailableError(f"an export did not end within {WAIT_S_MAX:g} s")

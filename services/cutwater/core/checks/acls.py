@@ -63,11 +63,11 @@ def local_mirror_acls(job: str, source: str, origin: str) -> list[Acl]:
 
 def origin_mirror_acls(job: str, source: str) -> list[Acl]:
     """Return the ACLs that users of this region need in the mirrored one, where they write nothing."""
-    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source), *_asked(job))
+    every = (*_copied(MIRROR, job, source), *_copied(MIRROR_TOOLS, job, source), *_region_check_acls(job))
     return [one for one in every if one.name]
 
 
-def _asked(job: str) -> Iterator[Acl]:
+def _region_check_acls(job: str) -> Iterator[Acl]:
     # Before they continue the job, they check whether that region has taken it over.
     for service in ("driver", "commit-signal"):
         yield Acl(service, "topic", topics.milestones(job), ("Read",))

@@ -42,7 +42,7 @@ def check_source(
     yield ok(check, f"{found.partitions} partitions, {found.replication} copies")
     yield from unclean_elections("source elections", found)
     yield _copies_of(found)
-    yield from _kept(job, found, position)
+    yield from _check_retention(job, found, position)
     yield _size(found)
     yield _timestamps(job, found)
     for one in undatable:
@@ -69,7 +69,7 @@ def _copies_of(found: FoundTopic) -> Finding:
     return ok("source copies", said)
 
 
-def _kept(job: Job, found: FoundTopic, position: Position | None) -> Iterator[Finding]:
+def _check_retention(job: Job, found: FoundTopic, position: Position | None) -> Iterator[Finding]:
     check, policy = "source retention", found.config.get("cleanup.policy", "delete")
     if "compact" in policy:
         yield warning(

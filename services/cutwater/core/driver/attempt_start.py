@@ -49,7 +49,7 @@ class TakeOver:
             standing = self._compare(past, alone=True)
             start.record_facts(**vars(standing))
         with start.step("looking for foreign rows"):
-            before = past.before(standing.next_epoch)
+            before = past.newest_before(standing.next_epoch)
             self._rows.check_start(before, self._generation, standing.next_epoch, number)
         self._reached("start-unwritten")
         self._barriers.write(Start(self._job, self._generation, number, now_ms()))

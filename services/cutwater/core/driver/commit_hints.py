@@ -54,7 +54,7 @@ class CommitHints:
                 return
             self._reached("commit-seen")
             if self._hints:
-                self._barriers.write(self._say(Committed, barrier, self._now_ms()))
+                self._barriers.write(self._write(Committed, barrier, self._now_ms()))
                 self._reached("hint-written")
             self._announced = barrier.epoch
             self._beat_ms = self._now_ms()
@@ -74,12 +74,14 @@ class CommitHints:
                 return
             self._rows.check_idle(barrier)
             # Use the time before the check: later events are unknown, and the check may have taken long.
-            self._barriers.write(self._say(Heartbeat, barrier, self._beat_ms))
+            self._barriers.write(self._write(Heartbeat, barrier, self._beat_ms))
         finally:
             self._lock.release()
 
     def _at_end(self, barrier: Barrier) -> bool:
         return all(offset >= self._source_end(place) for place, offset in barrier.source_cut)
 
-    def _say(self, kind: type[Committed] | type[Heartbeat], barrier: Barrier, at_ms: int) -> Committed | Heartbeat:
+    def _write(
+        self, kind: type[Committed] | type[Heartbeat], barrier: Barrier, at_ms: int
+    ) -> Committed | Heartbeat:
         return kind(barrier.job, barrier.generation, self._attempt, barrier.epoch, at_ms)

@@ -72,17 +72,17 @@ class Epochs:
         newest = self._past.newest
         return newest if newest and newest.attempt == self._writer.attempt else None
 
-    def begun(self) -> int | None:
+    def unfinished(self) -> int | None:
         """Return the uncommitted epoch with rows or a barrier of any attempt. No query may run meanwhile."""
         epoch = self._checkpoint.newest_committed() + 1
         told = self.newest is not None and self.newest.epoch >= epoch
-        return epoch if told or self._rows.has_grown(self._past.before(epoch)) else None
+        return epoch if told or self._rows.has_grown(self._past.newest_before(epoch)) else None
 
     def write(self, epoch: int, action: Callable[[Writer], Written], look: Callable[[], InputStats]) -> None:
         """Write one epoch. `action`: writes the rows, once. `look`: returns the observed input statistics."""
         started_ms = self._now_ms()
         me = self._writer._replace(epoch=epoch)
-        before = self._past.before(epoch)  # it is committed, otherwise Spark would not run its successor
+        before = self._past.newest_before(epoch)  # it is committed, otherwise Spark would not run its successor
         plan = self._checkpoint.plan(epoch)
         self._rows.begin_epoch(before, plan.source_cut)
         buried = self._clearing.collect(me, before) if self._clearing else {}

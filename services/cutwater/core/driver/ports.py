@@ -32,7 +32,7 @@ class Past:
     def newest(self) -> Barrier | None:
         return self.barriers[max(self.barriers)] if self.barriers else None
 
-    def before(self, epoch: int) -> Barrier | None:
+    def newest_before(self, epoch: int) -> Barrier | None:
         """Return the newest barrier of an epoch below `epoch`: the baseline of its proof."""
         earlier = [number for number in self.barriers if number < epoch]
         return self.barriers[max(earlier)] if earlier else None

@@ -104,7 +104,7 @@ class Ancestry:
             (by, epoch): one for (by, epoch), one in self._told.items() if by in line and line[by].holds(epoch)
         }
         parts = list(line.values())
-        return Accounts(told, [*self._unknown(parts)], [*self._elsewhere(parts), *self._pruned(parts)])
+        return Accounts(told, [*self._unknown(parts)], [*self._other_regions(parts), *self._pruned(parts)])
 
     def _pruned(self, line: list[LineagePart]) -> Iterator[str]:
         """Yield a note if `prune` has removed the start of the stream, and so epochs of this region."""
@@ -115,7 +115,7 @@ class Ancestry:
         if before or self._epochs[root].missing(0, first - 1) is not None:
             yield f"entries listed before milestone {sequence} are left out: the commit stream now begins there"
 
-    def _elsewhere(self, line: list[LineagePart]) -> Iterator[str]:
+    def _other_regions(self, line: list[LineagePart]) -> Iterator[str]:
         here = line[0].generation.region
         for generation, last in line:
             if (region := generation.region) != here:

@@ -165,7 +165,7 @@ def _boolean(token: Any, _field: JsonField) -> bool | None:
     return token if isinstance(token, bool) else None
 
 
-def _whole(token: Any, field: JsonField) -> int | None:
+def _integer(token: Any, field: JsonField) -> int | None:
     if not isinstance(token, _Number) or not _WHOLE.fullmatch(token):
         return None
     number, end = int(token), 1 << _BITS[field.kind]
@@ -220,8 +220,8 @@ def _time(token: Any, field: JsonField) -> int | None:
 
 _VALUES: dict[str, Callable[[Any, JsonField], Any]] = {
     "boolean": _boolean,
-    "int": _whole,
-    "long": _whole,
+    "int": _integer,
+    "long": _integer,
     "float": _floating,
     "double": _floating,
     "string": _text,

@@ -100,7 +100,7 @@ class _Resolution:
         if isinstance(reader, list):
             branch = self._branch(writer, reader)
             if branch is None:
-                return [_say(path, f"was {self._text(writer)}, which none of {self._union(reader)} can read")]
+                return [_problem(path, f"was {self._text(writer)}, which none of {self._union(reader)} can read")]
             return self.between(writer, branch, path)
         return self._types(self.writer.type_of(writer), self.reader.type_of(reader), path)
 
@@ -117,7 +117,7 @@ class _Resolution:
     def _types(self, writer: dict[str, Any], reader: dict[str, Any], path: str) -> list[str]:
         obstacle = _obstacle(writer, reader, self.evolves)
         if obstacle is not None:
-            return [_say(path, obstacle)]
+            return [_problem(path, obstacle)]
         kind = writer["type"]
         if kind == "record":
             return self._records(writer, reader, path)
@@ -139,7 +139,7 @@ class _Resolution:
             if source is not None:
                 found += self.between(source["type"], one["type"], place)
             elif "default" not in one:
-                found.append(_say(place, "is not in every record: give it a default, or an alias"))
+                found.append(_problem(place, "is not in every record: give it a default, or an alias"))
         return found
 
     def _text(self, node: Any) -> str:
@@ -193,5 +193,5 @@ def _kind(type_: dict[str, Any]) -> str:
     return f"{type_['type']} ({logical})" if logical else str(type_["type"])
 
 
-def _say(path: str, what: str) -> str:
+def _problem(path: str, what: str) -> str:
     return f"{path or '(top)'}: {what}"

@@ -43,7 +43,7 @@ class LocalPosition(NamedTuple):
         return not self.heard_ms or abs(now_ms - self.heard_ms) >= least_ms
 
 
-def stood(
+def local_position(
     generation: Generation,
     last: Milestone | None,
     heard_ms: int,

@@ -127,7 +127,7 @@ class Candidates:
                 "'cutwater generation start --from TOKEN' claims one"
             ) from None
 
-    def before(self, generation: Generation, most: int) -> list[Generation]:
+    def earlier_generations(self, generation: Generation, most: int) -> list[Generation]:
         """Return at most `most` of the newest generations with a lower number, promoted or not."""
         known = {one for one in self.by_id if one.number < generation.number}
         return sorted(known, key=lambda one: one.number)[-most:]

@@ -83,7 +83,7 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Taken:
+class SeedRowCounts:
     """Spark's counts of these rows."""
 
     rows: int
@@ -94,7 +94,7 @@ class Taken:
     """Windows that the job does not produce."""
 
 
-def require_taken(parent: Milestone, given: Given, taken: Taken, written: int) -> None:
+def require_taken(parent: Milestone, given: Given, taken: SeedRowCounts, written: int) -> None:
     """Raise as `require_state` does if the seed is not exactly the snapshot's rows."""
     if (given.rows, given.digest) != (taken.rows, taken.digest):
         raise UnavailableError(

@@ -23,7 +23,7 @@ class Need(NamedTuple):
     who: str
 
 
-class Begun(NamedTuple):
+class ClaimStart(NamedTuple):
     """A claim, as the start of a generation."""
 
     generation: Generation
@@ -71,7 +71,7 @@ class Stream:
             return "the newest milestone is older than CUTWATER_KEEP_STREAMS_HOURS: the job is idle or abandoned"
         return ""
 
-    def needs(self, listed: Collection[Generation], begun: Collection[Begun]) -> Iterator[Need]:
+    def needs(self, listed: Collection[Generation], begun: Collection[ClaimStart]) -> Iterator[Need]:
         """Yield what stays for any reader. `listed`: generations whose changelogs still exist."""
         newest = self.newest.sequence if self.newest else 0
         yield Need(max(1, newest - LEAST + 1), f"the newest {LEAST} milestones stay")
@@ -85,7 +85,7 @@ class Stream:
                 yield Need(one.back, f"{one.generation}, a candidate, starts from it")
 
 
-def floor(stream: Stream, needs: Iterable[Need], begun: Collection[Begun]) -> Need:
+def floor(stream: Stream, needs: Iterable[Need], begun: Collection[ClaimStart]) -> Need:
     """Return the first milestone that stays. If a generation's first milestone stays, the one from which its line
     continues stays too: otherwise readers could not distinguish the line from a foreign one."""
     least = min(needs)
@@ -98,7 +98,7 @@ def floor(stream: Stream, needs: Iterable[Need], begun: Collection[Begun]) -> Ne
     return least
 
 
-def barriers_floor(removed: Milestone | None, stream: Stream, first: Need, begun: Collection[Begun]) -> int:
+def barriers_floor(removed: Milestone | None, stream: Stream, first: Need, begun: Collection[ClaimStart]) -> int:
     """Return the offset of the barriers topic below which nothing is needed.
 
     `removed`: the last deleted milestone, followed by `first`. The barriers of all milestones that stay are after
@@ -108,6 +108,6 @@ def barriers_floor(removed: Milestone | None, stream: Stream, first: Need, begun
     return 0 if removed is None or abroad else removed.barriers_position
 
 
-def _begins_behind(one: Begun, stream: Stream, least: Need) -> bool:
+def _begins_behind(one: ClaimStart, stream: Stream, least: Need) -> bool:
     first = stream.firsts.get(one.generation)
     return first is not None and first.sequence >= least.sequence

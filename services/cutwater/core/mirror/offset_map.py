@@ -27,7 +27,7 @@ MINUTE_MS = 60_000
 """Times are rounded down to it: exact ones would take more space than all the rest."""
 
 
-class Placed(NamedTuple):
+class TimedRun(NamedTuple):
     """A run with the local time when it was written here."""
 
     run: Run
@@ -40,7 +40,7 @@ class Placed(NamedTuple):
 
 
 class _Block(NamedTuple):
-    first: Placed
+    first: TimedRun
     after: int
     """The source offset after the last run."""
     packed: bytes
@@ -61,12 +61,12 @@ class OffsetMap:
         self._blocks: deque[_Block] = deque()
         self.size = 0
         """Bytes of the packed blocks."""
-        self._newest: list[Placed] = []
+        self._newest: list[TimedRun] = []
         """Runs that are not in a block yet."""
 
     def add(self, runs: Iterable[Run], at_ms: int) -> None:
         for run in runs:
-            self._newest.append(Placed(run, at_ms - at_ms % MINUTE_MS))
+            self._newest.append(TimedRun(run, at_ms - at_ms % MINUTE_MS))
             if len(self._newest) == BLOCK_RUNS:
                 self._pack()
 
@@ -78,11 +78,11 @@ class OffsetMap:
         del self._newest[:below]
         self.known_from = max(self.known_from, cut)
 
-    def above(self, cut: int) -> Placed | None:
+    def above(self, cut: int) -> TimedRun | None:
         """Return the first run with a record at or above a known cut; None if there is none."""
         return next((one for one in self._around(cut) if cut < one.after), None)
 
-    def _around(self, cut: int) -> Iterable[Placed]:
+    def _around(self, cut: int) -> Iterable[TimedRun]:
         for block in self._blocks:
             if cut < block.after:
                 return _unpacked(block)
@@ -101,7 +101,7 @@ class OffsetMap:
         self.size -= self._blocks.popleft().size
 
 
-def _packed(runs: Sequence[Placed]) -> bytes:
+def _packed(runs: Sequence[TimedRun]) -> bytes:
     """Pack all runs but the first as differences to the one before: a column of gaps is mostly one number."""
     rows = [
         (
@@ -115,7 +115,7 @@ def _packed(runs: Sequence[Placed]) -> bytes:
     return zlib.compress(array("q", chain.from_iterable(zip(*rows, strict=True))).tobytes())
 
 
-def _unpacked(block: _Block) -> Iterator[Placed]:
+def _unpacked(block: _Block) -> Iterator[TimedRun]:
     columns = array("q")
     columns.frombytes(zlib.decompress(block.packed))
     many = len(columns) // 4
@@ -126,4 +126,4 @@ def _unpacked(block: _Block) -> Iterator[Placed]:
         local += length + columns[many + number]
         length = columns[2 * many + number]
         at_ms += columns[3 * many + number]
-        yield Placed(Run(source, local, length), at_ms)
+        yield TimedRun(Run(source, local, length), at_ms)

@@ -54,14 +54,14 @@ class CopySpec:
     def behind(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
         """Return the settings that an existing topic has not taken over yet, without those that this region keeps.
         The settings that copying needs are first: the largest record and the compaction lag."""
-        found = [one for one in self._differing(here, kept) if _more(one)]
+        found = [one for one in self._differences(here, kept) if _more(one)]
         return sorted(found, key=lambda one: one.setting not in _NEEDED)
 
     def left(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
         """Return the settings that it does not take over, since records that exist only here could be lost."""
-        return [one for one in self._differing(here, kept) if not _more(one)]
+        return [one for one in self._differences(here, kept) if not _more(one)]
 
-    def _differing(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
+    def _differences(self, here: FoundTopic, kept: Collection[str]) -> list[Difference]:
         followed = tuple(one for one in self.taken if one[0] not in kept)
         return differences(TopicSpec(self.name, here.partitions, followed), here)
 

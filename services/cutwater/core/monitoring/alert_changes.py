@@ -15,7 +15,7 @@ TOLD_BY = "watch"
 
 def decide_changes(state: JobStatus, limits: Limits, now_ms: int) -> list[Alert]:
     """Return the records of raised and resolved alerts to write now; not again once folded in."""
-    return [*_own(state, limits, now_ms), *_told(state, limits, now_ms)]
+    return [*_own(state, limits, now_ms), *_ended_alerts(state, limits, now_ms)]
 
 
 def _own(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
@@ -29,7 +29,7 @@ def _own(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
             yield _resolved(state, is_on, now_ms, verdict.text)
 
 
-def _told(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
+def _ended_alerts(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
     """Yield the ends of alerts that services wrote before they stopped: on progress, or after a while."""
     for one in alerts.on(state.alerts):
         if one.key in JUDGES:

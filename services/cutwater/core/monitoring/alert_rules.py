@@ -138,7 +138,7 @@ def _growth(levels: list[int], now: int, floor: int, is_on: Alert | None, text: 
 
 
 def _dead_letters(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
-    found = sum(one.rejected for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms))
+    found = sum(one.rejected for one in state.buckets if _is_recent(one.begin_ms, state, limits, now_ms))
     if found >= limits.dead_letters:
         text = f"{found} events within {_s(limits.window_ms)} could not be used (cutwater dead-letters list)"
         return Verdict(True, text, found)
@@ -146,7 +146,7 @@ def _dead_letters(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | 
 
 
 def _skew(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
-    recent = [one.skew_ms for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms)]
+    recent = [one.skew_ms for one in state.buckets if _is_recent(one.begin_ms, state, limits, now_ms)]
     warning = skew_warning(max(recent, default=0), limits.lateness_ms)
     if warning:
         return Verdict(True, f"{warning} (cutwater late list)", max(recent))
@@ -154,7 +154,7 @@ def _skew(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) ->
 
 
 def _late(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
-    recent = [one for one in state.buckets if _recent(one.begin_ms, state, limits, now_ms)]
+    recent = [one for one in state.buckets if _is_recent(one.begin_ms, state, limits, now_ms)]
     late, usable = sum(one.late for one in recent), sum(one.usable for one in recent)
     if not usable:
         return None  # without events there is no evidence
@@ -187,7 +187,7 @@ def _fenced(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) 
     return Verdict(True, text, state.foreign_attempt)
 
 
-def _recent(begin_ms: int, state: JobStatus, limits: Limits, now_ms: int) -> bool:
+def _is_recent(begin_ms: int, state: JobStatus, limits: Limits, now_ms: int) -> bool:
     return now_ms - begin_ms < limits.window_ms + state.bucket_ms
 
 

@@ -54,7 +54,7 @@ def take_stream(state: JobStatus, topic: str, offset: int, record: StreamRecord)
         committed=record,
         confirmed=max(read.confirmed, record.epoch),
         owed_ms=max(read.owed_ms, record.committed_ms) if owed else 0,
-        buckets=_counted(state.buckets, record, state.bucket_ms),
+        buckets=_add_to_bucket(state.buckets, record, state.bucket_ms),
         publisher=_passed(state.publisher, record),
         view=_passed(state.view, record) if state.view else None,
     )
@@ -122,7 +122,7 @@ def _confirm(state: JobStatus, epoch: int, at_ms: int) -> JobStatus:
     return replace(state, confirmed=epoch, owed_ms=owed_ms)
 
 
-def _counted(buckets: tuple[Bucket, ...], one: Milestone, bucket_ms: int) -> tuple[Bucket, ...]:
+def _add_to_bucket(buckets: tuple[Bucket, ...], one: Milestone, bucket_ms: int) -> tuple[Bucket, ...]:
     begin = one.committed_ms - one.committed_ms % bucket_ms
     before = next((each for each in buckets if each.begin_ms == begin), Bucket(begin))
     now = Bucket(

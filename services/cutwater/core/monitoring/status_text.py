@@ -10,7 +10,7 @@ QUIET_MS = 5_000
 """An idle driver reports new events sooner than this, by an epoch or a heartbeat."""
 
 
-def parts(state: JobStatus, limits: Limits, now_ms: int) -> dict[str, str]:
+def status_by_part(state: JobStatus, limits: Limits, now_ms: int) -> dict[str, str]:
     """Return the status by part, from the known state and the active alerts."""
     found = {alerts.DRIVER: _driver(state, now_ms), alerts.SIGNAL: _signal(state)}
     if limits.publishes:

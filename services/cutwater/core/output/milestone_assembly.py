@@ -59,7 +59,7 @@ class Grouping:
             self.held -= len(rows)
         self._cut_off.discard(partition)
 
-    def whole(self) -> tuple[End, list[bytes]] | None:
+    def next_complete(self) -> tuple[End, list[bytes]] | None:
         """Return the next milestone that every partition has ended, with its rows; None if there is none yet.
         Raises DivergenceError if a milestone is missing."""
         while all(self._ended):

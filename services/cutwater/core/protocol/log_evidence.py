@@ -105,10 +105,10 @@ def lost_records(cut: Cut, ends: Mapping[TopicPartition, int]) -> list[str]:
 
     `ends`: by partition, the end offset of the leader epochs up to that of the cut; UNKNOWN if there is none.
     """
-    return [_told(place, offset, ends[place]) for place, offset in cut if ends.get(place, offset) < offset]
+    return [_loss_text(place, offset, ends[place]) for place, offset in cut if ends.get(place, offset) < offset]
 
 
-def _told(place: TopicPartition, offset: int, end: int) -> str:
+def _loss_text(place: TopicPartition, offset: int, end: int) -> str:
     name = f"{place.topic}/{place.partition}"
     if end == UNKNOWN:
         return f"{name} does not know the leader that wrote up to offset {offset}"

@@ -74,7 +74,7 @@ class StartRecord:
         """`now_ms`: the wall clock. `seconds`: a monotonic clock, for the steps."""
         self._who = who
         self._seconds = seconds
-        self._write = write
+        self._record = write
         self._begun_ms = now_ms()
         self._found: dict[str, str] = {}
         self._steps: list[Took] = []
@@ -117,20 +117,20 @@ class StartRecord:
 
     def running(self) -> None:
         """Write that the start is over and the service works. Only the first outcome is written."""
-        self._tell(RUNNING)
+        self._write_outcome(RUNNING)
 
     def stopped(self, error: BaseException) -> None:
         if not self._is_written:
             self._decision = (str(error) or type(error).__name__)[:TEXT_MAX]
-            self._tell(STOPPED)
+            self._write_outcome(STOPPED)
 
-    def _tell(self, outcome: str) -> None:
+    def _write_outcome(self, outcome: str) -> None:
         if self._is_written:
             return
         self._is_written = True
         facts = tuple(Fact(name, value) for name, value in self._found.items())
         who = self._who._asdict()
-        self._write(
+        self._record(
             Recovery(
                 **who,
                 attempt=self._attempt,

@@ -70,14 +70,14 @@ def refusal(
         "an existing snapshot is never overwritten"
     )
     return (
-        f"a generation cannot continue from {parent.token}: {why}; and {_found(parent, store, told)}. "
+        f"a generation cannot continue from {parent.token}: {why}; and {_snapshot_text(parent, store, told)}. "
         "Take a snapshot of a view that shows that milestone ('cutwater snapshots create'; in a standby region, "
         f"of its replica{anew if passed_over else ''}), set CUTWATER_SNAPSHOTS to a store that has one, or start "
         "from a later milestone"
     )
 
 
-def _found(parent: Milestone, store: str, passed_over: Mapping[str, str]) -> str:
+def _snapshot_text(parent: Milestone, store: str, passed_over: Mapping[str, str]) -> str:
     if not store:
         return "no snapshot store is configured"
     if not passed_over:

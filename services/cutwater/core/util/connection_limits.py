@@ -75,7 +75,7 @@ class Connections(Generic[One]):
         return len(self._address_of)
 
     @property
-    def working(self) -> int:
+    def working_count(self) -> int:
         return self._working
 
     def opened(self, one: One, host: str) -> One | None:

@@ -24,7 +24,7 @@ def shape(text: str) -> str:
 
 
 @dataclass
-class _Said:
+class _LoggedLine:
     at_s: float
     left_out: int = 0
 
@@ -35,7 +35,7 @@ class LogThrottle:
     def __init__(self, every_s: float = EVERY_S, kinds_max: int = KINDS_MAX) -> None:
         self._every_s = every_s
         self._kinds_max = kinds_max
-        self._said: dict[str, _Said] = {}
+        self._said: dict[str, _LoggedLine] = {}
 
     def admit(self, kind: str, now_s: float) -> int | None:
         """Return the number of suppressed lines of this kind since the last one; None to suppress this one."""
@@ -44,7 +44,7 @@ class LogThrottle:
             before.left_out += 1
             return None
         self._said.pop(kind, None)
-        self._said[kind] = _Said(now_s)
+        self._said[kind] = _LoggedLine(now_s)
         if len(self._said) > self._kinds_max:
             del self._said[next(iter(self._said))]
         return before.left_out if before else 0

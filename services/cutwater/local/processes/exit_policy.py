@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from enum import Enum
 from typing import NamedTuple
 
-from cutwater.core.errors import DivergenceError, ForeignRowsError
+from cutwater.core.errors import CutwaterError, DivergenceError, ForeignRowsError
+from cutwater.core.failover.rejoin import ResumeDecision
 from cutwater.core.protocol.generation import Generation
 
 
@@ -51,3 +52,20 @@ def decide_fate(ended: ProcessEnd, stage: Stage) -> Fate:
         foreign = ended.driver and ended.exit_code == ForeignRowsError.exit_code
         return Fate.RENEW if foreign else Fate.ENDS
     return Fate.ENDS if stage.successor is None else Fate.SPARE
+
+
+Look = Callable[[], ResumeDecision]
+
+
+class RegionWait:
+    """The check with the other region. Without one, they never wait."""
+
+    def __init__(self, look: Look = lambda: ResumeDecision(False)) -> None:
+        self._look = look
+
+    def is_waiting(self) -> bool:
+        # A process that must not continue at all does not wait: it exits with its reason.
+        try:
+            return self._look().waits
+        except CutwaterError:
+            return False

@@ -138,7 +138,7 @@ class Supervisor:
         while not member.ready():
             exit_code = child.poll()
             if exit_code is not None and (why := member.reason_to_continue(exit_code)):
-                self._go_on(member, exit_code, why)
+                self._continue_without(member, exit_code, why)
                 return not stop.is_set()
             if exit_code is not None:
                 raise error_for(
@@ -170,9 +170,9 @@ class Supervisor:
         if isinstance(decision, Finished):
             member.finished = True
         elif isinstance(decision, GiveUp) and (why := member.reason_to_continue(exit_code)):
-            self._go_on(member, exit_code, why)
+            self._continue_without(member, exit_code, why)
         elif isinstance(decision, GiveUp) and not member.essential:
-            self._go_on(member, exit_code, decision.reason)
+            self._continue_without(member, exit_code, decision.reason)
         elif isinstance(decision, GiveUp):
             raise error_for(
                 exit_code,
@@ -186,7 +186,7 @@ class Supervisor:
                 f"(log: {child.log_path})"
             )
 
-    def _go_on(self, member: Supervised, exit_code: int, why: str) -> None:
+    def _continue_without(self, member: Supervised, exit_code: int, why: str) -> None:
         member.finished = True
         self._report(
             f"{member.child.name} ended with exit code {exit_code} and is not restarted: {why}; the others "

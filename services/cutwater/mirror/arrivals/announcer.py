@@ -121,7 +121,7 @@ class ArrivalAnnouncer:
                     self.ledger.milestone_copied(one)
         now = self._now_ms()
         if self._writer and self._knows:
-            self._announce(self._writer, self._witnessed(list(self.ledger.arrivals(now))))
+            self._announce(self._writer, self._with_evidence(list(self.ledger.arrivals(now))))
 
     def _require_settled(self) -> None:
         try:
@@ -153,7 +153,7 @@ class ArrivalAnnouncer:
         said = self._fold.steering.get(self._region)
         return not self._knows or (said is not None and said.paused)
 
-    def _witnessed(self, arrivals: list[Arrival]) -> list[Arrival]:
+    def _with_evidence(self, arrivals: list[Arrival]) -> list[Arrival]:
         """Return the arrivals with the evidence of their topics here.
 
         Raises LostRecordsError if a copy has lost records below a cut, or records that it had when they were

@@ -82,19 +82,19 @@ class ForkWatch:
             found = answer.result(TIMEOUT_S)  # already done
         except CutwaterError as error:
             self._metrics.contradicted(None)
-            self._say("fork status unknown", reason=str(error))
+            self._log_change("fork status unknown", reason=str(error))
             return
         self._metrics.contradicted(found)
         if found:
             claims = ", ".join(map(str, self._parents.values()))
-            self._say(
+            self._log_change(
                 "fork",
                 milestones=found,
                 reason=f"{self._region} has continued after the parent milestone of {claims} of this region. "
                 "'cutwater forks list' shows both lines, 'cutwater forks decide' chooses one",
             )
 
-    def _say(self, what: str, **told: Any) -> None:
+    def _log_change(self, what: str, **told: Any) -> None:
         if self._rarely.admit(what, self._clock_s()) is not None:
             self._log.warning(what, **told)
 

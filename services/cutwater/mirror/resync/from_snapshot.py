@@ -174,8 +174,8 @@ class SnapshotResync:
         """Yield plans, the newest first. Raises UsageError after the last; the caller adds why a plan failed."""
         require_apart(self._own, self._origin, self._topic)
         copy = read_copy_state(self._own, self._job.name, self._region, self._topic)
-        found, identity = self._asked(copy)
-        kept, horizon_ms = self._kept(identity), self._horizon_ms()
+        found, identity = self._query_origin(copy)
+        kept, horizon_ms = self._log_bounds(identity), self._horizon_ms()
         passed_over: dict[int, str] = {}
         for sequence, shelves in self._offered():
             try:
@@ -191,7 +191,7 @@ class SnapshotResync:
             yield ResyncPlan(copy, found, kept, parts, seed, passed_over)
         raise UsageError(self._none(passed_over))
 
-    def _asked(self, copy: CopyState) -> tuple[FoundTopic, Identity]:
+    def _query_origin(self, copy: CopyState) -> tuple[FoundTopic, Identity]:
         found = self._there.described(self._topic)
         identity = self._there.identities([self._topic]).get(self._topic)
         if found is None or identity is None:
@@ -203,7 +203,7 @@ class SnapshotResync:
             raise UsageError(f"{gap.text}. A snapshot's cut is not valid in it. Nothing was deleted")
         return found, identity
 
-    def _kept(self, identity: Identity) -> Kept:
+    def _log_bounds(self, identity: Identity) -> Kept:
         return self._there.log_bounds(self._topic, range(identity.partitions))
 
     def _horizon_ms(self) -> int | None:
@@ -281,7 +281,7 @@ class SnapshotResync:
             raise
 
     def _fetch(self, store: Store, part: Share) -> None:
-        watched, tier = _Watched(), _Only(part.shelf, part.manifest)
+        watched, tier = _RestoreLog(), _Only(part.shelf, part.manifest)
         mine = (self._job, self._generation, part.manifest.partitions)
         restorer = Restorer(*mine, (tier,), self._on_stream, watched, self._log)
         if restorer.restore(store, lambda: False, part.manifest.sequence) is not None:
@@ -297,7 +297,7 @@ class SnapshotResync:
 
     def _require_fit(self, plan: ResyncPlan, views: list[View]) -> None:
         """Check again after the fetch: manifests of older versions do not say what was evicted."""
-        milestone, kept = plan.seed.milestone, self._kept(plan.seed.identity)
+        milestone, kept = plan.seed.milestone, self._log_bounds(plan.seed.identity)
         for view in views:
             at, _ = view.stored()
             if at != milestone:
@@ -323,7 +323,7 @@ class SnapshotResync:
         rows(writing.finish())
 
 
-class _Watched:
+class _RestoreLog:
     def __init__(self) -> None:
         self.away = self.damaged = False
 

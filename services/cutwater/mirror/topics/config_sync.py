@@ -72,14 +72,16 @@ class TopicConfigSync:
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
             found = answer.result(TIMEOUT_S)  # already done
-            self._heed(found, followed, self._looked_s)
+            self._apply_answer(found, followed, self._looked_s)
             self._have_taken({followed[name].target: one for name, one in found.items() if name in followed})
         if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock_s()
             copied = {name: _Copied(one.target, one.topic_id, one.partitions) for name, one in followed.items()}
             self._answer = run_in_background("settings", lambda: self._look(copied))
 
-    def _heed(self, found: Mapping[str, FoundTopic], followed: Mapping[str, CopiedTopic], asked_s: float) -> None:
+    def _apply_answer(
+        self, found: Mapping[str, FoundTopic], followed: Mapping[str, CopiedTopic], asked_s: float
+    ) -> None:
         for name, one in found.items():
             lag = self.lag_ms(one)
             if name in followed and followed[name].spared.update(lag, asked_s):
@@ -94,7 +96,7 @@ class TopicConfigSync:
 
     def holds(self, one: CopiedTopic, came_s: float | None) -> bool:
         """Whether fetched records must wait, because compaction may have removed more before them; log it.
-        `came_s`: as in `Spared.holds`.
+        `came_s`: as in `CompactionLagLease.holds`.
         """
         now_s = self._clock_s()
         held = one.spared.must_wait(came_s, now_s)
@@ -153,10 +155,10 @@ class TopicConfigSync:
                     break  # no answer: each would take as long
             else:
                 changed[one.setting] = one.value
-        self._tell(target, [one for one in behind if one.setting in changed], "; ".join(refused))
+        self._log_change(target, [one for one in behind if one.setting in changed], "; ".join(refused))
         return changed
 
-    def _tell(self, target: str, changed: Sequence[Difference], refused: str) -> None:
+    def _log_change(self, target: str, changed: Sequence[Difference], refused: str) -> None:
         if refused and self._failed.get(target) != refused:
             self._log.warning("settings not taken over", topic=target, reason=refused)
         self._failed[target] = refused

@@ -55,7 +55,7 @@ class Origin:
 
     def holding(self, positions: Collection[Mirrored]) -> tuple[dict[TopicPartition, int], list[str]]:
         """Return the epochs of new leaders if their logs hold all that was copied, else what was lost. Raises as
-        `Witness` does.
+        `LogCheck` does.
         """
         now = self._witness.ends.ends_with_epochs([TopicPartition(one.topic, one.partition) for one in positions])
         at = {TopicPartition(one.topic, one.partition): one for one in positions}

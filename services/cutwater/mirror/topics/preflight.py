@@ -77,7 +77,7 @@ class Preflight:
         self.known: dict[TopicPartition, Mirrored] = {}
         """The positions from which topics are continued."""
 
-    def found(self, topic: str) -> CopiedTopic | None:
+    def find(self, topic: str) -> CopiedTopic | None:
         """Return how to copy a topic; None while that is unknown, or was checked a moment ago. Raises Stop if it
         cannot be copied, UnavailableError if brokers do not answer: call again.
         """
@@ -106,7 +106,7 @@ class Preflight:
 
     def _look(self, topic: str) -> CopiedTopic:
         asked_s = self._clock_s()
-        found, identity = self._asked(topic)
+        found, identity = self._query_origin(topic)
         changelog = topic.startswith(topics.changelog_prefix(self._job))
         held = [one for one in range(identity.partitions) if slot_of(topic, one) in self._slots]
         positions = {place.partition: one for place, one in self.known.items() if place.topic == topic}
@@ -146,7 +146,7 @@ class Preflight:
             ),
         )
 
-    def _asked(self, topic: str) -> tuple[FoundTopic, Identity]:
+    def _query_origin(self, topic: str) -> tuple[FoundTopic, Identity]:
         """Return the origin's topic. Raises Stop once its absence is believed, UnavailableError until then."""
         try:
             found, identity = self._origin.described(topic), self._origin.identities([topic]).get(topic)

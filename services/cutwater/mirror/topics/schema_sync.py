@@ -78,7 +78,7 @@ class Schemas:
         self._failed, self._due_s = True, now + RETRY_S
         try:
             with self._opened() as (there, here):
-                return self._looked(there, here, new)
+                return self._compare_all(there, here, new)
         except CutwaterError as error:
             _unknown(self._log, self._subject, str(error))
             self._metrics.schemas_missing(None)
@@ -97,7 +97,7 @@ class Schemas:
             here.left = self._left
             yield there, here
 
-    def _looked(self, there: Subjects, here: Subjects, new: Collection[int]) -> Gap | None:
+    def _compare_all(self, there: Subjects, here: Subjects, new: Collection[int]) -> Gap | None:
         for subject, mode in list(self._left.items()):
             here.put_back(subject, mode)
         wanted = there.entries(self._subject, self._known)
@@ -111,7 +111,7 @@ class Schemas:
             found = _compared(self._subject, wanted, here)
         else:
             reason = ""
-        return self._told(found, len(wanted), reason, here)
+        return self._log_result(found, len(wanted), reason, here)
 
     def _copied(self, missing: Collection[Entry], there: Subjects, here: Subjects) -> str:
         """Copy schemas; return why some are missing, or ""."""
@@ -129,7 +129,7 @@ class Schemas:
         self._log.info("schemas copied", subject=self._subject, count=len(missing), schemas=shown)
         return ""
 
-    def _told(self, found: SubjectComparison, versions: int, reason: str, here: Subjects) -> Gap | None:
+    def _log_result(self, found: SubjectComparison, versions: int, reason: str, here: Subjects) -> Gap | None:
         """Log changes, and set the time of the next check."""
         self._failed = False
         self._metrics.schemas_missing(len(found.unreadable))

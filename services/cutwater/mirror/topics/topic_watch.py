@@ -30,7 +30,7 @@ class _Answer(NamedTuple):
     refused: dict[str, Gap]
     """Those that may not be read, or that have lost something."""
     holding: dict[str, dict[int, tuple[int, int]]]
-    """As in `Followed`."""
+    """As in `CopiedTopic`."""
 
 
 class Watch:
@@ -51,12 +51,12 @@ class Watch:
         """Return the gaps found since the last call. Does not block."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
-            return self._heed(answer, followed)
+            return self._apply_answer(answer, followed)
         if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock_s()
             self._names = frozenset(followed)
             positions = {name: list(one.positions.values()) for name, one in followed.items()}
-            self._answer = run_in_background("identities", lambda: self._asked(positions))
+            self._answer = run_in_background("identities", lambda: self._query_origin(positions))
         return {}
 
     def gap(self, one: CopiedTopic, error: CutwaterError) -> Gap | None:
@@ -66,7 +66,7 @@ class Watch:
         try:
             found = self._origin.identities([one.name]).get(one.name)
             if found is None:
-                return self._gone(one.name)
+                return self._gap_of_absent(one.name)
             gap = in_origin(one.name, *found, one.positions.values(), one.partitions)
             kept = self._origin.log_bounds(one.name, one.positions, briefly=True)
             if gap is None and not self._origin.is_still(one.name, found):
@@ -76,7 +76,7 @@ class Watch:
         gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
         return gap or (Gap(LOST, str(error)) if isinstance(error, ProtocolError) else None)
 
-    def _heed(self, answer: Future[_Answer], followed: Mapping[str, CopiedTopic]) -> dict[str, Gap]:
+    def _apply_answer(self, answer: Future[_Answer], followed: Mapping[str, CopiedTopic]) -> dict[str, Gap]:
         try:
             found, refused, holding = answer.result(TIMEOUT_S)  # already done
         except UnavailableError as error:
@@ -87,21 +87,21 @@ class Watch:
         for name in holding.keys() & followed.keys():
             followed[name].holding = holding[name]
         told = {
-            name: refused.get(name) or self._found(followed[name], found) for name in self._names & set(followed)
+            name: refused.get(name) or self._gap_of(followed[name], found) for name in self._names & set(followed)
         }
         return {name: gap for name, gap in told.items() if gap is not None}
 
-    def _found(self, one: CopiedTopic, found: Mapping[str, Identity]) -> Gap | None:
+    def _gap_of(self, one: CopiedTopic, found: Mapping[str, Identity]) -> Gap | None:
         now = found.get(one.name)
         if now is None:
-            return self._gone(one.name)
+            return self._gap_of_absent(one.name)
         self._absences.reset(one.name)
         if now == Identity(one.topic_id, one.partitions):
             return None
         gap = in_origin(one.name, *now, one.positions.values(), one.partitions)
         return gap or Gap(ANEW if now.topic_id != one.topic_id else PARTITIONS, str(now))
 
-    def _gone(self, topic: str) -> Gap | None:
+    def _gap_of_absent(self, topic: str) -> Gap | None:
         """The origin reports that it has no such topic: return None until that is believed."""
         if self._absences.record_missing(topic, self._clock_s()):
             return Gap(GONE, f"{topic} no longer exists in {self._region}")
@@ -111,7 +111,7 @@ class Watch:
 
     # From here on: in a thread.
 
-    def _asked(self, positions: Mapping[str, list[Mirrored]]) -> _Answer:
+    def _query_origin(self, positions: Mapping[str, list[Mirrored]]) -> _Answer:
         found, refused = self._identities(positions.keys())
         holding: dict[str, dict[int, tuple[int, int]]] = {}
         for name in sorted(found.keys() - refused.keys()):

@@ -22,7 +22,11 @@ def require_may_begin(cluster: Cluster, job: str, generation: Generation, beside
     """Raise UsageError if a first generation would start in a region with copies of another region's job.
     `beside`: regions whose copies are allowed. Claimed generations continue from a milestone and are not
     checked."""
-    if is_claimed(generation) or _begun(cluster, job, generation) or not mirror_topics.has_mirror(cluster, job):
+    if (
+        is_claimed(generation)
+        or _has_started(cluster, job, generation)
+        or not mirror_topics.has_mirror(cluster, job)
+    ):
         return
     positions = mirror_topics.positions(cluster, job).every
     claims = descriptions(cluster, [topics.candidates(job)])
@@ -30,7 +34,7 @@ def require_may_begin(cluster: Cluster, job: str, generation: Generation, beside
     require_not_copied(job, generation, copied_from(positions), known, beside)
 
 
-def _begun(cluster: Cluster, job: str, generation: Generation) -> bool:
+def _has_started(cluster: Cluster, job: str, generation: Generation) -> bool:
     """Return whether this region has a milestone, or a driver of the generation has written a record."""
     stream, barriers = topics.milestones(job), topics.barriers(job)
     here = descriptions(cluster, [stream, barriers])

@@ -79,7 +79,7 @@ class GenerationPruning:
         """Return the generations with anything left, without the promoted one; oldest first. `with_snapshots`:
         snapshots are removed too, and keep no generation. `with_forks`: as well possible forks. Raises
         UsageError if nothing is promoted yet."""
-        now = self._standing(with_snapshots)._replace(keep_forks=not with_forks)
+        now = self._read_facts(with_snapshots)._replace(keep_forks=not with_forks)
         known = {first(self._settings), *now.known.by_id} - {now.promoted}
         names = {one: topics.changelog(self._job.name, one) for one in known}
         there = admin.descriptions(self._cluster, list(names.values()))
@@ -106,7 +106,7 @@ class GenerationPruning:
             except OSError as error:
                 raise MachineError(f"{one.checkpoint} cannot be removed: {error}; then run this again") from None
 
-    def _standing(self, with_snapshots: bool) -> GenerationFacts:
+    def _read_facts(self, with_snapshots: bool) -> GenerationFacts:
         name = self._job.name
         last = promoted(self._cluster, name)
         if last is None:

@@ -194,11 +194,11 @@ class Failover:
 
         def made() -> Claim:
             again = self.earlier_claim(found)
-            return again.claim if again else self.plan(self._standing(found))
+            return again.claim if again else self.plan(self._read_again(found))
 
         return self.claims.reserve(made, copies)
 
-    def _standing(self, found: OriginCopies) -> OriginCopies:
+    def _read_again(self, found: OriginCopies) -> OriginCopies:
         """Read the copies again after other claimers are fenced, since a resync may have started. A resync
         fences claimers, then removes positions, then arrivals. Raises UnavailableError if the arrival has
         changed, UsageError as `require_placed`."""

@@ -120,9 +120,9 @@ class ForkReader:
             if topic not in descriptions(cluster, [topic]):
                 return None
         # Three reads, since a stream is too long to keep and `foreign` needs all hashes.
-        line = {told.milestone.generation for told in _told(cluster, topic)}
-        elsewhere = foreign(line, (told.hash for told in _told(cluster, topic)))
-        return contradicting_lines(_told(cluster, topic), link(claim.parent), elsewhere)
+        line = {told.milestone.generation for told in _read_milestones(cluster, topic)}
+        elsewhere = foreign(line, (told.hash for told in _read_milestones(cluster, topic)))
+        return contradicting_lines(_read_milestones(cluster, topic), link(claim.parent), elsewhere)
 
 
 class _Loss:
@@ -171,7 +171,7 @@ class _Loss:
         consumer = make_consumer(self._there)
         try:
             low, end = bounds(consumer, *place)
-            records, afterwards = self._counted(consumer, place, max(low, copied), end)
+            records, afterwards = self._count_events(consumer, place, max(low, copied), end)
         finally:
             consumer.close()
         brought = self._later(here, copied, end, read.offset(here), low)
@@ -193,7 +193,7 @@ class _Loss:
         low, _ = Offsets(self._own).topic_bounds(here.topic, [here.partition])[here.partition]
         return max(0, low - self._claim.source_cut.offset(here))
 
-    def _counted(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> tuple[int, int]:
+    def _count_events(self, consumer: Consumer, place: TopicPartition, first: int, end: int) -> tuple[int, int]:
         count = afterwards = 0
         for count, one in enumerate(read_range(consumer, *place, first, end) if first < end else (), 1):
             afterwards += self._promoted_ms is not None and one.timestamp()[1] > self._promoted_ms
@@ -226,7 +226,7 @@ class _Loss:
             yield Record(int(told[SOURCE_OFFSET]), message.offset())
 
 
-def _told(cluster: Cluster, topic: str) -> Iterator[StreamMilestone]:
+def _read_milestones(cluster: Cluster, topic: str) -> Iterator[StreamMilestone]:
     return (StreamMilestone(milestone, link(value)) for milestone, value in milestones_in(cluster, topic))
 
 

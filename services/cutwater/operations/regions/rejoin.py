@@ -21,8 +21,8 @@ from cutwater.core.failover.rejoin import (
     RemoteTakeover,
     ResumeDecision,
     find_takeover,
+    local_position,
     require_not_left,
-    stood,
     unanswered,
 )
 from cutwater.core.generations.candidates import Candidates
@@ -93,7 +93,7 @@ class RejoinCheck:
         """Query once, for a few seconds at most, whether a process of the generation has to wait. Raises
         FencedError if the other region has taken the job over, UsageError if its answer is required and it
         refuses access."""
-        here = self._stood(generation)
+        here = self._read_local_position(generation)
         if here is None:
             return ResumeDecision(False)
         may_be_left = here.may_be_left(self._now_ms(), self._least_ms)
@@ -114,7 +114,7 @@ class RejoinCheck:
     def check_again(self, generation: Generation, log: Any) -> None:
         """Raise FencedError if the other region has taken over since `settled`. The last check after fencing.
         Silence or a refusal no longer matters: the region has answered before, or need not have."""
-        if (here := self._stood(generation)) is None:
+        if (here := self._read_local_position(generation)) is None:
             return
         try:
             went = self._ask(here, time.sleep, 1)
@@ -123,13 +123,13 @@ class RejoinCheck:
             return
         require_not_left(went, self._job.name, self._region)
 
-    def _stood(self, generation: Generation) -> LocalPosition | None:
+    def _read_local_position(self, generation: Generation) -> LocalPosition | None:
         name, stream = self._job.name, topics.milestones(self._job.name)
         known = candidates(self._own, name) if is_claimed(generation) else Candidates()
         last, heard_ms = None, 0
         if descriptions(self._own, [stream]):  # missing before the first start, and in a region that was lost
             last, heard_ms = promoted(self._own, name), last_heard_ms(self._own, stream)
-        return stood(generation, last, heard_ms, known, self._other, origin_parent)
+        return local_position(generation, last, heard_ms, known, self._other, origin_parent)
 
     def _ask(self, here: LocalPosition, pause: Callable[[float], object], looks: int) -> RemoteTakeover | None:
         wait_for_broker(self._there, self._ask_s)

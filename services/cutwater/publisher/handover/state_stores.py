@@ -58,7 +58,7 @@ class StateStores:
         """`segment`: the length of a time segment in ms; None for the usual one.
 
         `lasting`: the published generation's store is kept; else stores exist only during a hand-over.
-        `workers`, `native`, `least_records`: options of `Bulk`.
+        `workers`, `native`, `least_records`: options of `BulkLoader`.
         """
         self.lasting = lasting
         self._root = root

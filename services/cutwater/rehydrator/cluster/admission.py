@@ -79,7 +79,7 @@ class Admission:
         self._metrics.global_questions.inc()
         if self._asked >= QUESTIONS_MAX:
             raise self._crowded("questions", f"{QUESTIONS_MAX} global queries are already running")
-        with self._counted() as room:
+        with self._reserve() as room:
             try:
                 async with asyncio.timeout(wait_s + ANSWER_S):
                     yield room
@@ -87,7 +87,7 @@ class Admission:
                 raise self._crowded("time", f"the regions' rows were not merged within {ANSWER_S:g} s") from None
 
     @contextmanager
-    def _counted(self) -> Iterator[MemoryReservation]:
+    def _reserve(self) -> Iterator[MemoryReservation]:
         room = MemoryReservation(self._take, self._given_back)
         self._asked += 1
         try:

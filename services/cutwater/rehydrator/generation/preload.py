@@ -68,7 +68,7 @@ class CandidatePreloader:
             self._at_work.release()
 
     def resume(self) -> None:
-        """Preload again after `let_go`."""
+        """Preload again after `pause`."""
         self._held.clear()
 
     def run(self) -> None:

@@ -45,19 +45,19 @@ class StartReport:
         self._account.record_step(f"restoring the snapshot of {token} ({files})", done.seconds)
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
-        self._tell()
+        self._wake_waiters()
         self._observer.applied(milestone, done)
         self._account.record_step(f"applying milestone {milestone.token} ({done.records} records)", done.seconds)
 
     def backlog(self, milestones: int) -> None:
-        self._tell()  # a snapshot may be shown, or the stream may name lost tokens
+        self._wake_waiters()  # a snapshot may be shown, or the stream may name lost tokens
         self._observer.backlog(milestones)
         if not milestones and self._view.status.state is State.FOLLOWING:
             shown = self._view.milestone
             self._account.record_facts(following=shown.token if shown else "none")
             self._account.running()
 
-    def _tell(self) -> None:
+    def _wake_waiters(self) -> None:
         """Only if something changed: many requests may wait."""
         now = self._view.milestone, self._view.lineage
         if now != self._seen:

@@ -14,7 +14,7 @@ KEY_ROWS_DEFAULT, KEY_ROWS_MAX = 100, 1_000
 ROWS_MAX = 10_000
 
 
-def _whole(text: str) -> str:
+def _require_text(text: str) -> str:
     """Raise ValueError for half a surrogate pair, which JSON can express and UTF-8 cannot."""
     text.encode()
     return text
@@ -26,8 +26,8 @@ def span_of(asked: Keys) -> tuple[int | None, int | None]:
     return parsing.time_ms("from", first), parsing.time_ms("to", end)
 
 
-Key = Annotated[str, AfterValidator(_whole), Field(json_schema_extra=KEY_FORMAT)]
-Time = Annotated[Moment, AfterValidator(_whole)] | int | None
+Key = Annotated[str, AfterValidator(_require_text), Field(json_schema_extra=KEY_FORMAT)]
+Time = Annotated[Moment, AfterValidator(_require_text)] | int | None
 
 
 class Keys(BaseModel):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Path, Query
 from pydantic import Field
 from pydantic.config import JsonDict
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from cutwater.rehydrator.http_api import parsing
 
@@ -73,3 +74,13 @@ Prefix = Annotated[str, Query(description="Only keys that start with this.")]
 MeasureName = Annotated[str, Query(description="The measure to rank by, as the job file names it.")]
 TopLimit = Annotated[int, Query(ge=1, le=TOP_MAX, description="Number of rows.")]
 Direction = Annotated[Literal["desc", "asc"], Query(description="`desc`: largest first; `asc`: smallest first.")]
+
+
+class KeyConvertor(PathConvertor):
+    """Matches line breaks, unlike Starlette's `{key:path}`, for which `JFK\\n` got the answer of `JFK`."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("key", KeyConvertor())
+STATE, STORED, GLOBAL = "/v1/state/{key:key}", "/v1/stored/{key:key}", "/v1/global/state/{key:key}"

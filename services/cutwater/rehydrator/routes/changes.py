@@ -77,7 +77,7 @@ class ChangeRoutes:
             return window.key.startswith(prefix) and key in (None, window.key)
 
         everything = key is None and not prefix
-        return Events(self._all(sequence, key, None if everything else wanted), self._changes.following())
+        return Events(self._all(sequence, key, None if everything else wanted), self._changes.keep_changes())
 
     def _sequence(self, text: str) -> int:
         """Raise 400 for an invalid token. A token of another generation returns -1: before all changes kept."""
@@ -97,7 +97,7 @@ class ChangeRoutes:
             one = later
             if key is not None and later._answering.peers.owner_elsewhere(key):
                 return
-            with later._changes.following():
+            with later._changes.keep_changes():
                 async for text in later._events(None, wanted):
                     yield text
 
@@ -108,7 +108,7 @@ class ChangeRoutes:
         while (shown := self._answering.view.milestone) is not None and self._shown() is self:
             try:
                 if place is not None and self._changes.after(place.sequence) is not None:
-                    told, behind_it = await run_in_threadpool(self._told, place, wanted)
+                    told, behind_it = await run_in_threadpool(self._next_text, place, wanted)
                     yield told
                     place, spoken = behind_it, time.monotonic()
                     following = following or not place.row
@@ -138,7 +138,7 @@ class ChangeRoutes:
         data |= self._answering.holds(names=True)
         return event("reset", data, str(shown.token))
 
-    def _told(self, place: _Place, wanted: Wanted | None) -> tuple[str, _Place]:
+    def _next_text(self, place: _Place, wanted: Wanted | None) -> tuple[str, _Place]:
         """Return the next piece of a milestone, even without wanted rows, and the position after it.
 
         The rows stay with `Changes`. Raises Behind if they are no longer kept: slow readers do not keep them.

@@ -31,7 +31,7 @@ class Snapshot(NamedTuple):
 Sizes = Callable[[], dict[str, Any]]
 
 
-class Whole:
+class ExportRoutes:
     """The state of this rehydrator as a whole."""
 
     def __init__(

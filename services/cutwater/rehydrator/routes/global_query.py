@@ -81,12 +81,12 @@ class GlobalQueries:
         tokens = self._tokens(regions, asked.at_least or [])
         wait_s = patience(next(iter(tokens.values()), None), asked.wait_ms) + asked.more_s
         async with regions.admission.admitted(wait_s) as room:
-            answers = await self._asked(regions, asked, tokens, wait_s, room)
+            answers = await self._query_regions(regions, asked, tokens, wait_s, room)
             if refusal := next((one for one in answers.values() if isinstance(one, Response)), None):
                 return refusal
             return await regions.admission.work(room, self._merged, answers, asked.partial, take, make)
 
-    async def _asked(
+    async def _query_regions(
         self, regions: Regions, asked: Question, tokens: dict[str, str], wait_s: float, room: MemoryReservation
     ) -> dict[str, Answer | Response | str]:
         """Query all regions at once; if one does not fit, cancel the others."""

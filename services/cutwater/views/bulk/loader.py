@@ -232,7 +232,7 @@ class _WorkerPool:
     def acknowledge(self) -> None:
         """Let the worker of the last file write the next one."""
         if self._answered is not None:
-            self._answered.say("")
+            self._answered.send_line("")
 
     def close(self) -> None:
         """End all workers."""
@@ -269,11 +269,11 @@ class _Worker:
             text=True,
         )
         self._input, self.lines = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
-        self.say(task.text())
+        self.send_line(task.text())
         # Not in the environment: loading the settings from there would double the start time.
-        self.say(json.dumps(asdict(cluster)))
+        self.send_line(json.dumps(asdict(cluster)))
 
-    def say(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         with suppress(BrokenPipeError):  # it has ended, and its last line says why
             self._input.write(line + "\n")
             self._input.flush()

@@ -61,7 +61,7 @@ class NewestRowsPort(Protocol):
 
 
 class NewestRows:
-    """Implements `Gathering` in Python."""
+    """Implements `NewestRowsPort` in Python."""
 
     def __init__(self, task: Task) -> None:
         self._task = task

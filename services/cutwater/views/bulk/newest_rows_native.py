@@ -20,7 +20,7 @@ _UNTOLD = 4
 
 
 class NativeNewestRows:
-    """Implements `Gathering`."""
+    """Implements `NewestRowsPort`."""
 
     def __init__(self, task: Task) -> None:
         key_header, value_header = bytes.fromhex(task.key_header), bytes.fromhex(task.value_header)

@@ -134,17 +134,17 @@ def main() -> int:
     goes_on: queue.Queue[None] = queue.Queue(maxsize=1)
     threading.Thread(target=_listen, args=(goes_on,), name="listen", daemon=True).start()
 
-    def tell(path: str, done: Done) -> None:
-        _say(told, {"file": path, "done": done.text()})
+    def report(path: str, done: Done) -> None:
+        _send(told, {"file": path, "done": done.text()})
         goes_on.get()  # the listener ends the process if the parent has ended
 
     try:
         with rare_collections():
-            Worker(task, cluster, tell).run()
+            Worker(task, cluster, report).run()
     except CutwaterError as error:
-        _say(told, {"error": type(error).__name__, "text": str(error)})
+        _send(told, {"error": type(error).__name__, "text": str(error)})
         return error.exit_code
-    _say(told, {"ended": True})
+    _send(told, {"ended": True})
     return 0
 
 
@@ -154,7 +154,7 @@ def _listen(goes_on: queue.Queue[None]) -> None:
     _exit(GONE)
 
 
-def _say(to: TextIO, told: dict[str, object]) -> None:
+def _send(to: TextIO, told: dict[str, object]) -> None:
     with suppress(BrokenPipeError):
         print(json.dumps(told), file=to, flush=True)
 

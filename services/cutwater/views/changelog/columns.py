@@ -40,7 +40,7 @@ def columns(rows: Iterable[Row]) -> Columns:
     return Columns([row.key for row in rows], [row.value for row in rows])
 
 
-class OwnRows:
+class OwnRowReader:
     """The milestones' own rows of one job's changelog."""
 
     def __init__(self, job: Job, topic: str) -> None:

@@ -21,7 +21,7 @@ from cutwater.core.state.backlog import Entry, Jump, Step, fresh
 from cutwater.core.state.bulk_load import Slice
 from cutwater.core.state.partition_share import Proof, proof_of
 from cutwater.views.bulk.loader import BulkLoader
-from cutwater.views.changelog.columns import Columns, OwnRows, columns
+from cutwater.views.changelog.columns import Columns, OwnRowReader, columns
 from cutwater.views.changelog.proof import (
     WriterCheck,
     counted_once,
@@ -77,7 +77,7 @@ class Applier:
         self._store = store
         self._ranges = ranges
         self._reader = RowReader(job)
-        self._own = OwnRows(job, ranges.topic)
+        self._own = OwnRowReader(job, ranges.topic)
         self._fingerprint = crc64(job.state_schema).hex()
         self._now_ms = now_ms
         self._chunk_rows = chunk_rows
@@ -132,7 +132,7 @@ class Applier:
         digest = rows_hash(own.keys(), own.values())
         require_whole(milestone, {}, self._now_ms())
         prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
-        kept = self._kept(milestone, own)
+        kept = self._rows_to_keep(milestone, own)
         gathered = self._gathering()
         self._commit(entry, kept)
         gathered.add(kept)
@@ -175,7 +175,7 @@ class Applier:
         for messages in self._parts(range_):
             own, every = self._told_apart(messages, milestone, jump)
             rows, digest = rows + len(own.keys), fold((rows_hash(own.keys, own.values),), digest)
-            chunk |= self._kept(milestone, dict(every.rows()))
+            chunk |= self._rows_to_keep(milestone, dict(every.rows()))
             size += every.size
             if len(chunk) >= self._chunk_rows or size > CHUNK_BYTES:
                 self._store.put(chunk, bulk=jump)
@@ -232,7 +232,7 @@ class Applier:
                     "which is above the horizon: a live row was deleted. Start a new generation."
                 )
 
-    def _kept(self, milestone: Milestone, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    def _rows_to_keep(self, milestone: Milestone, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Return the rows of the state: above the floor and the lower bound, and within the selection."""
         floor_ms = self._floor_ms(milestone)
         if self._lower_ms is not None:

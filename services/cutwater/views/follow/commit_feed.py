@@ -67,7 +67,7 @@ class MilestoneFeed:
         # A user's program may pause at a milestone; the services poll all the time.
         quiet = QUIET if reader is CLIENT else {}
         # Without this callback a consumer does not report that its brokers are away.
-        self._read = LongLivedConsumer(cluster, topic, error_cb=self._troubled, **quiet)
+        self._read = LongLivedConsumer(cluster, topic, error_cb=self._on_error, **quiet)
         try:
             low, high = bounds(self._read.consumer, topic, 0)
             if first is not None and first >= high:
@@ -99,7 +99,7 @@ class MilestoneFeed:
             if not isinstance(record, Release):  # readers show the last milestone before a release
                 yield record
 
-    def _troubled(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         self.trouble = error.str()
 
     def _probe(self) -> None:

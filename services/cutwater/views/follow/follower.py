@@ -136,17 +136,17 @@ class Follower:
             self.failure = error
             if isinstance(error, DivergenceError):
                 self._observer.diverged()
-            self._say(State.STOPPED, str(error))
+            self._set_state(State.STOPPED, str(error))
 
     def _prepare_with_room(self, prepare: Callable[[Callable[[], bool]], None]) -> None:
         """Prepare, and retry while the disk is full. `prepare` frees what it used."""
         while not self._stop.is_set():
-            self._say(State.RESTORING, "looking for a snapshot")
+            self._set_state(State.RESTORING, "looking for a snapshot")
             try:
                 prepare(self._stop.is_set)
                 return
             except DiskFullError as error:
-                self._say(State.FULL, f"{error} {_BY_ITSELF}")
+                self._set_state(State.FULL, f"{error} {_BY_ITSELF}")
                 self._stop.wait(FULL_S)
 
     @property
@@ -161,7 +161,7 @@ class Follower:
             except UnavailableError as error:
                 if time.monotonic() > deadline:
                     raise UnavailableError(f"{error} (tried for {self._wait_s:g} s)") from None
-                self._say(State.WAITING, str(error))
+                self._set_state(State.WAITING, str(error))
                 self._stop.wait(PROBE_S)
             else:
                 partition_count(self._cluster, self._stream.topic)
@@ -190,7 +190,7 @@ class Follower:
                 self._advance(feed, applier)
         except UnavailableError as error:
             self._observer.retried()
-            self._say(State.WAITING, str(error))
+            self._set_state(State.WAITING, str(error))
             self._stop.wait(RETRY_S)
         except DiskFullError as error:
             full = error
@@ -203,7 +203,7 @@ class Follower:
 
     def _wait_for_room(self, error: DiskFullError) -> None:
         """Probe the disk. Retrying the milestone instead would read all of it each time."""
-        self._say(State.FULL, f"{error} {_BY_ITSELF}")
+        self._set_state(State.FULL, f"{error} {_BY_ITSELF}")
         while not self._stop.wait(FULL_S):
             with suppress(DiskFullError):
                 self._store.probe()
@@ -213,7 +213,7 @@ class Follower:
         now_ms = self._now_ms()
         successor = self._backlog.successor
         if successor and self._backlog.over(now_ms):
-            self._say(
+            self._set_state(
                 State.RESTORING, f"generation {successor.generation} is promoted, but its view is not built yet"
             )
             self.successor = successor
@@ -240,11 +240,11 @@ class Follower:
             self._backlog.end_of_stream()
             self._hanging.check()
             if trouble := f"{feed.topic}: {feed.trouble}" if feed.trouble else self._hanging.text:
-                self._say(State.WAITING, trouble)
+                self._set_state(State.WAITING, trouble)
             elif self._overtaken:
-                self._say(State.RESTORING, self._overtaken)
+                self._set_state(State.RESTORING, self._overtaken)
             else:
-                self._say(
+                self._set_state(
                     State.FOLLOWING, "" if self._view.milestone else "the commit stream has no milestone yet"
                 )
                 self._view.caught_up |= not len(self._backlog)
@@ -252,7 +252,7 @@ class Follower:
     def _apply(self, plan: Step | Jump, applier: Applier) -> None:
         token = plan.to.milestone.token
         if isinstance(plan, Jump):
-            self._say(State.RESTORING, f"restoring milestone {token}")
+            self._set_state(State.RESTORING, f"restoring milestone {token}")
         try:
             done = applier.apply(plan)
         except Overtaken as overtaken:
@@ -266,6 +266,6 @@ class Follower:
         self._backlog.mark_applied(plan.to)
         self._observer.applied(plan.to.milestone, done)
 
-    def _say(self, state: State, reason: str = "") -> None:
+    def _set_state(self, state: State, reason: str = "") -> None:
         self._view.status = Status(state, reason)
         self._view.caught_up &= state is State.FOLLOWING

@@ -100,7 +100,7 @@ class Changes:
         return self._recent.size
 
     @contextmanager
-    def following(self) -> Iterator[None]:
+    def keep_changes(self) -> Iterator[None]:
         """Keep changes during the context and `LINGER_S` longer. Raises UnavailableError for too many readers."""
         with self._lock:
             if self.followers >= FOLLOWERS_MAX:

@@ -144,7 +144,7 @@ class SnapshotRepository:
         known = {one.sha256: one.object for manifest in self._live()[0] for one in manifest.files}
         self._forget_old(began_s)
         written: list[File] = []
-        files = [self._placed(one, known, folder, began_s, written, stopping) for one in taken.files]
+        files = [self._place_file(one, known, folder, began_s, written, stopping) for one in taken.files]
         reach("files-uploaded")
         files = self._looked_at(files, folder, began_s, written, stopping)
         manifest = replace(taken, files=tuple(files), created_ms=now_ms())
@@ -179,7 +179,7 @@ class SnapshotRepository:
                 "never overwritten: the next milestone gets its own"
             ) from None
 
-    def _placed(
+    def _place_file(
         self,
         one: File,
         known: dict[str, str],
@@ -218,7 +218,7 @@ class SnapshotRepository:
             for sha256 in gone:
                 self._own.pop(sha256, None)
             files = [
-                self._placed(one, {}, folder, began_s, written, stopping) if one.sha256 in gone else one
+                self._place_file(one, {}, folder, began_s, written, stopping) if one.sha256 in gone else one
                 for one in files
             ]
         raise UnavailableError(
@@ -282,21 +282,21 @@ class SnapshotRepository:
         least once. The manifest is read again before each step, in case another owner has replaced it. A short
         race remains, since object stores have no conditional delete."""
         name = self.names.manifest(planned.sequence)
-        if (data := self._standing(name, planned)) is None:
+        if (data := self._unchanged_bytes(name, planned)) is None:
             return
         self._objects.put(self.names.retired_manifest(planned.sequence), data)  # keeps its signature
         reach("manifest-retired")
-        if self._standing(name, planned) is not None:
+        if self._unchanged_bytes(name, planned) is not None:
             self._objects.delete(name)
 
     def _forget(self, planned: tuple[Stored, Manifest]) -> None:
         """Delete a retired manifest, unless an owner has retired it again since it was listed."""
         at, manifest = planned
         listed = [one for one, _ in self._listed(self.names.retired)]
-        if at in listed and self._standing(at.name, manifest) is not None:
+        if at in listed and self._unchanged_bytes(at.name, manifest) is not None:
             self._objects.delete(at.name)
 
-    def _standing(self, name: str, planned: Manifest) -> bytes | None:
+    def _unchanged_bytes(self, name: str, planned: Manifest) -> bytes | None:
         """Return a manifest's bytes if it is unchanged since the plan was made."""
         try:
             data = self._data(name)
@@ -318,7 +318,7 @@ class SnapshotRepository:
             try:
                 known[at] = (None if anew else self._known.get(at)) or self._read(at.name, sequence)
                 found.append((at, known[at]))
-            except _Gone:
+            except _DeletedManifest:
                 continue
             except Unusable as why:
                 wrong.append(f"{at.name}: {why}")
@@ -336,7 +336,7 @@ class SnapshotRepository:
     def _data(self, name: str) -> bytes:
         data = self._objects.read(name, MANIFEST_BYTES_MAX)
         if data is None:
-            raise _Gone(f"{name} is missing")
+            raise _DeletedManifest(f"{name} is missing")
         return data
 
     def _decoded(self, name: str, sequence: int, data: bytes) -> Manifest:
@@ -346,5 +346,5 @@ class SnapshotRepository:
         return manifest
 
 
-class _Gone(Unusable):
+class _DeletedManifest(Unusable):
     """Deleted since it was listed."""

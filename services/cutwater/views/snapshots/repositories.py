@@ -24,13 +24,13 @@ class SnapshotRepositories(NamedTuple):
     def place(self) -> str:
         return self.objects.place
 
-    def shelf(self, names: Names) -> SnapshotRepository:
+    def repository(self, names: Names) -> SnapshotRepository:
         return SnapshotRepository(self.objects, names, self.grace_ms, self.keys)
 
     def below(self, job: str, generation: str = "") -> list[SnapshotRepository]:
         """Return the repositories of each share with objects, of a job or one generation. Raises CutwaterError."""
         names = (one.name for one in self.objects.list_objects(f"{job}/{generation}".rstrip("/")))
-        return [self.shelf(one) for one in shares_of(job, names)]
+        return [self.repository(one) for one in shares_of(job, names)]
 
 
 def repositories_at(place: str, settings: Settings) -> SnapshotRepositories:
@@ -42,4 +42,4 @@ def repository_of(settings: Settings, job: Job, partitions: Partitions | None) -
     """Return the repository of a view by the settings. Raises UsageError for an invalid URL."""
     region = settings.region if settings.replica_of else ""
     names = Names(job.name, str(settings.generation), share_name(partitions, region))
-    return repositories_at(settings.snapshots, settings).shelf(names)
+    return repositories_at(settings.snapshots, settings).repository(names)

@@ -63,7 +63,7 @@ class SnapshotPlan:
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _TakenCheckpoint:
     entry: Entry
     segment_ms: int
     lower_ms: int | None
@@ -102,7 +102,7 @@ class SnapshotScheduler:
         self._lock = threading.Lock()
         self._asking = 0
         self._stop = threading.Event()
-        self._waiting: _Taken | None = None
+        self._waiting: _TakenCheckpoint | None = None
         self._busy = False
         self._wanted = False
         self._refused = ""
@@ -175,7 +175,7 @@ class SnapshotScheduler:
         reach("checkpoint-made")
         self._last, self._wanted = at, False
         self._next_ms = self._now_ms() + self._plan.every_ms
-        self._waiting = _Taken(at, self._store.segment_ms, self._store.lower_ms)
+        self._waiting = _TakenCheckpoint(at, self._store.segment_ms, self._store.lower_ms)
         self._watched.record_checkpoint(at.milestone, time.monotonic() - begun_s)
 
     def stop(self) -> None:
@@ -185,7 +185,7 @@ class SnapshotScheduler:
     def run(self) -> None:
         """Upload checkpoints until stopped. Errors are logged and counted, and retried after growing pauses."""
         pause_s, again_s = RETRY_S, 0.0
-        tried: _Taken | None = None
+        tried: _TakenCheckpoint | None = None
         while not self._stop.wait(LOOK_S):
             with self._lock:
                 taken = self._waiting
@@ -214,7 +214,7 @@ class SnapshotScheduler:
                     self._waiting = None
             again_s, pause_s = time.monotonic() + pause_s, min(2 * pause_s, RETRY_S_MAX)
 
-    def _finish(self, taken: _Taken) -> None:
+    def _finish(self, taken: _TakenCheckpoint) -> None:
         begun_s, sequence = time.monotonic(), taken.entry.milestone.sequence
         try:
             manifest = self._listed(taken)
@@ -245,7 +245,7 @@ class SnapshotScheduler:
             )
         self._prune()
 
-    def _listed(self, taken: _Taken) -> Manifest:
+    def _listed(self, taken: _TakenCheckpoint) -> Manifest:
         entry = taken.entry
         manifest = Manifest(
             job=self._job.name,

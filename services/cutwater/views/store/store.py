@@ -50,17 +50,17 @@ def folder_of(data_dir: Path, job: str, generation: Generation) -> Path:
 def part_in(folder: Path) -> tuple[Partitions | None, Selection | None]:
     """Return the partitions and the selection that the store in `folder` holds; None for all. Raises
     MachineError as `Store` does."""
-    return _part_of(_kept(folder, _PARTITIONS)[0] or b"null")
+    return _part_of(_read_names(folder, _PARTITIONS)[0] or b"null")
 
 
 def applied_in(folder: Path) -> Entry | None:
     """Return the milestone of the store in `folder`; None if it has none or is incomplete. Raises MachineError
     as `Store` does."""
-    applying, data, arrived = _kept(folder, _APPLYING, _APPLIED, _ARRIVED)
+    applying, data, arrived = _read_names(folder, _APPLYING, _APPLIED, _ARRIVED)
     return None if applying or data is None else _unpack(folder, data, arrived)
 
 
-def _kept(folder: Path, *names: bytes) -> list[bytes | None]:
+def _read_names(folder: Path, *names: bytes) -> list[bytes | None]:
     try:
         table = RocksTable(folder)
         try:

@@ -140,6 +140,6 @@ def test_a_region_with_milestones_of_its_own_goes_on(broker: Any, tmp_path: Path
     Standby(broker.cluster, job.name)
     require_may_begin(broker.cluster, job.name, Generation(1, ORIGIN))
     for topic in (topics.changelog(job.name, writing.generation), job.topic):
-        with pytest.raises(UsageError, match="is no copy"):
+        with pytest.raises(UsageError, match="are no copies"):
             resync(broker.cluster, job.name, ORIGIN, topic, now_ms)
     writing.close()

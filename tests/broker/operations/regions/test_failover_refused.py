@@ -183,7 +183,7 @@ def test_what_was_copied_since_the_claim_is_not_told_as_lost(copied: int) -> Non
     found = OriginCopies(cast(Any, None), b"", parent, later, 5, [position], None, "eu")
     told = TakeoverReport(cast(Any, SimpleNamespace(topic="sales")), found, claim)
     assert (told.loss.milestones, told.loss.offsets, told.planned) == (4, 80 - copied, False)
-    coming = replace(told, to_come=True)
+    coming = replace(told, awaits_release=True)
     assert (coming.loss.milestones, coming.loss.offsets, coming.planned) == (0, 0, True)
 
 
@@ -200,7 +200,7 @@ def test_until_when_windows_are_closed_is_told(capsys: pytest.CaptureFixture[str
         said = " ".join(capsys.readouterr().out.split())
         assert told.closed_by == closed
         assert (f"windows that end by {closed} are closed" in said) == (closed is not None)
-        assert replace(told, to_come=True).closed_by is None, "another milestone is to come"
+        assert replace(told, awaits_release=True).closed_by is None, "another milestone is to come"
 
 
 MEASURE = ("measures:\n", "measures:\n  most: {measure: max, field: value}\n")

@@ -407,7 +407,7 @@ def test_pieces_that_are_shared_are_bounded(told: Callable[..., Told], monkeypat
     monkeypatch.setattr(change_text, "SHARED_CHARS_MAX", 1_000)
     one, shared = told(), change_text.ChangeTexts()
     one.show(1)
-    with one.changes.following():
+    with one.changes.keep_changes():
         one.show(2, *(Sold(f"s{at}", 1, at) for at in range(60)))
     changed = one.changes.after(1)
     first = shared.piece(one.own.job, changed, 0, None)
@@ -457,7 +457,7 @@ def test_nothing_is_kept_for_nobody(told: Callable[..., Told]) -> None:
     one = told(clock=lambda: clock[0])
     one.show(1, Sold("a", 1, 1))
     assert one.changes.gathering().rows is None
-    with one.changes.following():
+    with one.changes.keep_changes():
         one.show(2, Sold("a", 1, 2))
         assert one.changes.size > 0
     clock[0] += kept.LINGER_S - 1

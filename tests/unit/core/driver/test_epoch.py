@@ -203,7 +203,7 @@ def test_whose_barrier_is_the_newest() -> None:
 def test_an_epoch_that_was_begun(barriers: Any, grown: bool, begun: int | None, asked: list[Any]) -> None:
     """Its barrier is there, or rows stand above the barrier before."""
     one = Driver(Past(2, barriers), 4, grown)
-    assert one.epochs.begun() == begun
+    assert one.epochs.unfinished() == begun
     assert one.done == asked
 
 
@@ -217,7 +217,7 @@ def test_the_past_is_of_one_generation() -> None:
     past = summarise(signals, GENERATION)
     assert past == Past(2, {0: barrier(0), 1: again})
     assert past.newest == again
-    assert (past.before(1), past.before(2), past.before(0)) == (barrier(0), again, None)
+    assert (past.newest_before(1), past.newest_before(2), past.newest_before(0)) == (barrier(0), again, None)
     assert summarise([], GENERATION) == Past(0, {})
     assert Past(0, {}).newest is None
 

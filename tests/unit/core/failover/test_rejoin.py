@@ -14,8 +14,8 @@ from cutwater.core.failover.rejoin import (
     RemoteTakeover,
     ResumeDecision,
     find_takeover,
+    local_position,
     require_not_left,
-    stood,
     unanswered,
 )
 from cutwater.core.generations.candidates import Candidate, Candidates
@@ -92,25 +92,25 @@ def test_it_is_the_newest_that_nothing_speaks_against(claims: list[tuple[int, st
 def test_what_the_line_here_has_taken_back() -> None:
     """Up to the other region's newest generation that it goes on from; by way of own ones, too."""
     here = known(candidate(BACK, "eu"), candidate(Generation(5, "us", "aa")))
-    assert stood(US, told(US, 7), 1, Candidates(), "eu", parent_of) == LocalPosition(Token(US, 7), 1, 0)
-    assert stood(BACK, told(BACK, 9), 1, here, "eu", parent_of) == LocalPosition(Token(BACK, 9), 1, 2)
+    assert local_position(US, told(US, 7), 1, Candidates(), "eu", parent_of) == LocalPosition(Token(US, 7), 1, 0)
+    assert local_position(BACK, told(BACK, 9), 1, here, "eu", parent_of) == LocalPosition(Token(BACK, 9), 1, 2)
     own = Generation(5, "us", "aa")
-    assert stood(own, told(own, 10), 1, here, "eu", parent_of) == LocalPosition(Token(own, 10), 1, 2)
-    assert stood(BACK, told(BACK, 9), 1, here, "asia", parent_of) == LocalPosition(Token(BACK, 9), 1, 0)
+    assert local_position(own, told(own, 10), 1, here, "eu", parent_of) == LocalPosition(Token(own, 10), 1, 2)
+    assert local_position(BACK, told(BACK, 9), 1, here, "asia", parent_of) == LocalPosition(Token(BACK, 9), 1, 0)
 
 
 def test_whoever_goes_on_from_the_other_region_asks_nobody_until_it_is_promoted() -> None:
     """Nobody can have gone on from it: it has committed nothing. A candidate of this region's own line asks."""
     here = known(candidate(BACK, "eu"), candidate(Generation(5, "us", "aa")))
-    assert stood(BACK, told(US, 7), 1, here, "eu", parent_of) is None
-    assert stood(BACK, None, 0, here, "eu", parent_of) is None
-    assert stood(Generation(5, "us", "aa"), told(BACK, 9), 1, here, "eu", parent_of) is not None
+    assert local_position(BACK, told(US, 7), 1, here, "eu", parent_of) is None
+    assert local_position(BACK, None, 0, here, "eu", parent_of) is None
+    assert local_position(Generation(5, "us", "aa"), told(BACK, 9), 1, here, "eu", parent_of) is not None
 
 
 @pytest.mark.parametrize("least_ms", [0, LEAST_MS, 10**16])
 def test_where_nothing_was_heard_an_answer_is_waited_for(least_ms: int) -> None:
     """A cluster that was lost whole and made again: a first milestone would be the second one of its number."""
-    found = stood(US, None, 0, Candidates(), "eu", parent_of)
+    found = local_position(US, None, 0, Candidates(), "eu", parent_of)
     assert found == LocalPosition(Token(US, 0), 0, 0)
     assert found.may_be_left(10**15, least_ms)
     error = UnavailableError("eu:9092 is away")

@@ -110,9 +110,9 @@ def test_what_was_never_claimed_is_refused_with_what_was() -> None:
 
 def test_the_generations_before_one() -> None:
     found = fold_candidates([claim(THIRD), claim(SECOND)])
-    assert found.before(Generation(4, "local"), 5) == [SECOND, THIRD]
-    assert found.before(Generation(4, "local"), 1) == [THIRD]
-    assert found.before(THIRD, 5) == [SECOND]
+    assert found.earlier_generations(Generation(4, "local"), 5) == [SECOND, THIRD]
+    assert found.earlier_generations(Generation(4, "local"), 1) == [THIRD]
+    assert found.earlier_generations(THIRD, 5) == [SECOND]
 
 
 def test_a_number_is_never_used_twice() -> None:

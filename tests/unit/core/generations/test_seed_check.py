@@ -10,7 +10,7 @@ from cutwater.core.errors import CutwaterError, DivergenceError, UnavailableErro
 from cutwater.core.generations.seed_check import (
     Given,
     SeedCounts,
-    Taken,
+    SeedRowCounts,
     compaction_risk,
     may_be_overtaken,
     missing_changelog,
@@ -88,7 +88,7 @@ def test_records_below_the_cut_that_were_deleted_are_named() -> None:
     assert missing_changelog(nothing, {one: (7, 9), other: (0, second)}) == ""
 
 
-GIVEN, TAKEN = Given(3, 99), Taken(rows=3, digest=99, unreadable=0, other_windows=0)
+GIVEN, TAKEN = Given(3, 99), SeedRowCounts(rows=3, digest=99, unreadable=0, other_windows=0)
 
 
 def test_rows_of_a_snapshot_pass() -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.generations.stream_retention import LEAST, Begun, Need, Stream, barriers_floor, floor
+from cutwater.core.generations.stream_retention import LEAST, ClaimStart, Need, Stream, barriers_floor, floor
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone, Release
 from unit.core.state.test_backlog import chain
@@ -38,11 +38,11 @@ def stream(firsts: Sequence[int] = (1,), cutoff_ms: int = 600) -> Stream:
     return made
 
 
-def begun(number: int, back: int, abroad: bool = False, coming: bool = False) -> Begun:
-    return Begun(Generation(number, "local"), back, abroad, coming)
+def begun(number: int, back: int, abroad: bool = False, coming: bool = False) -> ClaimStart:
+    return ClaimStart(Generation(number, "local"), back, abroad, coming)
 
 
-def kept_from(made: Stream, *claims: Begun, listed: Sequence[int] = (), needs: Sequence[Need] = ()) -> int:
+def kept_from(made: Stream, *claims: ClaimStart, listed: Sequence[int] = (), needs: Sequence[Need] = ()) -> int:
     every = [*made.needs([Generation(number, "local") for number in listed], claims), *needs]
     return floor(made, every, claims).sequence
 

@@ -25,7 +25,7 @@ from cutwater.core.monitoring.job_status_fold import (
     take_stream,
     take_unreadable,
 )
-from cutwater.core.monitoring.status_text import parts
+from cutwater.core.monitoring.status_text import status_by_part
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone, Signal
@@ -283,11 +283,11 @@ def test_a_driver_that_was_killed_is_not_called_idle_while_events_wait() -> None
     story.epoch(0)
     story.say(heartbeat(0, story.now))
     story.tick(1, waiting=0)
-    assert parts(story.state, LIMITS, story.now)["driver"] == "idle"
+    assert status_by_part(story.state, LIMITS, story.now)["driver"] == "idle"
     story.tick(1, waiting=9_000)
-    assert parts(story.state, LIMITS, story.now)["driver"] == "beginning"
+    assert status_by_part(story.state, LIMITS, story.now)["driver"] == "beginning"
     story.tick(8, waiting=9_000)
-    told = parts(story.state, LIMITS, story.now)["driver"]
+    told = status_by_part(story.state, LIMITS, story.now)["driver"]
     assert told == "nothing heard for 10 s, 9,000 events wait: has it been killed?"
 
 
@@ -298,7 +298,7 @@ def test_a_driver_is_not_called_idle_behind_an_open_transaction() -> None:
     story.say(heartbeat(0, story.now))
     story.tick(1, waiting=0)
     story.state = replace(story.state, hidden=21)
-    told = parts(story.state, LIMITS, story.now)["driver"]
+    told = status_by_part(story.state, LIMITS, story.now)["driver"]
     assert told == "has read all committed events; 21 offsets are after the start of an open transaction"
 
 
@@ -308,11 +308,11 @@ def test_a_driver_that_works_off_a_backlog_says_how_long_that_takes() -> None:
     story.say(start(1, at_ms=story.now))
     story.tick(3)
     story.state = replace(story.state, waiting=500)
-    told = parts(story.state, LIMITS, story.now)["driver"]
+    told = status_by_part(story.state, LIMITS, story.now)["driver"]
     assert told == "at epoch 0: nothing heard for 3 s, 500 events wait"
     story.barrier(0, events=100)
     story.state = replace(story.state, waiting=500)
-    told = parts(story.state, LIMITS, story.now)["driver"]
+    told = status_by_part(story.state, LIMITS, story.now)["driver"]
     assert told.endswith("500 events wait, 100 events/s before: about 5 s left")
 
 
@@ -507,12 +507,12 @@ def test_one_step_behind_is_in_step() -> None:
     story.show(0)
     story.epoch(0)
     story.barrier(1)
-    told = parts(story.state, LIMITS, story.now)
+    told = status_by_part(story.state, LIMITS, story.now)
     assert (told["commit-signal"], told["view"], told["publisher"]) == ("in step", "in step", "in step")
     story.barrier(2)
     story.milestone(1)
     story.barrier(3)
-    told = parts(story.state, LIMITS, story.now)
+    told = status_by_part(story.state, LIMITS, story.now)
     assert told["commit-signal"] == "2 epochs behind"
     assert told["view"] == "2 milestones behind"
     assert told["publisher"] == "in step"

@@ -70,7 +70,7 @@ def read(
             grouping.row(number, record.value)
         else:
             grouping.end(number, record)
-        while whole := grouping.whole():
+        while whole := grouping.next_complete():
             found.append((whole[0].first_sequence, whole[0].sequence, whole[1]))
     return found
 

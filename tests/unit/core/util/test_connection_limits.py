@@ -46,7 +46,7 @@ def test_work_has_a_bound_in_all_and_by_address() -> None:
     assert [bool(ports.begin_request(one)) for one in range(8, 11)] == [False, False, True]
     ports.end_request(8)
     assert ports.begin_request(10) == ""
-    assert ports.working == 6
+    assert ports.working_count == 6
 
 
 @given(st.lists(st.tuples(st.sampled_from("oobecc"), st.integers(0, 40), st.sampled_from("abcd"))))
@@ -72,13 +72,13 @@ def test_bounds_hold_whatever_happens(steps: list[tuple[str, int, str]]) -> None
             working.pop(of, None)
             there.pop(of, None)
         assert len(ports) == len(there) <= BOUNDS.every
-        assert ports.working == len(working) <= BOUNDS.working
+        assert ports.working_count == len(working) <= BOUNDS.working
         for one in "abcd":
             assert sum(host == one for host in there.values()) <= BOUNDS.by_address
             assert sum(host == one for host in working.values()) <= BOUNDS.working_by_address
     for one in list(there):
         ports.closed(one)
-    assert (len(ports), ports.working) == (0, 0)
+    assert (len(ports), ports.working_count) == (0, 0)
 
 
 def test_bounds_that_leave_no_room() -> None:

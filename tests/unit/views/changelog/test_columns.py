@@ -13,7 +13,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.state.selection import Selection
-from cutwater.views.changelog.columns import OwnRows
+from cutwater.views.changelog.columns import OwnRowReader
 from cutwater.views.changelog.record_reader import RowReader
 from cutwater.views.store.key_layout import storage_key
 from support.views.changelogs import HOUR_MS, make_job
@@ -65,7 +65,7 @@ def one_by_one(job: Job, messages: Sequence[Message], selection: Selection | Non
 def test_the_same_rows_as_one_by_one(job: Job, rows: list[tuple[str, int]], selection: Selection | None) -> None:
     """Escaped, long and empty keys too; of a row that came twice the last."""
     messages = [message(job, at, key(*row), body=bytes([at])) for at, row in enumerate(rows)]
-    own = OwnRows(job, "changes")
+    own = OwnRowReader(job, "changes")
     columns = own.of(messages, OWN)
     if not rows:
         assert columns is None or not columns.keys
@@ -96,16 +96,16 @@ def test_a_record_that_is_not_plain_is_looked_at(job: Job, odd: dict[str, bytes 
         records = [{"key": key("shop", hour)} for hour in range(3)]
         records[at] |= odd  # type: ignore[arg-type]
         messages = [message(job, offset, **one) for offset, one in enumerate(records)]  # type: ignore[arg-type]
-        assert OwnRows(job, "changes").of(messages, OWN) is None
+        assert OwnRowReader(job, "changes").of(messages, OWN) is None
 
 
 def test_of_whom_they_are_may_be_found_out_otherwise(job: Job) -> None:
     """Then no header is looked at; a tombstone is."""
     rows = [message(job, 0, key("shop", 1), OTHER), message(job, 1, key("shop", 2), None)]
-    columns = OwnRows(job, "changes").of(rows, None)
+    columns = OwnRowReader(job, "changes").of(rows, None)
     assert columns is not None
     assert list(columns.keys) == [one.key() for one in rows]
-    assert OwnRows(job, "changes").of([*rows, message(job, 2, key("shop", 3), body=None)], None) is None
+    assert OwnRowReader(job, "changes").of([*rows, message(job, 2, key("shop", 3), body=None)], None) is None
 
 
 def test_a_value_of_another_schema_is_looked_at(job: Job) -> None:
@@ -113,11 +113,11 @@ def test_a_value_of_another_schema_is_looked_at(job: Job) -> None:
     head = ("changes", 0, 0, key("shop", 1))
     other = Message(*head, b"\xc3\x01" + bytes(range(8)) + b"!", [("writer", OWN)])
     framed = Message(*head, b"\0" + bytes(4) + b"!", [("writer", OWN)])
-    own = OwnRows(job, "changes")
+    own = OwnRowReader(job, "changes")
     assert own.of([other], OWN) is None
     assert own.of([framed], OWN) is not None
 
 
 def test_a_key_without_a_window_is_told(job: Job) -> None:
     with pytest.raises(DivergenceError, match="no key of the changelog"):
-        OwnRows(job, "changes").storage_rows({key("shop", 1)[:-1]: b""}, SEGMENT_MS, FLOOR_MS, None)
+        OwnRowReader(job, "changes").storage_rows({key("shop", 1)[:-1]: b""}, SEGMENT_MS, FLOOR_MS, None)

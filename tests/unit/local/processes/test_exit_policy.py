@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutwater.core.errors import FencedError
 from cutwater.core.failover.rejoin import ResumeDecision
-from cutwater.local.processes.region_wait import RegionWait
+from cutwater.local.processes.exit_policy import RegionWait
 
 
 def test_a_wait_is_asked_for_each_time() -> None:
