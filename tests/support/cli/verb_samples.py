@@ -216,11 +216,11 @@ def storing() -> Patch:
     )
     place = SimpleNamespace(
         job="flights",
-        store=SimpleNamespace(place="s3://backups", shelf=lambda _names: shelf),
+        store=SimpleNamespace(place="s3://backups", repository=lambda _names: shelf),
         settings=records.SETTINGS,
         api_url="http://127.0.0.1:1",
         cluster=None,
-        shelves=lambda: [shelf],
+        repositories=lambda: [shelf],
         needed=lambda _shelf: frozenset(),
     )
     answer = {"token": "g1-local-00000000:2", "share": "all"}
