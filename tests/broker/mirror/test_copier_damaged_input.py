@@ -200,7 +200,7 @@ def test_another_topic_s_log_does_not_tell_that_records_are_lost(answers: int, c
 
 def test_a_log_that_ends_below_the_position_has_lost_records() -> None:
     origin = Renamed(99)
-    origin.kept = lambda *_asked, **_named: {0: (0, 3)}  # type: ignore[method-assign]
+    origin.log_bounds = lambda *_asked, **_named: {0: (0, 3)}  # type: ignore[method-assign]
     watch = Watch(cast(Any, origin), "us", lambda _: False, structlog.get_logger(), time.monotonic)
     gap = watch.gap(followed_at(100), UnavailableError("damaged"))
     assert gap is not None

@@ -157,7 +157,7 @@ def test_records_without_a_writer_stop_the_view(
     key, value = encoded(writing.job, rows[0])
     writing.record(0, key, value, *headers)
     writing.epoch(rows)
-    assert f"{writing.topic}/0@0 was written without" in refused(writing, restoring)
+    assert f"{writing.topic}/0@0 was written " in refused(writing, restoring)
 
 
 def test_what_is_no_row_stops_the_view(writing: Writing, restoring: Restoring) -> None:
