@@ -94,6 +94,7 @@ def served(url: str) -> dict[tuple[str, int], dict[str, Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_whole_flow_on_sasl_ssl_with_the_least_rights(
     sasl_ssl: Secured, tmp_path: Path, unique: Callable[[str], str]

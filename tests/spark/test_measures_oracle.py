@@ -132,6 +132,7 @@ def test_measure_equals_oracle(both: Any, measure: str) -> None:
             assert mine == theirs, place
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("both", ["sliding"], indirect=True)
 def test_verify_reads_every_measure_from_sparks_own_state(both: Any) -> None:

@@ -167,6 +167,7 @@ def test_without_the_packages_of_an_extra_one_line_says_what_to_install(monkeypa
 SERVICES = ["commit_signal.service", "publisher.service", "rehydrator.service", "watch.service"]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("module", ["cli.main", "client", *SERVICES])
 def test_services_and_verbs_are_there_without_any_extra(module: str) -> None:
     """As in the services' image: no Spark, no jgo, no pandas, no DuckDB."""

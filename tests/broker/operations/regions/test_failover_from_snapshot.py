@@ -22,6 +22,7 @@ def standby(broker: Any, origin: Cluster, tmp_path: Path) -> Iterator[Standby]:
     one.close()
 
 
+@pytest.mark.slow
 def test_a_failover_begins_from_what_the_standbys_view_took(standby: Standby) -> None:
     """The copy of the changelog lacks records: without the snapshot nothing is fenced or claimed."""
     one, events = standby, Events(standby.writing)
