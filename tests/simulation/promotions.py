@@ -212,6 +212,7 @@ class Promotions(Several):
             lambda: self.log.now_ms,
             _Silent(),
             clock_s=lambda: self.log.now_ms / 1000,
+            sleep=lambda _s: None,  # an open transaction stays open while this process waits
             event=lambda: SimEvent(process),
         )
         process.spawn(signal.run)

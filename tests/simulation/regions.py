@@ -507,6 +507,7 @@ class Regions(Several):
                 lambda: self.now_ms,
                 _Silent(),
                 clock_s=lambda: self.now_ms / 1000,
+                sleep=lambda _s: None,  # an open transaction stays open while this process waits
                 event=lambda: SimEvent(process),
                 returning=Asking(self, process, name),
             )
