@@ -30,7 +30,7 @@ def window_end_ms(one: Event) -> int:
 
 
 class SimLists:
-    """Stands for `cutwater_spark.epoch.rejected_events.Lists`, which Spark writes; nothing here is undecodable."""
+    """Stands for `RejectedEventLists`, which Spark writes; nothing here is undecodable."""
 
     def __init__(self, log: Log, process: Process, late: Callable[[Range], list[LateEvent]]) -> None:
         self._log, self._process, self._late = log, process, late

@@ -39,9 +39,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DRIVER = "cutwater_spark.driver"
 NO_LAG = """
 from functools import partial
-from cutwater.core.state import backlog as restore, seeds
-seeds.fresh = partial(restore.fresh, lag_ms=restore.MARGIN_MS)
-seeds.contained = partial(restore.contained, lag_ms=restore.MARGIN_MS)
+from cutwater.core.generations import seed_check
+from cutwater.core.state import backlog
+seed_check.fresh = partial(backlog.fresh, lag_ms=backlog.MARGIN_MS)
+seed_check.contained = partial(backlog.contained, lag_ms=backlog.MARGIN_MS)
 """
 """For who must know that the brokers of this test compact at once."""
 EAGER = {

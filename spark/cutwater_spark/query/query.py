@@ -31,7 +31,7 @@ from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
 from cutwater_spark.query.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
 
 INPUT_METRICS = "cutwater_input"
-"""Name of the observation on the input, which `seen_of` reads as `cutwater.core.events.rejection.Seen`."""
+"""Name of the observation on the input, which `seen_of` reads as `cutwater.core.driver.input_stats.InputStats`."""
 
 EARLIEST = -2
 """Kafka's number for the first offset of the log, at which Spark starts a partition that is new to it."""

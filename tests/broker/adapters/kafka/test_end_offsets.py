@@ -215,14 +215,14 @@ FORGETFUL = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from cutwater.adapters.kafka import offsets as ends
+from cutwater.adapters.kafka import client, offsets as ends
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.connect import create_client
 from cutwater.core.protocol.cuts import TopicPartition
 
 bootstrap, *topics = sys.argv[1:]
 # Who leads a partition is asked anew each time, instead of every quarter of an hour.
-ends.create_client = lambda cluster, kind, _own: create_client(cluster, kind, {"metadata.max.age.ms": 5})
+client.create_client = lambda *given: create_client(*given[:2], {**given[2], "metadata.max.age.ms": 5}, *given[3:])
 asked = ends.Offsets(Cluster(bootstrap))
 
 def ask(thread):
