@@ -157,7 +157,7 @@ def no_floor(self: StartState, plan: EpochPlan, before: EpochPlan | None) -> Ran
 def any_of_the_name() -> Iterator[None]:
     """A topic is what its name says."""
     with ExitStack() as held:
-        for owner, name in ((preflight, "in_origin"), (topic_watch, "in_origin"), (topic_watch.Watch, "_found")):
+        for owner, name in ((preflight, "in_origin"), (topic_watch, "in_origin"), (topic_watch.Watch, "_gap_of")):
             held.enter_context(patch.object(owner, name, nothing))
         yield
 
