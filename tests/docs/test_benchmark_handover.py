@@ -83,7 +83,7 @@ def test_a_pause_is_divided_by_the_promotion_and_told(part: Any) -> None:
     assert found["answers_ms"] == pytest.approx({"steady": 2, "catching up": 100, "promotion": 30})
     assert sum(one["seconds"] for one in found["steps"]) == pytest.approx(33 - 12)
     written = {"machine": {"cores": 2}, "exact": True, "keys": 5, "rate": 1, "partitions": [4, 6], **found}
-    text = "\n".join(report.told("Hand-over", written))
+    text = "\n".join(report.result_lines("Hand-over", written))
     assert "a pause's limit 6.0." in text
     assert "| **from the verb `promote` on: longest** | 3.00 | 3.00 |" in text
     assert "| … of that, until the publisher has the two states to compare |  | 0.20 |" in text

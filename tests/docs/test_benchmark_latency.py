@@ -76,7 +76,7 @@ def test_the_steps_of_an_event_add_up_to_its_latency(part: Any) -> None:
     assert found[steps.COMMITTED_VISIBLE].tolist() == [14.0] * 3
     assert steps.epoch_ms(epochs, np.array([3, 4])) == 100.0
     assert steps.epoch_ms(epochs, np.array([3, 3])) is None
-    assert steps.told(found)[steps.WAIT]["mean"] == 23.0
+    assert steps.step_statistics(found)[steps.WAIT]["mean"] == 23.0
 
 
 def latency_run(part: Any, contender: str, pair: int, p99: float, **more: Any) -> Any:

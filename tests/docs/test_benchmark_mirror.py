@@ -46,11 +46,11 @@ def part(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_copy_is_exact_only_with_all_records_once_and_in_order(part: Any) -> None:
     """Headers that the mirror puts on top do not count; a record twice, lost, moved or changed does."""
     copies, records = part("mirror.copies"), [Message(b"a", b"1", [("x", b"y")]), Message(b"b", None)]
-    right = copies.told(iter(records))
+    right = copies.contents_of(iter(records))
     assert (right.records, right.size, right.last) == (2, 5, None)
     ours = [("source-offset", b"7"), ("source-timestamp", b"9")]
     copied = [one._replace(some=[*(one.some or []), *ours]) for one in records]
-    assert copies.difference("t", [copies.told(iter(copied))], [right]) is None
+    assert copies.difference("t", [copies.contents_of(iter(copied))], [right]) is None
     wrong = [
         records[:1],
         [*records, records[0]],
@@ -60,7 +60,7 @@ def test_a_copy_is_exact_only_with_all_records_once_and_in_order(part: Any) -> N
         [Message(b"a1", b"", [("x", b"y")]), records[1]],
     ]
     for one in wrong:
-        assert copies.difference("t", [copies.told(iter(one))], [right]).startswith("t/0: ")
+        assert copies.difference("t", [copies.contents_of(iter(one))], [right]).startswith("t/0: ")
 
 
 def test_events_are_of_one_size_and_no_two_alike(part: Any) -> None:

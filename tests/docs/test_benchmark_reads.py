@@ -51,7 +51,7 @@ def test_the_table_shows_waits_layers_and_rocksdb(part: Any) -> None:
         "runs": [plain, {**plain, "rate": 100, "layers_us": layers}],
         "bare_ms": {"bare-gets": times, "bare-seeks": times},
     }  # fmt: skip
-    text = "\n".join(part("reads").told(written))
+    text = "\n".join(part("reads").result_lines(written))
     assert "| due to answered | 1.000 | 2.000 | 3.000 |" in text
     assert "| HTTP: socket, server, queue, client | 400 | 40% |" in text
     assert "| seek and read | 100 | 10% |" in text

@@ -25,7 +25,7 @@ FRAMED = {
 }
 
 
-def foreign(kind: str) -> Iterator[tuple[str, str]]:
+def other_format_rules(kind: str) -> Iterator[tuple[str, str]]:
     """Yield (condition, broken rule) for other formats than the job's, of records known to be no event."""
     body = (
         f"substring(value, {CONFLUENT_HEADER_BYTES + 1}, 1) = {binary(b'{')} and endswith(value, {binary(b'}')})"

@@ -20,7 +20,7 @@ from cutwater.core.events.schema_bounds import unroll_recursion
 from cutwater.core.events.schema_compatibility import refusal
 from cutwater.core.job.job import Job
 from cutwater_spark.query import avro_decimals, enum_defaults, json_format
-from cutwater_spark.query.format_detection import FRAMED, foreign
+from cutwater_spark.query.format_detection import FRAMED, other_format_rules
 from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw
 from cutwater_spark.query.sql import binary, name, text
 
@@ -60,7 +60,10 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     flaws = [
         flaw("value is null", NO_VALUE, NO_VALUE_RULE),
         *unread,
-        *(flaw(f"{_PARSED} is null and {when}", UNDECODABLE, rule) for when, rule in foreign(job.format.kind)),
+        *(
+            flaw(f"{_PARSED} is null and {when}", UNDECODABLE, rule)
+            for when, rule in other_format_rules(job.format.kind)
+        ),
         flaw(framed, UNKNOWN_SCHEMA, NO_SUCH_SCHEMA),
         flaw(f"{_PARSED} is null", UNDECODABLE, NOT_FRAMED.format(job.format.kind)),
         *_too_deep(named, whole),

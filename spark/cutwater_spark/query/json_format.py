@@ -32,7 +32,7 @@ from cutwater.core.events.json_events import (
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater.core.job.job import Job
 from cutwater_spark.query import json_values
-from cutwater_spark.query.format_detection import foreign
+from cutwater_spark.query.format_detection import other_format_rules
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
 
@@ -101,7 +101,7 @@ def flaws(job: Job) -> list[Flaw]:
 def _of_text() -> Iterator[tuple[str, str]]:
     yield "octet_length(value) = 0", EMPTY
     # No JSON starts with these bytes: one is a control character, one is no UTF-8.
-    yield from foreign(JSON)
+    yield from other_format_rules(JSON)
     yield f"not is_valid_utf8({_TEXT})", NOT_UTF8
     unparsed = f"{_CLOSELY} is null or {_CLOSELY}.{_CORRUPT} is not null"
     yield f"{_DOUBT} and ({unparsed})", NO_OBJECT

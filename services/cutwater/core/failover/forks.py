@@ -92,7 +92,7 @@ class Fork:
         return self.contradicts and self.decision is None
 
 
-def foreign(line: Iterable[Generation], hashes: Iterable[bytes]) -> frozenset[Generation]:
+def foreign_generations(line: Iterable[Generation], hashes: Iterable[bytes]) -> frozenset[Generation]:
     """Return the generations of a stream that were not started from any of its milestones. `hashes`: those of all
     its milestones. A job's first generation is not foreign."""
     unknown: dict[str, set[Generation]] = {}

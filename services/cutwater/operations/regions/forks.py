@@ -26,7 +26,7 @@ from cutwater.adapters.topics.rejected_events import late_pairs
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.failover import forks
 from cutwater.core.failover.exact_loss import ExactLoss, Later, PartitionLoss, Record, late_of, later
-from cutwater.core.failover.forks import Fork, Line, StreamMilestone, contradicting_lines, foreign
+from cutwater.core.failover.forks import Fork, Line, StreamMilestone, contradicting_lines, foreign_generations
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
@@ -121,7 +121,7 @@ class ForkReader:
                 return None
         # Three reads, since a stream is too long to keep and `foreign` needs all hashes.
         line = {told.milestone.generation for told in _read_milestones(cluster, topic)}
-        elsewhere = foreign(line, (told.hash for told in _read_milestones(cluster, topic)))
+        elsewhere = foreign_generations(line, (told.hash for told in _read_milestones(cluster, topic)))
         return contradicting_lines(_read_milestones(cluster, topic), link(claim.parent), elsewhere)
 
 

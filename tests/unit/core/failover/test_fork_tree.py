@@ -17,7 +17,7 @@ from cutwater.core.failover.forks import (
     StreamMilestone,
     contradicting_lines,
     find_fork,
-    foreign,
+    foreign_generations,
     undecided,
 )
 from cutwater.core.generations.candidates import PARENT_DIGITS, Candidates
@@ -59,7 +59,9 @@ def streams(draw: st.DrawFn, begins: str = "us") -> Stream:
 
 
 def elsewhere(stream: Stream) -> frozenset[Generation]:
-    return foreign((one.milestone.generation for one in stream.told), (one.hash for one in stream.told))
+    return foreign_generations(
+        (one.milestone.generation for one in stream.told), (one.hash for one in stream.told)
+    )
 
 
 @given(st.sampled_from(["us", "elsewhere"]).flatmap(streams), st.data())
