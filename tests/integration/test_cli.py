@@ -94,6 +94,7 @@ def test_milestones_are_contiguous_and_chained(cli: Cli) -> None:
     assert "contiguous, chained, equal to their barriers, and nothing is lost" in done.stdout
 
 
+@pytest.mark.slow
 def test_verify_finds_all_places_equal(cli: Cli) -> None:
     """Changelog, view, Spark's own state and output at the newest milestone, while the stack runs."""
     told = cli.json("verify", "--state")

@@ -99,6 +99,7 @@ def test_the_python_consumer_goes_on_behind_a_sequence(avro: Published) -> None:
     assert [json.loads(line)["token"] for line in output.splitlines()] == [str(avro.milestones[2].token)]
 
 
+@pytest.mark.slow
 def test_the_java_consumer_reads_whole_milestones(avro: Published, kafka_jars: list[Path]) -> None:
     """The single source file runs with kafka-clients and avro, and prints the same milestones and rows."""
     # PySpark brings Avro's jar and what it needs.

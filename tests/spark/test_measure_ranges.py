@@ -96,6 +96,7 @@ def rows_of(frame: DataFrame, job: Job) -> dict[str, dict[str, Any]]:
     return {keys.decode(bytes(row["key"]))["key"]: codec.decode(bytes(row["value"])) for row in found}
 
 
+@pytest.mark.slow
 def test_each_measure_over_the_whole_range_of_its_types(spark: SparkSession, tmp_path: Path) -> None:
     """Every value that the type holds is counted or rejected by name; a seed of the same rows doubles each sum."""
     kinds = {name: type_ for name, (type_, _) in RANGES.items()}

@@ -122,6 +122,7 @@ def test_a_restart_reads_the_open_barrier_again(job: Flow) -> None:
     wait_until(lambda: epochs(job) == [0, 1], "the second milestone")
 
 
+@pytest.mark.slow
 def test_the_newest_attempt_of_an_epoch_is_committed(job: Flow) -> None:
     """A barrier that a later attempt wrote again is superseded: the milestone carries the later digest."""
     Driver(job).barrier(0, digest=1)
@@ -134,6 +135,7 @@ def test_the_newest_attempt_of_an_epoch_is_committed(job: Flow) -> None:
     assert (milestone.attempt, milestone.digest) == (2, 2)
 
 
+@pytest.mark.slow
 def test_an_aborted_barrier_is_never_read(job: Flow) -> None:
     """A barrier in a transaction that was never committed does not become a milestone (aborted read)."""
     producer = Producer(
@@ -174,6 +176,7 @@ def test_of_two_signallers_the_older_one_leaves(job: Flow) -> None:
     assert list(find_chain_faults(job.milestones())) == []
 
 
+@pytest.mark.slow
 def test_another_generation_leaves_without_fencing(job: Flow) -> None:
     """A signaller of another region stops, and so does one of no claim; the promoted one's lives on."""
     driver = Driver(job)

@@ -235,6 +235,7 @@ def test_who_gave_a_candidate_up_and_died_is_asked_again(region: Region) -> None
         driver.write(topics.barriers(name), [b"of a driver that nobody wants"])
 
 
+@pytest.mark.slow
 def test_a_rollback_is_promoted_at_once_and_says_so(region: Region) -> None:
     """Its source cut is below the newest milestone's; the record names the sequence that it goes back to."""
     begun(region)

@@ -156,6 +156,7 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[F
         yield made
 
 
+@pytest.mark.slow
 def test_those_who_commit_go_on(job: Flow, tmp_path: Path) -> None:
     """commit-signal and driver start again; of all milestones that stay the barriers are there."""
     cluster, name = job.cluster, job.job.name
@@ -200,6 +201,7 @@ def test_a_first_milestone_behind_barriers_that_are_gone(job: Flow) -> None:
         until(lambda: kept(job.cluster, job.job) == [1], "the first milestone")
 
 
+@pytest.mark.slow
 def test_nobody_takes_what_a_claim_needs(long: Writing, tmp_path: Path) -> None:
     """The parent of a candidate stays, and who claims meanwhile ends who prunes. A job that rests keeps all."""
     cluster, name = long.cluster, long.job.name

@@ -433,6 +433,7 @@ def test_a_token_that_is_not_there_is_refused(writing: Writing, tmp_path: Path) 
         assert next(committed(writing.job, writing.cluster, after=token, source=source, idle_s=1), None) is None
 
 
+@pytest.mark.slow
 def test_committed_is_whole_while_the_publisher_is_killed_at_random(broker: Any, tmp_path: Path) -> None:
     """kill -9 again and again under load: each milestone comes once, in order, and with all of its rows."""
     job, path = make_job(tmp_path)

@@ -65,6 +65,7 @@ def is_load(line: Any, one: Writing, epoch: int | None = None) -> bool:
     return wanted.items() <= line.items() and epoch in (None, line["epoch"])
 
 
+@pytest.mark.slow
 @pytest.mark.variations
 @pytest.mark.parametrize("mode", ["updates", "final"])
 def test_only_the_rest_is_read_at_a_promotion(writing: Writing, tmp_path: Path, mode: str) -> None:

@@ -210,6 +210,7 @@ def test_what_ends_a_service_is_told_once_before_it_leaves(job: Flow) -> None:
     assert records(job)[0].text == str(wrong)
 
 
+@pytest.mark.slow
 def test_a_second_watch_takes_over_and_the_first_leaves(job: Flow, driver: SpeakingDriver) -> None:
     """One writes at a time: the older one is fenced at its next alert, and says so."""
     first = watch(job)

@@ -215,6 +215,7 @@ def test_how_long_a_candidate_will_take_is_told(job: Asked) -> None:
     assert "about 10 s left" in late.stderr
 
 
+@pytest.mark.slow
 def test_a_rollback_says_what_it_undoes_and_what_it_waits_for(job: Asked) -> None:
     """And the list begins with the first generation, which nobody claimed."""
     job.writing.epoch([Sold("c", 1, 5)], source_cut=Cut.of_topic(job.writing.job.topic, [7]))
@@ -229,6 +230,7 @@ def test_a_rollback_says_what_it_undoes_and_what_it_waits_for(job: Asked) -> Non
     assert claimed["from"] == f"{FIRST}:1"
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     ("before", "after", "why", "kept"),
     [

@@ -107,6 +107,7 @@ EAGER = {
 """The cleaner takes what it may at once, tombstones too."""
 
 
+@pytest.mark.slow
 def test_milestones_that_compaction_overtook_have_no_arrival(broker: Any, origin: Cluster, tmp_path: Path) -> None:
     """Begun late, the mirror announces no milestone whose values are gone, but the one at the end of the log."""
     job, _ = make_job(tmp_path, partitions=1)

@@ -55,6 +55,7 @@ def test_events_that_were_deleted_before_they_were_copied(broker: Any, writing: 
     assert len(arrivals(broker.cluster, writing.job)) == 1
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_made_anew(broker: Any, writing: Writing, events: Events) -> None:
     """While the mirror runs, and filled again at once: not a record of the new one is copied behind the old.
 
@@ -138,6 +139,7 @@ def test_a_stream_that_was_pruned_past_the_mirror(broker: Any, writing: Writing,
         wait_copied(mirror, broker.cluster, writing)
 
 
+@pytest.mark.slow
 def test_a_stream_that_contradicts_itself(broker: Any, writing: Writing, events: Events) -> None:
     """A fork in the origin: no arrival any more, and the rest is copied on."""
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:

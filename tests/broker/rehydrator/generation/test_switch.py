@@ -142,6 +142,7 @@ def test_who_waits_is_answered_by_the_generation_that_comes(writing: Writing, tm
         assert served.get("/v1/state/s1", at_least=str(writing.last.token)).json()["milestone"]["sequence"] == 2
 
 
+@pytest.mark.slow
 def test_rollback(writing: Writing, tmp_path: Path) -> None:
     """What was rolled back is not shown any more, and its tokens are lost; earlier ones are not."""
     writing.epoch([Sold("s1", 1, 20)])

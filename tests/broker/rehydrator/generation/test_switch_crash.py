@@ -79,6 +79,7 @@ def test_a_start_shows_the_view_of_before_until_the_new_one_is_there(writing: Wr
         assert {sequence for sequence, _, _ in reader.answers} == {1, 2}
 
 
+@pytest.mark.slow
 def test_a_view_of_another_stream_is_not_shown(writing: Writing, tmp_path: Path) -> None:
     """What lies there from a stream that was replaced says nothing about this one."""
     folder = folder_of(tmp_path / "data", writing.job.name, GENERATION)
