@@ -185,6 +185,7 @@ def test_tail_tells_whole_milestones(cli: Cli, source: list[str]) -> None:
     assert json.loads(done.stdout.splitlines()[-1])["token"] == newest
 
 
+@pytest.mark.slow
 def test_at_least_a_token_of_the_future_is_not_answered(cli: Cli) -> None:
     """A token that the view has not reached ends in exit code 4 and names what is shown; nonsense in 2."""
     done = cli.run("get", "k7", "--at-least", "g1-local-00000000:999999")
@@ -254,6 +255,7 @@ def test_a_bad_job_file_is_named(tmp_path: Path) -> None:
     assert "session windows are not supported" in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_bad_settings_are_named(tmp_path: Path) -> None:
     """A setting that does not fit ends with exit code 2 and the variable's name."""
     done = Cli(tmp_path).run("status", CUTWATER_TRIGGER_MS="soon")

@@ -119,6 +119,7 @@ def test_the_session_is_made_fit(spark: SparkSession) -> None:
     assert "RocksDB" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
 
 
+@pytest.mark.slow
 def test_a_wrong_window_or_a_null_key_ends_the_query_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
     """The file says 10 minutes: rows of other windows never reach the changelog, nor do rows without a key."""
     job = load_job(Path(shutil.copytree(EXAMPLE, tmp_path / "example")) / "orders.yaml")

@@ -68,6 +68,7 @@ def test_a_verb_that_asks_no_broker_imports_no_client(words: tuple[str, ...], tm
     assert len(modules) < ASKS_MAX
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     "words",
     [

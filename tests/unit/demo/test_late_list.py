@@ -94,6 +94,7 @@ def test_a_topic_that_does_not_hold_the_events_is_refused() -> None:
         late_list.places(EVENTS, swapped)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 5 * HOUR_MS), min_size=1, max_size=12), st.data())
 def test_rows_and_late_pairs_are_all_pairs(times: list[int], data: st.DataObject) -> None:
     """Whatever is late, the oracle leaves out exactly that, and the sum is that of all; a lost pair shows."""

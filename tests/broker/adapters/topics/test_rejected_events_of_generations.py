@@ -122,6 +122,7 @@ def region(broker: Any, unique: Callable[[str], str]) -> Region:
     return Region(broker.cluster, unique("generations"))
 
 
+@pytest.mark.slow
 def test_a_candidate_and_the_promoted_generation_list_the_same_event_otherwise(region: Region) -> None:
     """In either order of writing both stand; promoted or gone back, the list is that of the line."""
     parent = region.epoch(G1, 0, {0: "undecodable"}, {1: 70_000})

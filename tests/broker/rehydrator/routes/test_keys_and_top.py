@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from broker.rehydrator.cluster.test_peers import SHOPS, TOKEN, Peers
 from cutwater.adapters.hashing import key_hash
@@ -66,6 +67,7 @@ def by_shard(peer: Process, sold: dict[str, int]) -> None:
         assert sorted(found) == sorted(shop for shop in sold if key_hash(shop) % 1024 in shards)
 
 
+@pytest.mark.slow
 def test_any_peer_answers_for_the_parts_of_all(broker: Any, tmp_path: Path) -> None:
     """Whole, in order, with a milestone of each owner; where one is away there is no answer about its part."""
     job, path = make_job(tmp_path)

@@ -10,6 +10,7 @@ import pytest
 from cutwater.cli.stack.up import _last_error, _relay
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_start_are_told_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
     """Downloads, slow members and warnings, each once and whole; the table of what runs is not repeated."""
     log = StringIO()

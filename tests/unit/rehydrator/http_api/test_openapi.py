@@ -131,6 +131,7 @@ def test_answers_are_as_described(served: Served) -> None:
     assert 410 in set().union(*statuses.values())
 
 
+@pytest.mark.slow
 def test_answers_are_as_described_before_the_first_milestone(tmp_path: Path) -> None:
     """With nothing to show every answer is still a described one."""
     job, _ = make_job(tmp_path)
