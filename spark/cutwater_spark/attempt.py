@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.events.framing import state_header_of
+from cutwater.adapters.events.value_headers import state_header_of
 from cutwater.adapters.http.metrics_server import DriverMetrics, serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.runtime.clock import now_ms
@@ -25,8 +25,8 @@ from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.start_state import FIRST, StartState, is_claimed
+from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job
-from cutwater.core.job.pinned_decoding import Decoding
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Signal
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded

@@ -32,8 +32,8 @@ from cutwater.core.driver.input_stats import InputStats, skew_warning
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources, only
+from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job
-from cutwater.core.job.pinned_decoding import Decoding
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.recovery_log import StartRecord
 from cutwater.operations.generations.start_check import partitions_of

@@ -25,7 +25,7 @@ from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges, Stopped
 from cutwater.views.changelog.record_reader import KeyReader
-from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.follow.milestone_feed import MilestoneFeed
 from cutwater.views.query.presenter import Presenter
 
 POLL_S = 0.2

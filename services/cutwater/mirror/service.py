@@ -18,7 +18,7 @@ from cutwater.adapters.kafka.admin import brokers, cluster_id, ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.runtime.gc_tuning import rare_collections
+from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.checks import replication
 from cutwater.core.checks.replication import UNREPLICATED, Replication

@@ -10,7 +10,7 @@ import fastavro
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import HEADER_BYTES, protocol_codec
-from cutwater.adapters.events.framing import OutputHeaders, output_headers
+from cutwater.adapters.events.value_headers import OutputHeaders, output_headers
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
 from cutwater.core.job.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job

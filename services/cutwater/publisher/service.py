@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.events.framing import OutputHeaders, output_headers_of
+from cutwater.adapters.events.value_headers import OutputHeaders, output_headers_of
 from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.http.metrics_server import serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.runtime.gc_tuning import rare_collections
+from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
@@ -33,7 +33,6 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.state.backlog import Jump, Step
 from cutwater.operations.service_main import run_service
-from cutwater.publisher.commit_feed import UnpublishedMilestones, milestone_of
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.handover.handover import POLL_S, HandoverRunner
 from cutwater.publisher.handover.preload import BackgroundPreload
@@ -43,6 +42,7 @@ from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.sources.changed_rows import Changed, Finals, Source
 from cutwater.publisher.transaction import OutputWriter, Transaction
 from cutwater.publisher.transaction_parts import split_pieces
+from cutwater.publisher.unpublished_milestones import UnpublishedMilestones, milestone_of
 from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
 from cutwater.views.changelog.proof import Overtaken

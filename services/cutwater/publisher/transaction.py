@@ -42,10 +42,10 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.publisher.commit_feed import milestone_of
 from cutwater.publisher.encoding import Encoder, records
 from cutwater.publisher.routing import Routing
 from cutwater.publisher.transaction_parts import advance_cut
+from cutwater.publisher.unpublished_milestones import milestone_of
 from cutwater.views.changelog.row_batch import Piece
 
 ENDS_STEP = 8

@@ -91,8 +91,8 @@ def create_app(
     app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
 
     def successor() -> GenerationApp | None:
-        door = shown() if shown else None
-        return door if door and door.app is not app else None
+        other = shown() if shown else None
+        return other if other and other.app is not app else None
 
     peers = peers or Peers.none(metrics)
     answering = RouteContext(view, generation, metrics, now_ms, peers, replica, successor, waiters)

@@ -71,7 +71,7 @@ class Rehydrator:
         """Promoted, but these settings cannot serve it."""
         self._lookout = PromotionPoll(settings.cluster, job.name, self._stopped)
         self._ahead = CandidatePreloader(job, settings, self._settled, self._full, log)
-        self._front = GenerationRouter(self._shown.door)
+        self._front = GenerationRouter(self._shown.generation_app)
         metrics.watch(lambda: self._shown.view, now_ms)
         metrics.watch_changes(lambda: self._shown.changes)
         metrics.registry.register(StoreMetrics(self._figures))
@@ -214,7 +214,7 @@ class Rehydrator:
     def _switch(self, coming: ServedGeneration) -> None:
         reach("generation-built")
         before, self._shown, self._coming = self._shown, coming, None
-        self._front.show(coming.door)
+        self._front.show(coming.generation_app)
         before.waiters.wake()  # they repeat their requests in the one shown
         self._past.append((before, time.monotonic()))
         self._tidy = False
@@ -224,9 +224,9 @@ class Rehydrator:
     def _clear_away(self) -> None:
         kept_s = KEPT_FOR_PEERS_S if self._settings.shares else KEPT_S
         for one, since_s in list(self._past):
-            if time.monotonic() - since_s < kept_s or one.door.open_requests or not one.ended(0):
+            if time.monotonic() - since_s < kept_s or one.generation_app.open_requests or not one.ended(0):
                 continue
-            self._front.drop(one.door)
+            self._front.drop(one.generation_app)
             one.view.close()
             self._past.remove((one, since_s))
             self._tidy = False

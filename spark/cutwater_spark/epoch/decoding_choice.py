@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.core.job.pinned_decoding import Decoding
+from cutwater.core.job.event_decoding import Decoding
 from cutwater_spark.checkpoint import Checkpoint
 
 

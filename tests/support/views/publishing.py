@@ -16,7 +16,7 @@ import structlog
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
-from cutwater.adapters.events.framing import OutputHeaders
+from cutwater.adapters.events.value_headers import OutputHeaders
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster

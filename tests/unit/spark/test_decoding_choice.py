@@ -10,7 +10,7 @@ import structlog
 
 from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.core.job.pinned_decoding import Decoding
+from cutwater.core.job.event_decoding import Decoding
 from cutwater_spark.epoch.decoding_choice import Decodings
 
 JOB = load_job(Path(__file__).parents[3] / "deploy" / "jobs" / "flights.yaml")

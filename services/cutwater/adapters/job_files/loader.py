@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from cutwater.adapters.job_files.attached import compile_attached
+from cutwater.adapters.job_files.attached_query import compile_attached
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.event_schema import event_format, field_types, find_schema
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.avro.codec import crc64
-from cutwater.adapters.events.framing import written_subjects
 from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.events.value_headers import written_subjects
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
 from cutwater.adapters.topics.candidates import working_for

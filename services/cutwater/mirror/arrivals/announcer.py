@@ -33,7 +33,7 @@ from cutwater.core.protocol.mirror_records import Arrival, Mirrored, parse_posit
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.reader_names import MIRROR
 from cutwater.mirror.metrics import Metrics
-from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.follow.milestone_feed import MilestoneFeed
 
 
 class ArrivalAnnouncer:

@@ -25,7 +25,7 @@ from cutwater.publisher.handover.state_diff import DifferenceSource, Within
 from cutwater.publisher.handover.state_stores import StateReader, StateStores, compared_above_ms
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Stopped
-from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.follow.milestone_feed import MilestoneFeed
 from cutwater.views.store.store import Store
 
 POLL_S = 0.1

@@ -57,7 +57,7 @@ class CandidatePreloader:
         self._stop.set()
 
     def pause(self) -> bool:
-        """Open nothing until `go_on`. Return False while a load is still ending: call again."""
+        """Open nothing until `resume`. Return False while a load is still ending: call again."""
         self._held.set()
         if not self._at_work.acquire(blocking=False):
             return False

@@ -13,7 +13,7 @@ from cutwater.adapters.topics.mirror_topics import last_arrival
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records
-from cutwater.views.follow.commit_feed import OwnStream, Stream
+from cutwater.views.follow.milestone_feed import OwnStream, Stream
 from cutwater.views.follow.replica_feed import CopiedStream
 from cutwater.views.store.store import applied_in
 

@@ -127,7 +127,7 @@ class ServedGeneration:
             settings.metrics_token.get_secret_value(),
             self.waiters,
         )
-        self.door = GenerationApp(app, peers.agreed.hex())
+        self.generation_app = GenerationApp(app, peers.agreed.hex())
         self._threads: list[threading.Thread] = []
 
     def start_threads(self, guarded: Guarded) -> None:

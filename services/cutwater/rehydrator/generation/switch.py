@@ -16,26 +16,26 @@ class GenerationRouter:
     """The application of a rehydrator. One thread calls `show` and `drop`; the event loop calls it."""
 
     def __init__(self, first: GenerationApp) -> None:
-        self._doors: tuple[GenerationApp, ...] = (first,)
+        self._apps: tuple[GenerationApp, ...] = (first,)
 
     @property
     def shown(self) -> GenerationApp:
         """The application of the generation whose milestone readers see."""
-        return self._doors[0]
+        return self._apps[0]
 
-    def show(self, door: GenerationApp) -> None:
-        """Send new requests to `door` from now on."""
-        self._doors = (door, *self._doors)
+    def show(self, app: GenerationApp) -> None:
+        """Send new requests to `app` from now on."""
+        self._apps = (app, *self._apps)
 
-    def drop(self, door: GenerationApp) -> None:
+    def drop(self, app: GenerationApp) -> None:
         """Remove an application that is not shown and has no request in progress."""
-        self._doors = tuple(one for one in self._doors if one is not door)
+        self._apps = tuple(one for one in self._apps if one is not app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._for(scope)(scope, receive, send)
 
     def _for(self, scope: Scope) -> GenerationApp:
         """Return the application that is shown; for a peer that divides as an earlier one, that earlier one."""
-        doors = self._doors
+        apps = self._apps
         marks = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == PASSED_ON.encode()]
-        return next((one for one in doors if one.division in marks), doors[0])
+        return next((one for one in apps if one.division in marks), apps[0])

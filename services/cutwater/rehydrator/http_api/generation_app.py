@@ -35,10 +35,10 @@ class GenerationApp:
 class SuccessorAnswer(Response):
     """The answer of another generation's application to the same request."""
 
-    def __init__(self, door: GenerationApp, body: bytes) -> None:
+    def __init__(self, successor: GenerationApp, body: bytes) -> None:
         """`body`: of the request, which this generation's application has read."""
         super().__init__(status_code=503)  # not an answer of this generation: a join of several must not read it
-        self._door, self._request_body = door, body
+        self._successor, self._request_body = successor, body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         messages: list[Message] = [{"type": "http.request", "body": self._request_body, "more_body": False}]
@@ -46,9 +46,9 @@ class SuccessorAnswer(Response):
         async def repeated() -> Message:
             return messages.pop() if messages else await receive()
 
-        await self._door({key: scope[key] for key in _OF_THE_CONNECTION if key in scope}, repeated, send)
+        await self._successor({key: scope[key] for key in _OF_THE_CONNECTION if key in scope}, repeated, send)
 
 
-async def hand_over(request: Request, door: GenerationApp) -> Response:
-    """Return the answer of `door` to `request`."""
-    return SuccessorAnswer(door, await request.body())
+async def hand_over(request: Request, successor: GenerationApp) -> Response:
+    """Return the answer of `successor` to `request`."""
+    return SuccessorAnswer(successor, await request.body())

@@ -212,7 +212,7 @@ class _WorkerPool:
         threading.Thread(target=self._listen, args=(worker,), name="worker's lines", daemon=True).start()
 
     def files(self, stopping: Callable[[], bool]) -> Iterable[tuple[str, Done]]:
-        """Yield each file once written; call `go_on` after it is ingested. Raises a worker's error."""
+        """Yield each file once written; call `acknowledge` after it is ingested. Raises a worker's error."""
         working = len(self._workers)
         while working:
             if stopping():

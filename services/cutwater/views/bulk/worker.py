@@ -25,7 +25,7 @@ from rocksdict import Options, SstFileWriter
 
 from cutwater.adapters.fetch.fetcher import Fetcher
 from cutwater.adapters.kafka.client_config import Cluster, Security
-from cutwater.adapters.runtime.gc_tuning import rare_collections
+from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.state.bulk_load import Done, Task
 from cutwater.views.bulk.newest_rows import NewestRows, NewestRowsPort

@@ -23,7 +23,7 @@ from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import STALL_S, Ranges, Stopped
 from cutwater.views.follow.applier import CHUNK_ROWS, Applied, Applier
-from cutwater.views.follow.commit_feed import Feed, OwnStream, Stream
+from cutwater.views.follow.milestone_feed import Feed, OwnStream, Stream
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.view import State, Status, View
 from cutwater.views.store.store import Store

@@ -139,8 +139,8 @@ class Preloader:
         however_little: bool = False,
     ) -> bool:
         """Load everything below the milestone's cut, if that is much more than is loaded; return whether all is
-        loaded. `partitions`: those that are held; None for all. `floor_ms`: as of `Bulk.load`. Raises as
-        `Bulk.load` does."""
+        loaded. `partitions`: those that are held; None for all. `floor_ms`: as of `BulkLoader.load`. Raises as
+        `BulkLoader.load` does."""
         cut, began_s = milestone.changelog_cut, time.monotonic()
         slices = [
             Slice(place.partition, 0, end)

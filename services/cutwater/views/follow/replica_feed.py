@@ -15,11 +15,11 @@ from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.core.protocol.records import Heartbeat
 from cutwater.core.state.backlog import Entry, MissedMilestone
-from cutwater.views.follow.commit_feed import Feed, MilestoneFeed
+from cutwater.views.follow.milestone_feed import Feed, MilestoneFeed
 
 
 class CopiedStream:
-    """Implements `views.follow.commit_feed.Stream`. One per view, since it keeps the last arrival read."""
+    """Implements `views.follow.milestone_feed.Stream`. One per view, since it keeps the last arrival read."""
 
     def __init__(self, job: str, origin: str) -> None:
         self.topic = mirror_records.milestones_from(job, origin)
@@ -47,7 +47,7 @@ class CopiedStream:
 
 
 class CopiedFeed:
-    """Implements `views.follow.commit_feed.Feed`."""
+    """Implements `views.follow.milestone_feed.Feed`."""
 
     def __init__(self, cluster: Cluster, stream: CopiedStream, known: Entry | None) -> None:
         self.topic = stream.topic

@@ -25,7 +25,7 @@ from cutwater.views.bulk.loader import BulkLoader, Observer
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.applier import Applied, Applier
-from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.follow.milestone_feed import MilestoneFeed
 from cutwater.views.snapshots.restore import Restorer, Tier
 from cutwater.views.store.store import Store
 

@@ -29,7 +29,7 @@ from cutwater.core.state.backlog import Entry
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import File, Manifest, Unusable
 from cutwater.views.changelog.range_reader import Stopped
-from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.follow.milestone_feed import MilestoneFeed
 from cutwater.views.snapshots.disk_space import DiskSpaceGuard
 from cutwater.views.snapshots.local_tier import sha256_of
 from cutwater.views.store.rocksdb_tuning import failure

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.avro.codec import MARKER, Codec
-from cutwater.adapters.events.framing import output_headers, state_header
 from cutwater.adapters.events.registry import Registry
+from cutwater.adapters.events.value_headers import output_headers, state_header
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.client import committed
 from cutwater.core.errors import UsageError

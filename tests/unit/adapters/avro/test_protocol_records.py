@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import HEADER_BYTES, MARKER, Codec, protocol_codec
-from cutwater.adapters.events.framing import OutputHeaders
+from cutwater.adapters.events.value_headers import OutputHeaders
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.topics import recovery_log
 from cutwater.client.decoding import AvroDecoder, ConfluentDecoder, JsonDecoder

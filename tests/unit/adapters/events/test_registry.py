@@ -21,7 +21,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.events.formats import CONFLUENT as CONFLUENT_KIND
 from cutwater.core.events.formats import confluent_header
 from cutwater.core.events.rejection import Flaw
-from cutwater.core.job.pinned_decoding import Decoding
+from cutwater.core.job.event_decoding import Decoding
 from support.events import wide
 from support.events.registries import StandIn, apicurio
 from support.naming import unique

@@ -13,7 +13,7 @@ from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import ProtocolError
 from cutwater.core.events.formats import FORMATS, WriterSchema, confluent_header
-from cutwater.core.job.pinned_decoding import Decoding
+from cutwater.core.job.event_decoding import Decoding
 
 JOB = load_job(Path(__file__).parents[4] / "deploy" / "jobs" / "flights.yaml")
 ONE = Decoding.of(JOB, known_schemas(JOB, None))

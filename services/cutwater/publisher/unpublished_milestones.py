@@ -11,7 +11,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.state.backlog import Backlog, Entry
 from cutwater.core.state.reader_names import PUBLISHER
-from cutwater.views.follow.commit_feed import MilestoneFeed
+from cutwater.views.follow.milestone_feed import MilestoneFeed
 
 
 class UnpublishedMilestones:
