@@ -34,6 +34,9 @@ PYTEST := CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKER
   --no-loadscope-reorder --durations=10 --durations-min=20
 ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 
+# Where this is set, each of the hundreds of processes of a test run compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-regions up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native lock clean
 

@@ -651,8 +651,7 @@ class Regions(Several):
             whole = not self.losses and JOB.topic not in self.gaps.get(slot.split()[1], ())
             self.lines.look_at_copies(slot.split()[1], whole)
         self._require_told()
-        if not self.losses:
-            self._losses()
+        self._losses()
 
     def _end_faults(self) -> None:
         for slot in list(self.stalled):

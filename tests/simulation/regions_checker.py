@@ -17,6 +17,7 @@ from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.topics.rejected_events import late_pairs
 from cutwater.client.values import CommittedMilestone
 from cutwater.core.driver import rejected_events
+from cutwater.core.errors import CutwaterError
 from cutwater.core.failover.exact_loss import ExactLoss
 from cutwater.core.failover.failover import Loss
 from cutwater.core.failover.forks import Fork
@@ -494,8 +495,8 @@ class Lines:
 
     def look_at_lists(self, name: str, own: Any, faults: Counter[str]) -> None:
         """The late list of a region is what its own generations of the promoted line have listed."""
-        if not self.streams[name]:
-            return
+        if not self.streams[name] or self._losses:
+            return  # an event that was listed, or the milestone that says so, may not be there any more
         newest, found = self.streams[name][-1], late_pairs(own, JOB.name)
         told = sorted(self._at(name, one.event) for one in found.entries)
         due = sorted(event for event, region in newest.late.items() if region == name)
@@ -524,7 +525,13 @@ class Lines:
         if not claims:
             return
         claim, origin = claims[-1], self.other(name).name
-        fork, exact = ForkReader(own, JOB, origin, there).loss()
+        try:
+            fork, exact = ForkReader(own, JOB, origin, there).loss()
+        except CutwaterError as error:
+            if not self._losses.may_stop(error):
+                raise
+            faults["loss not told"] += 1
+            return
         if fork.claim != claim:
             raise Anomaly(WRONG_LOSS, f"{fork.claim.generation} is told, and {claim.generation} is the newest")
         faults["loss"] += 1
@@ -535,7 +542,11 @@ class Lines:
                     WRONG_LOSS, f"{claim.generation}: the loss of a topic that was made anew is called exact"
                 )
             return
-        self._require_exact(name, claim, exact)
+        faults["inexact loss"] += not exact.exact
+        if not self._losses or (exact.exact and not self._losses.lost(name, topics.milestones(JOB.name))):
+            self._require_exact(name, claim, exact)
+        if any(self._losses.lost(origin, topic) for topic in (JOB.topic, topics.milestones(JOB.name))):
+            return  # what was told of it at the failover is not there any more
         self._require_fork(name, fork)
         if (bound := printed.get(claim.generation)) is not None:
             self._require_bound(claim, bound, exact, fork, claim.generation in planned)
@@ -546,7 +557,9 @@ class Lines:
         for place, copied in claim.origin_cut:
             source = (JOB.topic, place.partition)
             first = max(copied, there.log.topics[JOB.topic][place.partition].first)
-            brought = {one.value or b"" for one in self._by_name[name].log.committed(place)}
+            own = self._by_name[name].log
+            readable = own.topics[place.topic][place.partition].stable_end  # a lost marker hides what follows
+            brought = {one.value or b"" for one in own.committed(place, 0, readable)}
             gone = {one.value or b"" for one in there.log.committed(source, copied, first)} & brought
             missed |= gone | {one.value or b"" for one in there.log.committed(source, first)}
             here |= brought

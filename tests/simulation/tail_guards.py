@@ -8,10 +8,11 @@ from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.protocol.cuts import Cut
 from cutwater.mirror.arrivals import announcer
 from cutwater.mirror.topics import preflight
+from cutwater.operations.regions import forks
 from cutwater_spark.epoch import row_proof
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation import regional
-from simulation.checker import ABORTED_READ, DIVERGENCE, LOST_WRITE, PARTIAL, UNNOTICED
+from simulation.checker import ABORTED_READ, DIVERGENCE, LOST_WRITE, PARTIAL, UNNOTICED, WRONG_LOSS
 from simulation.holes import both, off
 from simulation.region_guards import RegionGuard
 from simulation.region_histories import Season
@@ -69,5 +70,21 @@ TAIL_GUARDS = (
         off(regional, "changelog_problem", lambda *_args: ""),
         Season({"claims": 1}, {**_LOSES, "lose-tail:changelog": 1.0, "failover": 6.0}, first=16),
         _WRONG,
+    ),
+    RegionGuard(
+        "a loss from a log that was rewritten is not exact",
+        "fewer lost than there are: other events have the offsets that were copied",
+        "I6",
+        off(forks._Loss, "_rewritten_from"),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "failover": 6.0, "events": 14.0}, first=132),
+        frozenset({WRONG_LOSS}),
+    ),
+    RegionGuard(
+        "a loss beside a copy that has lost its end is not exact",
+        "fewer told as read than were: a lost marker hides them",
+        "I6",
+        off(forks._Loss, "_lost_here", lambda *_args: []),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:copies": 1.0, "failover": 6.0, "events": 14.0}, first=22),
+        frozenset({WRONG_LOSS}),
     ),
 )

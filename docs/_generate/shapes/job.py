@@ -312,11 +312,22 @@ class FingerprintedSchema(TypedDict):
     schema: dict[str, Any]
 
 
+class WriterSchema(TypedDict):
+    name: str
+    refused: str
+    """Why all of its events are rejected; empty if they are not."""
+    unfit: list[str]
+    """What an event of it must not contain, or it is rejected."""
+    schema: dict[str, Any]
+
+
 class Schemas(TypedDict):
     job: str
     format: str
     event: FingerprintedSchema
     older: list[FingerprintedSchema]
+    writers: list[WriterSchema] | None
+    """The schemas that events may be written with, newest first; null if the registry does not answer."""
     key: FingerprintedSchema
     state: FingerprintedSchema
     output: FingerprintedSchema

@@ -254,6 +254,8 @@ class MissedPartition(TypedDict):
     deleted_offsets: int
     cut_offsets: int
     forgotten_offsets: int
+    rewritten_from: int | None
+    """The offset from which the origin has other events than those that were copied; null if it has none."""
 
 
 class Loss(Fork):

@@ -73,6 +73,14 @@ class LogCheck:
         short = lost_records(below, {place: now.standings[place].end for place, _ in below})
         return short or lost_records(below, self._ends_of(partitions_to_verify(about, below, now.standings)))
 
+    def common_ends(self, evidence: Evidence, cut: Cut) -> dict[TopicPartition, int]:
+        """Return, for each partition that has lost records below the cut, the offset below which it may still hold
+        them; UNKNOWN if it knows no leader of that time. Topic ids are not compared."""
+        now = self.read_state(place for place, _ in cut)
+        ends = self._ends_of(partitions_to_verify(evidence, cut, now.standings))
+        lowest = {place: min(now.standings[place].end, ends.get(place, offset)) for place, offset in cut}
+        return {place: lowest[place] for place, offset in cut if lowest[place] < offset}
+
     def require(self, evidence: Evidence, cut: Cut, of: str, look: LogState | None = None) -> None:
         """Raise LostRecordsError with what is lost below the cut of `of`, if anything is."""
         if found := self.find_losses(evidence, cut, look):

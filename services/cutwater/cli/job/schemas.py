@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cutwater.adapters.avro.codec import crc64
-from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.adapters.events.registry import registry_at, registry_for
 from cutwater.adapters.events.value_headers import written_subjects
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, cluster_for, settings_for
 from cutwater.cli.report import out, print_json, print_note, report_errors
-from cutwater.core.errors import UsageError
-from cutwater.core.events.schema_compatibility import BACKWARD
+from cutwater.core.errors import CutwaterError, UsageError
+from cutwater.core.events.formats import CONFLUENT, WriterSchema
+from cutwater.core.events.schema_compatibility import BACKWARD, reading, refusal
 from cutwater.core.events.schema_versions import SchemaFile, changes_problems, problems
-from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.local import running_file
 
 JobFile = Annotated[Path, typer.Argument(help="The job file.")]
@@ -76,6 +80,10 @@ def show(
 ) -> None:
     """Print a job's schemas and fingerprints as JSON: events (all versions), state key, state, output.
 
+    'writers' lists each schema that events may be written with; for format confluent, all versions of the subject
+    in the registry. 'refused' is the reason why all of its events are rejected, and 'unfit' lists what an event
+    must not contain. It is null if the registry does not answer.
+
     Exit 2: the job file is wrong, or none is named and no stack runs.
 
     Examples:  cutwater schemas show deploy/jobs/flights.yaml
@@ -87,6 +95,7 @@ def show(
             "format": job.format.kind,
             "event": _shown(job.event_schema),
             "older": [_shown(one) for one in job.format.older],
+            "writers": _writers(job, settings_for(data_dir)),
             "key": _shown(WINDOW_KEY_SCHEMA),
             "state": _shown(job.state_schema),
             "output": _shown(job.output_schema),
@@ -96,6 +105,21 @@ def show(
 
 def _shown(schema: dict[str, Any]) -> dict[str, Any]:
     return {"fingerprint": crc64(schema).hex(), "schema": schema}
+
+
+def _writers(job: Job, settings: Settings) -> list[dict[str, Any]] | None:
+    try:
+        with registry_at(job, settings) if job.format.kind == CONFLUENT else nullcontext() as registry:
+            known = known_schemas(job, registry)
+    except CutwaterError as error:
+        print_note(f"the schemas of the events' writers are not known: {error}")
+        return None
+    return [_writer(one, job.event_schema) for one in known]
+
+
+def _writer(one: WriterSchema, reader: dict[str, Any]) -> dict[str, Any]:
+    unfit = () if one.problem else reading(one.schema, reader).unfit
+    return {"name": one.name, "refused": refusal(one, reader), "unfit": list(unfit), "schema": one.schema}
 
 
 @app.command("register")

@@ -223,6 +223,7 @@ def _missed_json(one: PartitionLoss) -> dict[str, Any]:
         "deleted_offsets": one.deleted,
         "cut_offsets": one.cut,
         "forgotten_offsets": one.forgotten,
+        "rewritten_from": one.rewritten_from,
     }
 
 
@@ -241,7 +242,7 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
     columns = ("what", "how many", Column("meaning", below=True))
     out.table(table("what the failover has lost", columns, rows))
     for problem in found.problems:
-        out.print(f"the late list: {problem}")
+        out.print(f"not exact: {problem}")
     for one in found.partitions:
         for problem in _problems(one, here):
             out.print(f"{one.place.topic}/{one.place.partition}: {problem}")
@@ -263,6 +264,11 @@ def _problems(one: PartitionLoss, here: str) -> list[str]:
         found.append(f"{one.forgotten:,} offsets of the copy are deleted in {here}: more may have been copied")
     if one.cut:
         found.append(f"the log there has lost its end: {one.cut:,} offsets that are copied in {here}")
+    if one.rewritten_from is not None:
+        found.append(
+            f"the log there has lost its end, and has other events from offset {one.rewritten_from:,} on: these "
+            f"are counted as missing, and how many were copied since is not known"
+        )
     return found
 
 

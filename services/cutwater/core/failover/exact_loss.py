@@ -88,8 +88,8 @@ class PartitionLoss:
     end: int
     """The current end of its committed records."""
     records: int
-    """Records between the two, without markers and aborted ones. Read in the origin, or in the copy here if they
-    were copied since and deleted there."""
+    """Records from `copied` on, or from `rewritten_from`, without markers and aborted ones. Read in the origin, or
+    in the copy here if they were copied since and deleted there."""
     deleted: int
     """Offsets after `copied` that the origin no longer holds and that were never copied: unknown content."""
     cut: int
@@ -99,10 +99,13 @@ class PartitionLoss:
     later: Later
     afterwards: int = 0
     """Those of `records` whose producers dated them after the promotion here."""
+    rewritten_from: int | None = None
+    """The offset from which the origin has other records now than those that were copied: its log had lost its end
+    and grew again. Which of them were copied since is then not known."""
 
     @property
     def exact(self) -> bool:
-        return not (self.deleted or self.forgotten)
+        return not (self.deleted or self.forgotten) and self.rewritten_from is None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.adapters.topics import mirror_topics
 from cutwater.adapters.topics.candidates import candidates, origin_parent, promoted
 from cutwater.adapters.topics.commit_stream import milestones_in, newest_milestone
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.adapters.topics.rejected_events import late_pairs
 from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
 from cutwater.core.failover import forks
@@ -29,12 +30,13 @@ from cutwater.core.failover.exact_loss import ExactLoss, Later, PartitionLoss, R
 from cutwater.core.failover.forks import Fork, Line, StreamMilestone, contradicting_lines, foreign_generations
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.job.job import Job
+from cutwater.core.mirror.copy_progress import read_so_far
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, from_origin
-from cutwater.core.protocol.records import Claim, Decision
+from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, Mirrored, from_origin
+from cutwater.core.protocol.records import Claim, Decision, Milestone
 
 ASK_S = 3.0
 """Short, since the origin may be down."""
@@ -133,6 +135,8 @@ class _Loss:
         self._copy = from_origin(job.topic, claim.origin)
         self._copies = partition_count(own, self._copy)
         self._promoted_ms = self._promotion_ms()
+        self._positions = self._copy_positions()
+        self._common = LogCheck(there, ASK_S).common_ends(*read_so_far(self._positions.values()))
 
     def exact(self) -> ExactLoss:
         newest = promoted(self._own, self._job.name)
@@ -140,7 +144,7 @@ class _Loss:
         partitions = [self._missed(place, copied, read) for place, copied in self._copied()]
         copied = {TopicPartition(self._copy, one.place.partition): one.later for one in partitions}
         late = late_pairs(self._own, self._job.name)
-        problems = (*late.problems, *self._made_anew())
+        problems = (*late.problems, *self._made_anew(), *self._lost_here(newest))
         return ExactLoss(partitions, late_of(late.entries, copied), problems, self._promoted_ms)
 
     def _copied(self) -> Iterator[tuple[TopicPartition, int]]:
@@ -156,22 +160,43 @@ class _Loss:
         mine = (one.committed_ms for one, _ in stream if one.generation == self._claim.generation)
         return next(mine, None)
 
+    def _copy_positions(self) -> dict[int, Mirrored]:
+        """Return how far the origin's source is copied, by partition."""
+        copies = mirror_topics.positions(self._own, self._job.name).copies.get(self._claim.origin, {}).values()
+        return {one.partition: one for one in copies if one.topic == self._job.topic}
+
     def _made_anew(self) -> list[str]:
         """Report a recreated source in the origin, whose offsets belong to other events."""
         topic, origin = self._job.topic, self._claim.origin
-        copies = mirror_topics.positions(self._own, self._job.name).copies.get(origin, {}).values()
-        copied = {one.topic_id for one in copies if one.topic == topic}
+        copied = {one.topic_id for one in self._positions.values()}
         now = TopicIds(self._there, ASK_S).read([topic]).get(topic)
         if not copied or (now is not None and copied == {now.topic_id}):
             return []
         return [f"{topic} was recreated in {origin}, so the number of lost events of the earlier topic is unknown"]
+
+    def _lost_here(self, newest: Milestone | None) -> list[str]:
+        """Report a copy that does not show any more what the generation here has read."""
+        if newest is None:
+            return []
+        read = Cut.of({place: offset for place, offset in newest.source_cut if place.topic == self._copy})
+        if found := LogCheck(self._own, ASK_S).find_losses(newest.evidence, read):
+            return found
+        ends = Offsets(self._own).committed([place for place, _ in read])
+        return [
+            f"{place.topic}/{place.partition} has lost the end of a transaction, which hides its records from "
+            f"offset {ends[place]} on"
+            for place, offset in read
+            if ends[place] < offset
+        ]
 
     def _missed(self, here: TopicPartition, copied: int, read: Cut) -> PartitionLoss:
         place = TopicPartition(self._job.topic, here.partition)
         consumer = make_consumer(self._there)
         try:
             low, end = bounds(consumer, *place)
-            records, afterwards = self._count_events(consumer, place, max(low, copied), end)
+            rewritten = self._rewritten_from(here.partition, low, end)
+            first = copied if rewritten is None else min(copied, rewritten)
+            records, afterwards = self._count_events(consumer, place, max(low, first), end)
         finally:
             consumer.close()
         brought = self._later(here, copied, end, read.offset(here), low)
@@ -185,7 +210,13 @@ class _Loss:
             forgotten=self._forgotten(here),
             later=brought,
             afterwards=afterwards,
+            rewritten_from=rewritten,
         )
+
+    def _rewritten_from(self, partition: int, low: int, end: int) -> int | None:
+        """Return from where the origin has other records than those that were copied; None if it has the same."""
+        common = self._common.get(TopicPartition(self._job.topic, partition))
+        return None if common is None or common >= end else max(low, common)
 
     def _forgotten(self, here: TopicPartition) -> int:
         if here.partition >= self._copies:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from cutwater.adapters.events.registry import Registry
 from cutwater.cli.main import app
 from cutwater.core.errors import UsageError
 from cutwater.local.running_file import describe_self
@@ -87,6 +88,24 @@ def test_show_prints_every_schema_of_a_job(tmp_path: Path) -> None:
     stack = replace(STACK, pid=pid, started=started, job_file=str(tmp_path / "job.yaml"), data_dir=str(data))
     stack.write()
     assert parsed(["schemas", "show"], cutwater("show", "--data-dir", data).stdout) == shown, "the stack's job"
+
+
+def test_show_lists_each_version_of_the_subject_and_why_it_is_refused(tmp_path: Path) -> None:
+    """What the driver rejects is told before it runs; without the registry the rest is shown all the same."""
+    fields = [{**one, "type": "long"} if one["name"] == "exact" else one for one in wide.SCHEMA["fields"]]
+    other = {**wide.SCHEMA, "fields": fields}
+    with StandIn().running() as registry:
+        wide.job(tmp_path, wide.SCHEMA, f"format: confluent, registry: '{registry.url}'")
+        with Registry(registry.url) as client:
+            for schema in (other, wide.SCHEMA):
+                client.register("wide.events-value", schema)
+        shown = parsed(["schemas", "show"], cutwater("show", tmp_path / "job.yaml").stdout)
+    newest, oldest = shown["writers"]
+    assert (newest["name"], newest["refused"], newest["unfit"]) == ("number 2 (version 2)", "", [])
+    assert oldest["refused"].startswith("is of schema number 1 (version 1): "), oldest
+    without = cutwater("show", tmp_path / "job.yaml")
+    assert parsed(["schemas", "show"], without.stdout) == {**shown, "writers": None}
+    assert (without.exit_code, registry.url in without.stderr) == (0, True)
 
 
 def test_register_tells_the_number(tmp_path: Path) -> None:

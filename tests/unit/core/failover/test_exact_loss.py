@@ -57,7 +57,7 @@ def test_late_are_pairs_of_events_that_were_copied_later(found: list[tuple[int, 
 
 
 def test_a_count_is_exact_only_where_nothing_was_deleted() -> None:
-    """What retention has taken on either side is a bound, not a number; a lost end is neither."""
+    """What retention has taken on either side is a bound, not a number; so is a log that grew again."""
 
     def missed(**changes: int) -> PartitionLoss:
         told = {"copied": 10, "end": 20, "records": 8, "deleted": 0, "cut": 0, "forgotten": 0} | changes
@@ -68,3 +68,4 @@ def test_a_count_is_exact_only_where_nothing_was_deleted() -> None:
     assert not ExactLoss([missed(), missed(deleted=1)], Late(0, 0)).exact
     assert not ExactLoss([missed()], Late(0, 0), ("an epoch is not listed whole",)).exact
     assert not ExactLoss([missed(), missed(forgotten=1)], Late(0, 0)).exact
+    assert not ExactLoss([missed(), missed(cut=3, rewritten_from=0)], Late(0, 0)).exact
