@@ -24,6 +24,7 @@ from confluent_kafka import (
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.connect import ask, create_client
+from cutwater.adapters.kafka.open_transactions import hidden_records
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.core.errors import (
@@ -250,10 +251,13 @@ def read_range(
     longer kept.
     """
     assign(consumer, topic, {partition: first})
+    ended: int | None = None
     try:
         while True:
             message = consumer.poll(TIMEOUT_S)
             if message is None:
+                if ended is not None and end is not None:
+                    raise UnavailableError(hidden_records((topic, partition), ended, end - ended))
                 raise UnavailableError(
                     f"{topic}/{partition}: no answer within {TIMEOUT_S:.0f} s; check the broker and the "
                     "permissions"
@@ -263,6 +267,7 @@ def read_range(
                     raise_read_error(message.error(), topic, partition)
                 elif end is None or message.offset() >= end:
                     return
+                ended = message.offset()
                 continue
             if end is not None and message.offset() >= end:
                 return

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
-from cutwater.adapters.topics.own_writes import how_to_end
+from cutwater.adapters.kafka.open_transactions import how_to_end
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import TopicPartition
 

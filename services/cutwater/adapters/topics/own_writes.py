@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.open_transactions import how_to_end
 from cutwater.adapters.topics.log_evidence import LogCheck, LogState
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import Cut, TopicPartition
@@ -78,11 +79,3 @@ class OwnLog:
             f"{place.topic}/{place.partition}: a transaction is open at offset {seen[place]}, and {self._who} has "
             f"none: no later record can be read. If its writer is gone, {how_to_end(place, seen[place])}"
         )
-
-
-def how_to_end(place: TopicPartition, offset: int) -> str:
-    """Return an operator's command to end a hanging transaction."""
-    return (
-        f"end it: 'kafka-transactions.sh --bootstrap-server … abort --topic {place.topic} --partition "
-        f"{place.partition} --start-offset {offset}'"
-    )
