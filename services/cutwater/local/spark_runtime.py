@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from cutwater.core.errors import MachineError
 from cutwater.local.java import java_home
+from cutwater.local.machine.download_cache import cache_dir
 
 CLASSES_SECONDS_MAX = 600
 
@@ -24,13 +26,33 @@ def spark_environment(java: Path | None = None) -> dict[str, str]:
     Spark is started by bash scripts. If PATH has no bash, the system's folders are appended. Raise MachineError if
     there is no Java, or no bash.
     """
-    found = {"JAVA_HOME": java_home(java), "PYSPARK_PYTHON": sys.executable}
+    found = {"JAVA_HOME": java_home(java), "PYSPARK_PYTHON": sys.executable, **_configuration()}
     path = os.environ.get("PATH", os.defpath)
     if shutil.which("bash", path=path):
         return found
     if not shutil.which("bash", path=os.defpath):
         raise MachineError("Spark is started by bash scripts, and there is no bash: install bash")
     return {**found, "PATH": f"{path}{os.pathsep}{os.defpath}"}
+
+
+def _configuration() -> dict[str, str]:
+    """Return an empty folder for Spark's configuration, if there is none.
+
+    It is the first entry of Spark's class path. Java 21 takes no archive of classes if an entry does not exist.
+    """
+    if "SPARK_CONF_DIR" in os.environ or "SPARK_HOME" in os.environ or _has_configuration():
+        return {}
+    folder = cache_dir() / "spark-conf"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return {}  # drivers start slower
+    return {"SPARK_CONF_DIR": str(folder)}
+
+
+def _has_configuration() -> bool:
+    spark = importlib.util.find_spec("pyspark")
+    return any((Path(folder) / "conf").is_dir() for folder in (spark and spark.submodule_search_locations) or ())
 
 
 def write_classes(archive: Path) -> None:

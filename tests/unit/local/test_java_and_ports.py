@@ -127,6 +127,19 @@ def test_sparks_scripts_find_bash_where_path_does_not_lead_to_it(
     assert spark_environment(packaged)["PATH"] == f"{tmp_path / 'path'}:{os.defpath}"
 
 
+def test_spark_gets_a_folder_for_its_configuration_unless_it_has_one(
+    packaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java takes no archive of classes if an entry of the class path is missing; what users name stays."""
+    folder = Path(spark_environment(packaged)["SPARK_CONF_DIR"])
+    assert folder.is_relative_to(tmp_path / "cache")
+    assert list(folder.iterdir()) == []
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME"):
+        with monkeypatch.context() as own:
+            own.setenv(name, str(tmp_path))
+            assert "SPARK_CONF_DIR" not in spark_environment(packaged)
+
+
 def test_a_port_in_use_is_named() -> None:
     """A requested port that somebody listens on: the error names port, purpose and what to do."""
     with socket.create_server((LOOPBACK, 0)) as taken:
