@@ -43,7 +43,7 @@ class TimeLeft:
     """Says how far a run is, and how long the rest will take by what it has taken so far."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._terminal: Any = config.pluginmanager.get_plugin("terminalreporter")
+        self._config = config
         self._began = self._said = time.monotonic()
         self._rest: dict[str, float] = {}
         self._all_s = 0.0
@@ -67,9 +67,10 @@ class TimeLeft:
         if report.when == "teardown":
             self._rest.pop(report.nodeid, None)
         now = time.monotonic()
-        if self._terminal is not None and now - self._said >= SAY_EVERY_S:
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")  # not there when this is made
+        if terminal is not None and now - self._said >= SAY_EVERY_S:
             self._said = now
-            self._terminal.write_line(f"\n{self._line(now - self._began)}")
+            terminal.write_line(f"\n{self._line(now - self._began)}")
 
     def _line(self, gone_s: float) -> str:
         done = self._count - len(self._rest)

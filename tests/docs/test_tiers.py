@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import seconds
 import tiers
 from cutwater.cli.verbs import VERBS
 from seconds import expected_s
@@ -143,3 +144,17 @@ def test_of_variations_only_the_first_is_quick() -> None:
     items = [Varied("t[a]"), Varied("t[b]"), Varied("u[a]"), _Item("v[a]"), _Item("v[b]"), _Item("w", "kcat")]
     tiers._mark_slow(items)  # type: ignore[arg-type]
     assert [one.nodeid for one in items if "slow" in one.added] == ["t[b]", "w"]
+
+
+def test_a_run_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal is there only after pytest has been configured; without it nothing is said."""
+    monkeypatch.setattr(seconds, "SAY_EVERY_S", 0.0)
+    said: list[str] = []
+    plugins: dict[str, Any] = {}
+    config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=plugins.get))
+    left = seconds.TimeLeft(config)
+    left.pytest_xdist_node_collection_finished(["a", "b"])
+    left.pytest_runtest_logreport(SimpleNamespace(when="teardown", nodeid="a"))  # type: ignore[arg-type]
+    plugins["terminalreporter"] = SimpleNamespace(write_line=said.append)
+    left.pytest_runtest_logreport(SimpleNamespace(when="call", nodeid="b"))  # type: ignore[arg-type]
+    assert [one.strip().partition(",")[0] for one in said] == ["1 of 2 tests"]
