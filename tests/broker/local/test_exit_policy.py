@@ -86,7 +86,7 @@ def test_generations_follow_one_another_three_times_at_most(written: Writing, br
     assert asked.reason_to_continue(ProcessEnd(second, False, FENCED)) == Fate.SPARE.value
     assert asked.reason_to_continue(ProcessEnd(third, True, FOREIGN)) == Fate.RENEW.value
     assert asked.reason_to_continue(ProcessEnd(successor(), True, FOREIGN)) is None
-    assert "3 generations were started" in said[-1]
+    assert "started 3 generations by itself" in said[-1]
     assert str(GENERATION) in said[0]
     assert str(second) in said[0]
 

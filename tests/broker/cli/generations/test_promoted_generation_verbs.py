@@ -81,7 +81,7 @@ def test_another_regions_setting_is_a_finding(job: Promoted, monkeypatch: pytest
     """Said by `doctor` beside everything else that it finds."""
     monkeypatch.setenv("CUTWATER_REGION", "elsewhere")
     told = {one["check"]: one for one in job.json("doctor", str(job.file))["findings"]}
-    assert "CUTWATER_REGION says elsewhere" in told["generation"]["found"]
+    assert "CUTWATER_REGION is elsewhere" in told["generation"]["found"]
 
 
 @pytest.mark.slow
