@@ -99,8 +99,11 @@ class Failure:
     """The time between the last two failures."""
 
     def repeats(self, now_ms: int) -> bool:
-        """Return whether the same failure has repeated, recently enough that the child has not worked since."""
-        return self.times > 1 and now_ms - self.last_ms <= max(_STANDS_MS_MIN, 2 * self.apart_ms)
+        """Return whether the same failure has repeated, recently enough that the child has not worked since.
+
+        A signal comes from outside, once more by a repair or an operator: it repeats from its third time on.
+        """
+        return self.times > (2 if self.exit_code < 0 else 1) and now_ms - self.last_ms <= max(_STANDS_MS_MIN, 2 * self.apart_ms)
 
 
 def failed(before: Failure | None, exit_code: int, said: str, now_ms: int) -> Failure:

@@ -91,3 +91,11 @@ def test_a_failure_repeats_from_its_second_time_until_the_child_must_have_worked
     assert not once.repeats(0)
     assert [soon.repeats(20_000 + after) for after in (0, 300_000, 300_001)] == [True, True, False]
     assert [late.repeats(1_200_000 + after) for after in (2_400_000, 2_400_001)] == [True, False]
+
+
+def test_a_child_that_somebody_kills_fails_again_from_its_third_time() -> None:
+    """A test, a repair and an operator kill once or twice; what is short of memory is killed again and again."""
+    once = failed(None, -9, "", 0)
+    twice = failed(once, -9, "", 1_000)
+    thrice = failed(twice, -9, "", 2_000)
+    assert [one.repeats(2_000) for one in (once, twice, thrice)] == [False, False, True]
