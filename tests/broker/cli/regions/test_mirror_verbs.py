@@ -115,7 +115,7 @@ def test_resync_asks_first_and_is_told_until_it_has_ended(broker: Any, writing: 
     assert call(own, origin, *words, "--yes", **crash).returncode == -9
     show = ("mirror", "status", str(path))
     assert parsed([*show], call(own, origin, *show, "--json").stdout)["begun_anew"] == [writing.topic]
-    assert f"the copy of {writing.topic} (since " in call(own, origin, *show).stderr
+    assert f"a resync of {writing.topic} (since " in call(own, origin, *show).stderr
     refused = call(own, origin, *words, "--withdraw")
     assert (refused.returncode, "are removed" in refused.stderr) == (2, True)
     told = parsed([*words], call(own, origin, *words, "--dry-run", "--json").stdout)
