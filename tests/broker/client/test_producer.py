@@ -87,7 +87,7 @@ def test_events_are_encoded_and_keyed_as_the_job_says(broker: Any, job: Job) -> 
         ({"value": 2**40}, "value"),
         ({"at": None}, "at"),
         ({"key": None}, "key"),
-        ({"vaule": 1}, "has not: vaule"),
+        ({"vaule": 1}, "does not have: vaule"),
         ({"key": "k" * 2_000}, "max_event_bytes"),
     ],
     ids=["wrong type", "beyond 32 bits", "no event time", "no key", "misspelt field", "too large"],
