@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from broker.views.changelog.test_missing_records import truncate
@@ -13,7 +14,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone
-from support.views.changelogs import HOUR_MS, Sold, Writing, now_ms
+from support.views.changelogs import HOUR_MS, Sold, Writing, now_ms, until
 from support.views.generations_played import Next
 
 
@@ -58,6 +59,16 @@ class Candidate(Next):
         told["rewinds_to"] = self._rewinds_to
         return self.publish(replace(self.last, **told))
 
+    def _truncated(self, partition: int, end: int) -> bool:
+        """The broker that leads a partition may not have heard of the new policy yet."""
+        try:
+            truncate(self, partition, end)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.POLICY_VIOLATION:
+                raise
+            return False
+        return True
+
     def forget(self) -> None:
         """Delete every record below the last milestone's cut: nobody can read them again."""
         client = AdminClient(self.cluster.librdkafka())
@@ -66,4 +77,4 @@ class Candidate(Next):
         for asked in client.incremental_alter_configs([topic]).values():
             asked.result(20)
         for partition, end in self.ends().items():
-            truncate(self, partition, end)
+            until(lambda partition=partition, end=end: self._truncated(partition, end), "the policy to be known")
