@@ -60,14 +60,14 @@ $(JAVA): $(STAMP) deploy/locks/java.lock
 	@$(BIN)/python -m cutwater.local.java
 	@touch $@
 
-demo: $(JAVA) ## Replay real flights through everything, and check every row (DAYS=31 LATENESS=48h)
-	@$(BIN)/cutwater demo --days $(DAYS) $(if $(LATENESS),--lateness $(LATENESS))
+demo: $(CLASSES) ## Replay real flights through everything, and check every row (DAYS=31 LATENESS=48h)
+	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo --days $(DAYS) $(if $(LATENESS),--lateness $(LATENESS))
 
-demo-regions: $(JAVA) $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
+demo-regions: $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo-regions
 
-up: $(JAVA) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
-	@$(BIN)/cutwater up $(JOB) --detach
+up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
+	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater up $(JOB) --detach
 
 down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down
@@ -76,10 +76,10 @@ $(CLASSES): $(JAVA)
 	@echo "Writing down the classes that Spark loads, once: each of the tests' drivers starts in half the time"
 	@$(BIN)/python -m cutwater.local.spark_runtime $@
 
-test: $(JAVA) $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/unit/core: every test of one area)
+test: $(CLASSES) ## Run the quick tests, in ten minutes (T=mirror, T=tests/unit/core: every test of one area)
 	@$(PYTEST) $(if $(T),$(if $(wildcard $(T)),$(T),--area $(T)),--tier quick --ignore=tests/containers); $(ENDED)
 
-test-all: $(JAVA) $(CLASSES) ## Run every test, in over an hour; two that fail have one more chance alone (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
+test-all: $(CLASSES) ## Run every test, in over an hour; two that fail have one more chance alone (PART=2/16: a sixteenth of the slow ones; RECORD=1: note their seconds)
 	@$(BIN)/python tests/tools.py
 	@rm -f build/test.code
 	@($(PYTEST) $(if $(PART),--tier slow --part $(PART)) --ignore=tests/containers $(if $(RECORD),--record); $(ENDED)) \

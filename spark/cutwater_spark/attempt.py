@@ -20,6 +20,7 @@ from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, newest_in_either
+from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.attempt_start import TakeOver
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.tombstone_gc import Collector
@@ -36,6 +37,7 @@ from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.candidate_throttle import CandidateThrottle
 from cutwater_spark.epoch.changelog_sink import Changelog
+from cutwater_spark.epoch.cleanings import Cleanings
 from cutwater_spark.epoch.commit_hints import HintWriter
 from cutwater_spark.epoch.decoding_choice import Decodings
 from cutwater_spark.epoch.time_jumps import BoundChangedError
@@ -99,6 +101,8 @@ class Attempt:
         """The folder of the seed; None for a job's first generation."""
         self.query: StreamingQuery | None = None
         self.decodings: Decodings | None = None
+        self._cleanings: Cleanings | None = None
+        self._seen = InputStats()
         self.unfinished_epoch: int | None = None
         """The epoch that was partly written when the query started."""
         self._query_set = threading.Event()
@@ -148,7 +152,8 @@ class Attempt:
             with start.step("taking over the parent's state"):
                 about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
                 seed = SeedPreparation(self._spark, job, *about).prepare(parent, self._checkpoint)
-            self.origin, self.seed = StartState.of(parent).raised(seed.floor_ms), seed.folder
+            amends = job.amend_for_ms is not None
+            self.origin, self.seed = StartState.of(parent, amends).raised(seed.floor_ms, amends), seed.folder
         if self._returning is not None:
             # Last: starting Spark and reading a state take minutes, long enough for a failover.
             with start.step("asking the other region again"):
@@ -158,6 +163,13 @@ class Attempt:
         """Run until stopped. Raise CutwaterError if the generation or this driver cannot continue."""
         if not self._number:
             raise UsageError("call take_over before run")
+        if self._job.amend_for_ms is not None:
+            newest = self._past.newest
+            cleaned_ms = newest.horizon_ms if newest else self.origin.horizon_ms
+            rest_s = self._settings.cleaning_rest_ms / 1000
+            self._cleanings = Cleanings(
+                self._job.amend_for_ms, self._job.lateness_ms, cleaned_ms, rest_s, self._record_cleaning
+            )
         clearing = Collector(
             self._changelog,
             self._changelog.partitions,
@@ -199,6 +211,14 @@ class Attempt:
             announcer.stop()
             unserve()
 
+    def _record_cleaning(self, what: str, seconds: float) -> None:
+        self._metrics.count_cleaning(seconds)
+        self._log.info("cleaned", what=what, seconds=round(seconds, 1))
+        record = account("driver", self._job.name, self._generation, self._settings.cluster, self._log)
+        record.record_decision(f"cleaning: {what}", self._number)
+        record.record_step("two starts of the query, and the eviction", seconds)
+        record.running()
+
     def _on_signal(self, signal: Signal) -> None:
         self._metrics.count_signal(signal)
         now_s = time.monotonic()
@@ -226,7 +246,7 @@ class Attempt:
             self.query = start(epochs, decoding)
             self._query_set.set()
             try:
-                if self._watch(self.query, epochs, announcer, last):
+                if self._watch(self.query, epochs, announcer, last, decoding):
                     return  # stopped by this driver or by the session's owner
             except StreamingQueryException as error:
                 if isinstance(epochs.failure, BoundChangedError):
@@ -245,13 +265,52 @@ class Attempt:
         if self._decoding is None:
             return None, None
         if self.decodings is None:
-            holds = self._job.max_jump_ms is not None
-            self.decodings = Decodings(self._checkpoint, self._number, self._decoding, self._log, holds)
+            holds, floor_ms = self._job.max_jump_ms is not None, self._first_floor()
+            self.decodings = Decodings(self._checkpoint, self._number, self._decoding, self._log, holds, floor_ms)
         self.unfinished_epoch = epochs.steps.unfinished()
         return self.decodings.choose(self.unfinished_epoch)
 
-    def _watch(self, query: StreamingQuery, epochs: EpochWriter, announcer: HintWriter, last: int | None) -> bool:
-        """Wait until the query ends and return True; return False if it was stopped after its `last` epoch."""
+    def _first_floor(self) -> int | None:
+        """Return the floor of a generation that has none yet; None if Spark's watermark closes its windows."""
+        if self._job.amend_for_ms is None:
+            return None
+        # Spark has evicted the windows up to the newest watermark, if the job's windows closed by that before.
+        newest = self._past.newest
+        return max(self.origin.floor_ms, newest.floor_ms if newest else 0)
+
+    def _cleaning_ended(self, epochs: EpochWriter, decoding: Decoding) -> bool:
+        """Return whether Spark has evicted the windows up to the floor, and committed that."""
+        plan, newest = epochs.steps.newest_plan, epochs.newest_own
+        evicted = plan is not None and decoding.floor_ms is not None and plan.watermark_ms >= decoding.floor_ms
+        return evicted and newest is not None and self._checkpoint.is_committed(newest.epoch)
+
+    def _next_closing(self, epochs: EpochWriter, decoding: Decoding) -> Callable[[], None] | None:
+        """Return what to store once the query has stopped, for another one; None if the query goes on."""
+        decodings, floor_ms = self.decodings, decoding.floor_ms
+        if self._cleanings is None or decodings is None or floor_ms is None:
+            return None
+        cleanings = self._cleanings
+        if decoding.cleans:
+            if not self._cleaning_ended(epochs, decoding):
+                return None
+            cleanings.end(floor_ms)
+            return decodings.end_cleaning
+        raised = cleanings.due(epochs.newest_own, self._seen.oldest_ms, self._seen.full)
+        if raised is None or raised <= floor_ms:
+            return None
+        cleanings.begin()
+        return lambda: decodings.raise_floor(raised)
+
+    def _watch(
+        self,
+        query: StreamingQuery,
+        epochs: EpochWriter,
+        announcer: HintWriter,
+        last: int | None,
+        decoding: Decoding | None,
+    ) -> bool:
+        """Wait until the query ends and return True; return False if it was stopped for another one: after its
+        `last` epoch, or where a cleaning begins or ends."""
         while not query.awaitTermination(0.2):
             if announcer.failure is not None:
                 query.stop()
@@ -261,6 +320,11 @@ class Attempt:
                 break
             if last is not None and self._checkpoint.is_committed(last):
                 self._stop_after_commit(query, epochs)
+                epochs.accept_next_query()
+                return False
+            if decoding is not None and (closing := self._next_closing(epochs, decoding)) is not None:
+                self._stop_after_commit(query, epochs)
+                closing()
                 epochs.accept_next_query()
                 return False
         return True
@@ -281,6 +345,6 @@ class Attempt:
         if not self._query_set.wait(timeout=60):
             raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
         query: Any = self.query
-        seen = self._look(query._jsq.streamingQuery().lastExecution())
+        seen = self._seen = self._look(query._jsq.streamingQuery().lastExecution())
         self._metrics.keep_input(seen)
         return seen

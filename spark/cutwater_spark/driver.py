@@ -28,7 +28,9 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.kafka.undatable_records import undatable
 from cutwater.adapters.topics.provable_milestones import with_advice
 from cutwater.adapters.topics.recovery_log import account
+from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats, skew_warning
+from cutwater.core.driver.window_closing import ByFloor, ByWatermark
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources, only
@@ -43,6 +45,7 @@ from cutwater.views.changelog.range_reader import Stopped
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.epoch.rejected_events import RejectedEventLists
+from cutwater_spark.epoch.source_limit import SourceLimit
 from cutwater_spark.epoch.time_jumps import JumpCheck
 from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
@@ -63,6 +66,8 @@ class Driver:
         self._stop = threading.Event()
         self._sources = only(job.topic, settings.generation.region)
         self._skewed = False
+        self._admission = Admission(job.max_events_per_epoch, job.max_bytes_per_epoch)
+        self._seen = InputStats()
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -154,6 +159,11 @@ class Driver:
         job, cluster = decoding.applied(self._job), self._settings.cluster
         region, counts = self._settings.generation.region, partitions_of(cluster, job, attempt.origin.source_cut)
         sources = self._sources = Sources(job.topic, region, counts)
+        amends = decoding.floor_ms is not None
+        floor_ms = attempt.origin.floor_ms if decoding.floor_ms is None else decoding.floor_ms
+        epochs.steps.closing = (
+            ByFloor(attempt.origin, floor_ms, job.lateness_ms) if amends else ByWatermark(attempt.origin)
+        )
         epochs.steps.lists = RejectedEventLists(spark, job, cluster, decoding.known, sources)
         if job.max_jump_ms is not None and attempt.decodings is not None:
             epochs.jumps = JumpCheck(
@@ -166,12 +176,16 @@ class Driver:
                 attempt.unfinished_epoch,
                 attempt.decodings.hold,
                 self._log,
+                epochs.steps.watermark_before if amends else None,
             )
-        raw = read_events(spark, job, cluster, sources, starting_offsets(sources, attempt.origin))
+        limit = SourceLimit(spark, self._admission, self._log)
+        epochs.took = lambda seconds: limit.epoch_took(attempt.query, self._seen, seconds)
+        starting = starting_offsets(sources, attempt.origin)
+        raw = read_events(spark, job, cluster, sources, starting, limit.begin())
         events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
         return (
-            aggregate(events, job, seed, attempt.origin.floor_ms)
+            aggregate(events, job, seed, floor_ms, decoding.cleans if amends else None)
             .writeStream.outputMode("update")
             .queryName(job.name)
             .option("checkpointLocation", attempt.location)
@@ -183,11 +197,13 @@ class Driver:
     def _observe_input(self, execution: Any) -> InputStats:
         found = execution.observedMetrics().get(INPUT_METRICS)
         if found.isEmpty():
-            return InputStats()  # an epoch without data executes no source
+            self._seen = InputStats()  # an epoch without data executes no source
+            return self._seen
         # One text: each value by itself would be a call to the JVM, in every epoch.
         seen = seen_of(json.loads(found.get().json()), self._sources)
-        self._watch_skew(seen.skew_ms)
-        return seen
+        self._seen = replace(seen, full=self._admission.is_full(seen.events))
+        self._watch_skew(self._seen.skew_ms)
+        return self._seen
 
     def _watch_skew(self, skew_ms: int) -> None:
         warning = skew_warning(skew_ms, self._job.lateness_ms)

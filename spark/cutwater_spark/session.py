@@ -20,6 +20,8 @@ from cutwater_spark.authentication import protection, start_session
 STATE = "spark.sql.streaming.stateStore.providerClass"
 REPEATED_NAMES = "spark.sql.variant.allowDuplicateKeys"
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+OBJECT_GROUPS_MAX = 30_000
+"""Spark's default is 128. A full sketch has 4 KB: of two tasks these are a quarter of the default heap."""
 _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -63,6 +65,10 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
         "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+        # Counting the rows costs a read of the state for each written row.
+        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+        # A sketch is kept in a map of objects. Above so many groups of a task it is sorted, which takes longer.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(OBJECT_GROUPS_MAX),
         "spark.sql.streaming.metricsEnabled": "false",
     }
     if settings.spark_jars:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from simulation import region_histories
+from simulation.floor_guards import FLOOR_GUARDS
 from simulation.guards import GUARDS, Guard
 from simulation.histories import STEPS, Climate
 from simulation.region_guards import REGION_GUARDS, RegionGuard
@@ -20,7 +21,7 @@ from simulation.tail_guards import TAIL_GUARDS
 def guards_table() -> str:
     """The table of docs/GUARANTEES.md."""
     lines = ["| guard | keeps away | | without it, in | the checker says |", "|---|---|---|---|---|"]
-    for one in (*GUARDS, *REGION_GUARDS, *TAIL_GUARDS):
+    for one in (*GUARDS, *REGION_GUARDS, *TAIL_GUARDS, *FLOOR_GUARDS):
         said = ", ".join(sorted(one.anomalies))
         lines.append(f"| {one.name} | {one.keeps_away} | {one.invariant} | {_way(one)} | {said} |")
     return "\n".join(lines)

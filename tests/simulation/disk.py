@@ -26,6 +26,11 @@ class Disk:
         self.fetched: dict[tuple[int, Cut], list[Any]] = {}
         """The events that Spark read in an epoch up to a source cut, which that log may lose later."""
 
+        self.pins: dict[tuple[int, int], str] = {}
+        """By attempt and number: how its queries read, and close windows."""
+        self.floors: dict[int, int] = {}
+        """By committed epoch: up to where windows were closed for its events."""
+
     def roll_back(self, epochs: int) -> None:
         """An older copy of the checkpoint is put in its place."""
         newest = max(self.plans, default=-1)
@@ -56,6 +61,15 @@ class SimCheckpoint:
 
     def plan(self, epoch: int) -> EpochPlan:
         return self._disk.plans[epoch]
+
+    def keep_decoding(self, attempt: int, decoding: str) -> None:
+        self._process.pause()
+        number = max((one for of, one in self._disk.pins if of == attempt), default=-1) + 1
+        self._disk.pins[attempt, number] = decoding
+
+    def newest_decoding(self) -> str | None:
+        self._process.pause()
+        return self._disk.pins[max(self._disk.pins)] if self._disk.pins else None
 
     def put_plan(self, epoch: int, plan: EpochPlan) -> None:
         self._process.pause()

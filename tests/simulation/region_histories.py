@@ -51,6 +51,7 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
     weather = replace(weather, **season.weather)
     if season.tails:
         kinds |= _losing(Random((seed << 8) + 7))
+        weather = replace(weather, amends=Random((seed << 8) + 11).random() < 0.4)
     kinds |= season.weights
     kinds["link:well"] = 2 * (kinds["link:cut"] + kinds["link:slow"] + kinds.get("link:lags", 0.0))
     kinds["wake"] = 2 * kinds["stall"]

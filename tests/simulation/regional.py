@@ -14,8 +14,10 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.window_closing import ByFloor
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.start_state import FIRST, StartState, require_kept
+from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
@@ -25,6 +27,8 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations.parent_changelog import changelog_problem, kept_behind
 from cutwater.operations.regions.rejoin import RejoinCheck
 from cutwater_spark.epoch.barriers import BarrierLog
+from cutwater_spark.epoch.cleanings import Cleanings
+from cutwater_spark.epoch.decoding_choice import Decodings
 from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.seed.prepare import floor_of
 from simulation.clients import partition_of
@@ -168,6 +172,10 @@ class Checkpoint(Disk):
         return self.plans[max(self.commits)].source_cut.offset(place) if self.commits else 0
 
 
+AMEND_MS = 2 * HOUR_MS
+_PLAIN = Decoding("avro", {}, (), 0, 0)
+
+
 class RegionDriver(Driver):
     """Works for any generation; one that was claimed goes on from its parent milestone."""
 
@@ -182,7 +190,10 @@ class RegionDriver(Driver):
         clock: object,
         generation: Generation,
         returning: RejoinCheck,
+        amends: bool = False,
     ) -> None:
+        """`amends`: windows close by a floor, and cleanings raise it."""
+        self._amends, self._closing = amends, _PLAIN
         self._returning = returning
         self.generation, self.changelog = generation, topics.changelog(JOB.name, generation)
         self._disk, self._book = disk, book
@@ -200,23 +211,60 @@ class RegionDriver(Driver):
         self._returning.await_answer(self.generation, stop, _Silent())
         parent = parent_milestone(self.job, settings)
         self._parent = parent
-        self.origin = StartState.of(parent) if parent else FIRST
+        self.origin = StartState.of(parent, self._amends) if parent else FIRST
         own = [TopicPartition(JOB.topic, number) for number in range(PARTITIONS)]
         self._places = [place for place, _ in parent.source_cut] if parent else own
         if parent is not None:
             if self._disk.seed is None:
                 seed = self._seed(parent)
                 self._disk.seed = self._disk.seed or seed
-            self.origin = self.origin.raised(self._disk.seed.floor_ms)
+            self.origin = self.origin.raised(self._disk.seed.floor_ms, self._amends)
         super()._run()
 
     def _announce(self, epochs: Epochs, attempt: int, barriers: BarrierLog) -> None:
+        self._attempt = attempt
         self._returning.check_again(self.generation, _Silent())  # the last thing behind the fencing
         super()._announce(epochs, attempt, barriers)
 
     def _query(self, epochs: Epochs) -> None:
         epochs.lists = SimLists(self._log, self._process, self._late)
+        if self._amends:
+            newest = epochs.newest
+            first = max(self.origin.floor_ms, newest.floor_ms if newest else 0)
+            checkpoint: Any = self._checkpoint
+            self._pins = Decodings(checkpoint, self._attempt, _PLAIN, _Silent(), floor_ms=first)
+            horizon_ms = newest.horizon_ms if newest else self.origin.horizon_ms
+            self._cleanings = Cleanings(
+                AMEND_MS, JOB.lateness_ms, horizon_ms, 0, lambda *_: None, lambda: self._log.now_ms / 1000
+            )
+            self._begin_query(epochs)
         super()._query(epochs)
+
+    def _begin_query(self, epochs: Epochs) -> None:
+        """As `cutwater_spark.attempt` chooses how the next query reads, and closes windows."""
+        chosen, self._last = self._pins.choose(epochs.unfinished())
+        self._closing, self._marked = chosen, False
+        epochs.closing = ByFloor(self.origin, chosen.floor_ms or 0, JOB.lateness_ms)
+
+    def _after_commit(self, epochs: Epochs, epoch: int) -> None:
+        """As `cutwater_spark.attempt` ends a query for a cleaning, or behind one."""
+        if not self._amends:
+            return
+        closing, floor_ms = self._closing, self._closing.floor_ms or 0
+        self._disk.floors[epoch] = floor_ms
+        seen = self._seen(epoch)
+        self._marked = self._marked or bool(seen.events)
+        if epoch == self._last:
+            self._begin_query(epochs)
+        elif closing.cleans and self._checkpoint.plan(epoch).watermark_ms >= floor_ms:
+            self._cleanings.end(floor_ms)
+            self._pins.end_cleaning()
+            self._begin_query(epochs)
+        elif not closing.cleans:
+            raised = self._cleanings.due(epochs.newest, seen.oldest_ms, False)
+            if raised is not None and raised > floor_ms:
+                self._pins.raise_floor(raised)
+                self._begin_query(epochs)
 
     def _seed(self, parent: Milestone) -> Seed:
         """What a Spark batch reads: the newest row of each key below the cut, above the horizon."""
@@ -242,6 +290,8 @@ class RegionDriver(Driver):
         before = self._checkpoint.plan(epoch - 1) if epoch else EpochPlan(self.origin.source_cut, 0)
         ends = {place: self._end(place, before.source_cut.offset(place)) for place in self._places}
         begun = self.origin.source_cut
+        if self._amends:
+            return self._plan_by_floor(epoch, before, Cut.of(ends))
         read = [(place, self._records(place, begun.offset(place), before.source_cut)) for place in self._places]
         seen = [self._event(one).at_ms for _, records in read for one in records]
         watermark = max(before.watermark_ms, max(seen, default=0) - JOB.lateness_ms)
@@ -250,6 +300,15 @@ class RegionDriver(Driver):
         if not begins and cut == before.source_cut and (watermark == before.watermark_ms or not epoch):
             return None
         return EpochPlan(cut, watermark) if begins or any(ends.values()) else None
+
+    def _plan_by_floor(self, epoch: int, before: EpochPlan, cut: Cut) -> EpochPlan | None:
+        """Spark has a watermark in a cleaning alone: an epoch with events moves it, and the next one evicts."""
+        floor_ms = self._closing.floor_ms or 0
+        if self._closing.cleans and self._marked and before.watermark_ms < floor_ms:
+            return EpochPlan(cut, floor_ms)
+        if cut == before.source_cut and (epoch or self._parent is None):
+            return None
+        return EpochPlan(cut, before.watermark_ms) if cut.entries else None
 
     def _end(self, place: TopicPartition, known: int) -> int:
         partition = partition_of(self._log, place)
@@ -266,6 +325,10 @@ class RegionDriver(Driver):
 
     def _range(self, epoch: int) -> Range:
         before = self._checkpoint.plan(epoch - 1) if epoch else None
+        if self._amends:
+            known = self._disk.floors if epoch in self._disk.commits else {}
+            floor_ms = known.get(epoch, self._closing.floor_ms or 0)
+            return ByFloor(self.origin, floor_ms, JOB.lateness_ms).range(self._checkpoint.plan(epoch), before)
         return self.origin.range(self._checkpoint.plan(epoch), before)
 
     def _of(self, range_: Range) -> dict[TopicPartition, list[Record]]:
@@ -298,7 +361,8 @@ class RegionDriver(Driver):
             if found and place.topic != JOB.topic
         }
         times = [self._event(one).at_ms for found in read.values() for one in found]
-        return InputStats(events=len(times), copied=copied, oldest_ms=min(times, default=None))
+        newest = {0: max(times)} if times else {}
+        return InputStats(len(times), oldest_ms=min(times, default=None), newest_ms=newest, copied=copied)
 
     def _state(self, epoch: int) -> dict[Window, int]:
         """Spark's own, behind an epoch."""
@@ -308,6 +372,8 @@ class RegionDriver(Driver):
                 totals = dict(self._disk.seed.rows if self._disk.seed else {})
             for window, total in added(self._counted(number)).items():
                 totals[window] = totals.get(window, 0) + total
+            evicted_ms = self._checkpoint.plan(number).watermark_ms if number < epoch else 0
+            totals = {one: total for one, total in totals.items() if one[1] + HOUR_MS > evicted_ms}
         self._known = epoch, totals
         return totals
 

@@ -68,6 +68,8 @@ class Weather:
     """Two processes share the slots of a mirror."""
     claims: int = 2
     """So many times a region may go on with the other one's job."""
+    amends: bool = False
+    """Windows close by a floor, and events between it and the watermark amend them."""
 
 
 class _Counted(_Silent):
@@ -137,7 +139,7 @@ class Regions(Several):
         """When home was told to spare records for a shorter time; 0 before that."""
         self.event_ms = START_MS - START_MS % HOUR_MS
         self.losses = Losses(self.by_name)
-        self.lines = Lines(self.by_name, self.book, self.losses)
+        self.lines = Lines(self.by_name, self.book, self.losses, self.weather.amends)
         self.readers: dict[str, Reader] = {}
 
     @property
@@ -498,7 +500,9 @@ class Regions(Several):
             generation = Generation.parse(which)
             disk = region.disks[generation]
             asking = Asking(self, process, name)
-            RegionDriver(process, region.log, disk, self.book, lambda: self.now_ms, generation, asking)
+            RegionDriver(
+                process, region.log, disk, self.book, lambda: self.now_ms, generation, asking, self.weather.amends
+            )
         elif part == "signal":
             signal = CommitSignal(
                 cluster,

@@ -95,7 +95,8 @@ class Reader:
 class Lines:
     """What both regions have promised, and what each has been brought of the other."""
 
-    def __init__(self, by_name: Mapping[str, Region], book: Book, losses: Losses) -> None:
+    def __init__(self, by_name: Mapping[str, Region], book: Book, losses: Losses, amends: bool = False) -> None:
+        self._amends = amends
         self._by_name, self._book, self._losses = by_name, book, losses
         self._seen: Counter[tuple[str, Place]] = Counter()
         self._listed: dict[str, set[Listing]] = defaultdict(set)
@@ -301,6 +302,9 @@ class Lines:
             if each.generation == one.generation and since < each.epoch <= one.epoch
         }
         closed_ms = parent.milestone.watermark_ms if parent else 0
+        if self._amends:
+            own = follows and one.epoch == since + 1
+            closed_ms = one.floor_ms if own else (parent.milestone.floor_ms if parent else 0)
         new = names - (parent.names if parent else Names())
         closed = {event for event in new if window_end_ms(self._book.by_name[event]) <= closed_ms}
         if closed - listed:

@@ -177,7 +177,11 @@ class Driver:
             finally:
                 self._lock.release()
             self._checkpoint.put_commit(epoch)
+            self._after_commit(epochs, epoch)
             epoch += 1
+
+    def _after_commit(self, epochs: Epochs, epoch: int) -> None:
+        """Between two epochs a query may end, and another one begin."""
 
     def _next_plan(self, epoch: int) -> EpochPlan | None:
         """None while there is nothing new and the watermark stands."""

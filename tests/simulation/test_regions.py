@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from simulation.fetching import WIRE, SimFetcher
+from simulation.floor_guards import FLOOR_GUARDS
 from simulation.log import Log
 from simulation.processes import Luck, Process
 from simulation.region_guards import CLAIMED, REGION_GUARDS, RESYNCED, RegionGuard
@@ -20,6 +21,7 @@ from simulation.tail_guards import TAIL_GUARDS
 from simulation.truncations import KINDS
 from simulation.world import START_MS
 
+_GUARDS = [*REGION_GUARDS, *TAIL_GUARDS, *FLOOR_GUARDS]
 SEEDS = int(os.environ.get("CUTWATER_REGION_SEEDS", "24"))
 STEPS = 500
 SEEDS_MAX = 40
@@ -111,7 +113,7 @@ def test_a_fetcher_brings_nothing_of_another_topic_of_the_name() -> None:
         log.append(("events", 0), b"k", b"new")
 
 
-@pytest.mark.parametrize("guard", [*REGION_GUARDS, *TAIL_GUARDS], ids=lambda guard: guard.name.replace(" ", "-"))
+@pytest.mark.parametrize("guard", _GUARDS, ids=lambda guard: guard.name.replace(" ", "-"))
 def test_without_the_guard_a_history_of_two_regions_goes_wrong(guard: RegionGuard) -> None:
     """The hole shows as an anomaly of the expected kind; with the guard the same history is right."""
     for seed in range(guard.way.first, guard.way.first + SEEDS_MAX):

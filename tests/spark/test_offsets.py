@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
+from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.core.driver.admission import Admission
+from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import ProtocolError, UnavailableError
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
+from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater_spark.checkpoint import parse_plan
-from cutwater_spark.query.query import seen_of, starting_offsets
+from cutwater_spark.epoch.source_limit import SourceLimit, set_limit
+from cutwater_spark.query.query import read_events, seen_of, starting_offsets
+from support.events import counting
+from support.harness import wait_until
 
 BOTH = Sources("e", "eu", {"e": 2, "e.from-us": 2})
 """Numbers 0 and 1 are the copy's."""
@@ -63,3 +78,40 @@ def test_events_of_a_copys_new_partition_end_the_query() -> None:
     """Where they stand in their own region would be told by nobody."""
     with pytest.raises(UnavailableError, match=r"e\.from-us has more partitions"):
         seen_of({"events": 1, "rejected": 0, "oldest": 3, "unknown": 1}, BOTH)
+
+
+def test_the_next_batch_reads_as_many_as_it_is_told(
+    broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """Of a map that is no public interface of Spark: another version may have none."""
+    (tmp_path / "job.yaml").write_text(counting.job_text(unique("limit"), per_epoch=100_000))
+    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
+    job = load_job(tmp_path / "job.yaml")
+    ensure_topics(broker.cluster, [topics.events(job.topic, 2)])
+    EventWriter(broker.cluster, job, None).write_all(counting.events(1_000))
+    read: list[int] = []
+
+    def batch(frame: Any, _epoch: int) -> None:
+        read.append(frame.count())
+        if len(read) == 2:
+            set_limit(spark, query, 400)
+
+    raw = read_events(spark, job, broker.cluster, limit=100)
+    started = raw.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(batch)
+    query = started.trigger(processingTime="100 milliseconds").start()
+    try:
+        wait_until(lambda: sum(read) == 1_000 or query.exception(), "all events", 60)
+    finally:
+        query.stop()
+    assert read == [99, 99, 399, 399, 4], "shares of two partitions are rounded down"
+
+
+def test_a_spark_without_that_map_keeps_the_limit_and_says_so(spark: SparkSession) -> None:
+    """Once, and the epochs go on."""
+    limit = SourceLimit(spark, Admission(10**6, 10**9), structlog.get_logger())
+    begun = limit.begin()
+    with capture_logs() as logs:
+        for _ in range(2):
+            limit.epoch_took(object(), InputStats(events=begun, size=begun), 1.0)  # type: ignore[arg-type]
+    assert [one["log_level"] for one in logs] == ["warning"]
+    assert limit.begin() > begun, "the next query's is right"

@@ -38,6 +38,10 @@ class Milestone(TypedDict):
     changelog_cut: Offsets
     watermark_ms: int
     horizon_ms: int
+    floor_ms: int
+    """Events are late for windows that end at or below it."""
+    amended: int
+    """Rows of windows that had ended at or below the watermark of the epoch before."""
     rows: int
     digest: int
     events: int

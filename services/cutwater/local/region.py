@@ -30,7 +30,7 @@ from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.processes.verb_process import Verb, start_command
-from cutwater.local.spark_runtime import spark_environment
+from cutwater.local.spark_runtime import found_archive, spark_environment
 from cutwater.local.stack import api_answers
 
 HEAP_MB = 512
@@ -67,6 +67,7 @@ class Region:
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(None))),
+            "CUTWATER_SPARK_CLASSES": settings.spark_classes or found_archive(java),
             **spark_environment(java),
             # Several of each run on this machine; a port from the user's settings could serve only one.
             **dict.fromkeys(_PORTS, "0"),

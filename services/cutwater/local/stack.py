@@ -42,7 +42,7 @@ from cutwater.local.processes.exit_policy import ProcessEnd, RegionWait
 from cutwater.local.processes.restart_policy import Failure, RestartPolicy, failed
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
-from cutwater.local.spark_runtime import spark_environment
+from cutwater.local.spark_runtime import archive_written, found_archive, spark_environment
 from cutwater.operations.generations.claims import Claims, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
 from cutwater.operations.regions.rejoin import rejoin_check
@@ -91,19 +91,19 @@ class Stack:
         self._begun_ms = time.time_ns() // 1_000_000
         self.job = load_job(job_file)
         self._job_file = job_file.resolve()
-        self._data_dir = settings.data_dir.resolve()
-        found = running_file.find(self._data_dir)
+        self.data_dir = settings.data_dir.resolve()
+        found = running_file.find(self.data_dir)
         if found:
             raise UsageError(
-                f"a stack already runs on {self._data_dir} (process {found.pid}); 'cutwater down' ends it"
+                f"a stack already runs on {self.data_dir} (process {found.pid}); 'cutwater down' ends it"
             )
-        require_room(self._data_dir, "the stack")
+        require_room(self.data_dir, "the stack")
         require("local", "pyspark", "jgo")
-        java = find_java()
+        self.java = java = find_java()
         spark_jars = connectors(settings.checkpoint, report)
         services = _SERVICES[:-1] if self.job.attached else _SERVICES
         members = services if own_cluster else ("broker", *services)
-        self._logs = {name: self._data_dir / "logs" / f"{name}.log" for name in members}
+        self._logs = {name: self.data_dir / "logs" / f"{name}.log" for name in members}
         self._broker = None if own_cluster else self._embedded(java, security)
         self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
         self._api_port, self._ui_port, self._watch_port = self._ports()
@@ -112,13 +112,14 @@ class Stack:
             **environment(self.cluster),
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
             "CUTWATER_SNAPSHOT_KEY": settings.snapshot_key.get_secret_value(),
-            "CUTWATER_DATA_DIR": str(self._data_dir),
+            "CUTWATER_DATA_DIR": str(self.data_dir),
             "CUTWATER_SNAPSHOTS": self._snapshots,
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_UI_PORT": str(self._ui_port),
             "CUTWATER_WATCH_PORT": str(self._watch_port),
             "CUTWATER_WATCH_VIEW_URL": self.api_url,
             "CUTWATER_SPARK_JARS": ",".join(str(path) for path in spark_jars),
+            "CUTWATER_SPARK_CLASSES": settings.spark_classes or found_archive(java),
             **spark_environment(java),
             **(extra_env or {}),
         }
@@ -161,7 +162,7 @@ class Stack:
             spark_ui_url="" if self.job.attached else f"http://127.0.0.1:{self._ui_port}",
             watch_url=f"http://{self._settings.host}:{self._watch_port}/metrics",
             snapshots=self._snapshots,
-            data_dir=str(self._data_dir),
+            data_dir=str(self.data_dir),
             logs={name: str(path) for name, path in self._logs.items()},
             metrics=self._metrics,
             spark_uis=self._spark_uis,
@@ -173,12 +174,12 @@ class Stack:
     def _snapshots(self) -> str:
         # A folder of the stack, unless the settings name another one or disable snapshots.
         said = "snapshots" in self._settings.model_fields_set
-        return self._settings.snapshots if said else str(self._data_dir / "snapshots")
+        return self._settings.snapshots if said else str(self.data_dir / "snapshots")
 
     def _embedded(self, java: Path, security: BrokerSecurity | None) -> Broker:
         log = self._logs["broker"]
         return Broker(
-            self._data_dir / "broker", java, jars("kafka", report=self._report), log_path=log, security=security
+            self.data_dir / "broker", java, jars("kafka", report=self._report), log_path=log, security=security
         )
 
     def prepare(self) -> None:
@@ -233,7 +234,7 @@ class Stack:
 
     def _update_file(self) -> None:
         # Update the stack's file once everything has answered.
-        if running_file.find(self._data_dir):
+        if running_file.find(self.data_dir):
             replace(self.describe(), ready=True).write()
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
@@ -316,7 +317,7 @@ class Stack:
         leader_only: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Supervised:
-        log = self._logs.setdefault(name, self._data_dir / "logs" / f"{name}.log")
+        log = self._logs.setdefault(name, self.data_dir / "logs" / f"{name}.log")
         child = Child(
             name,
             [sys.executable, "-m", module, str(self._job_file)],
@@ -367,4 +368,5 @@ def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStac
     with started(stack, stop) as description:
         if description:
             report(description)
-            stack.supervisor.run(stop)
+            with archive_written(stack.java, stack.data_dir / "logs"):
+                stack.supervisor.run(stop)

@@ -19,8 +19,11 @@ class Changelog(ProvedRows):
         super().__init__(cluster, topic, partitions)
         self._cluster = cluster
 
-    def write(self, rows: DataFrame) -> Written:
-        """Write and count the rows in one action; a second would repeat the aggregation and its state updates."""
+    def write(self, rows: DataFrame, amended: Observation | None = None) -> Written:
+        """Write and count the rows in one action; a second would repeat the aggregation and its state updates.
+
+        `amended`: an observation below the rows that counts those of closed windows.
+        """
         observation = Observation("cutwater_rows")
         numbers = range(self.partitions)
         # As text: each Column function takes several calls to the JVM, in every epoch.
@@ -35,7 +38,9 @@ class Changelog(ProvedRows):
         )
         seen = observation.get
         return Written(
-            {number: seen[f"p{number}"] for number in numbers}, {number: seen[f"d{number}"] for number in numbers}
+            {number: seen[f"p{number}"] for number in numbers},
+            {number: seen[f"d{number}"] for number in numbers},
+            int(amended.get["rows"]) if amended else 0,
         )
 
 

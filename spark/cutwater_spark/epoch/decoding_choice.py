@@ -12,10 +12,17 @@ class Decodings:
     """A generation's decodings, stored beside its checkpoint; the newest is of the last started epoch."""
 
     def __init__(
-        self, checkpoint: Checkpoint, attempt: int, wanted: Decoding, log: Any, holds: bool = False
+        self,
+        checkpoint: Checkpoint,
+        attempt: int,
+        wanted: Decoding,
+        log: Any,
+        holds: bool = False,
+        floor_ms: int | None = None,
     ) -> None:
-        """`wanted`: the job file's decoding. `holds`: whether the job file has a `max_jump`."""
-        self._holds = holds
+        """`wanted`: the job file's decoding. `holds`: whether the job file has a `max_jump`. `floor_ms`: the floor
+        of a generation that has none yet; None if Spark's watermark closes its windows."""
+        self._holds, self._floor_ms = holds, floor_ms
         self._own = False
         self._checkpoint = checkpoint
         self._attempt = attempt
@@ -31,6 +38,10 @@ class Decodings:
         kept = self._read_newest()
         if kept is not None and self._holds:
             self._wanted = self._wanted.holding(kept.held_ms)
+        if self._floor_ms is not None:
+            stands = kept if kept is not None and kept.floor_ms is not None else None
+            floor_ms = self._floor_ms if stands is None or stands.floor_ms is None else stands.floor_ms
+            self._wanted = self._wanted.closing(floor_ms, stands is not None and stands.cleans)
         if kept is not None and kept != self._wanted and begun is not None:
             self._log.warning(
                 f"epoch {begun} is finished first, with the decoding that it was started with",
@@ -48,6 +59,14 @@ class Decodings:
         """Store the event time from which the next query holds events, or None; before any row is written so."""
         self._keep(self._wanted.holding(held_ms))
 
+    def raise_floor(self, floor_ms: int) -> None:
+        """Store the floor of the next query, which cleans; before any of its epochs is planned."""
+        self._keep(self._wanted.closing(floor_ms, cleans=True))
+
+    def end_cleaning(self) -> None:
+        """Store that the windows up to the floor are evicted."""
+        self._keep(self._wanted.closing(self._wanted.floor_ms))
+
     def _read_newest(self) -> Decoding | None:
         text = self._checkpoint.newest_decoding()
         return Decoding.parse(text) if text else None
@@ -62,5 +81,5 @@ class Decodings:
         Otherwise an older driver that has not noticed its fencing could store a newer one, and the next attempt
         would finish this attempt's epoch with that.
         """
-        if self._holds and not self._own:
+        if (self._holds or self._floor_ms is not None) and not self._own:
             self._keep(decoding)

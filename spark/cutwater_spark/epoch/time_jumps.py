@@ -32,9 +32,12 @@ class JumpCheck:
         begun: int | None,
         keep: Keep,
         log: Any,
+        watermark_before: Callable[[int], int] | None = None,
     ) -> None:
-        """`held_ms`: the query's bound. `begun`: an epoch that is partly written, which is not checked."""
+        """`held_ms`: the query's bound. `begun`: an epoch that is partly written, which is not checked.
+        `watermark_before`: the watermark of the epoch before one; None: Spark's of the epoch's own plan."""
         self._lists, self._checkpoint, self._origin = lists, checkpoint, origin
+        self._watermark_before = watermark_before
         self._max_jump_ms, self._lateness_ms = max_jump_ms, lateness_ms
         self._held_ms, self._begun = held_ms, begun
         self._keep, self._log = keep, log
@@ -49,7 +52,8 @@ class JumpCheck:
             return
         segments = self._lists.event_times(range_, self._max_jump_ms)
         # Spark's watermark is the newest event time of all earlier epochs minus the lateness; 0 if there is none.
-        watermark_ms = self._origin.watermark_ms(plan)
+        told = self._watermark_before
+        watermark_ms = self._origin.watermark_ms(plan) if told is None else told(epoch)
         newest_ms = watermark_ms + self._lateness_ms if watermark_ms > 0 else None
         wanted = held_from(segments, newest_ms, self._max_jump_ms)
         if judged_alike(segments, wanted, self._held_ms):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.ports import Clearing, Past
+from cutwater.core.driver.row_proof import Written
+from cutwater.core.driver.window_closing import ByFloor
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.start_state import StartState
 from cutwater.core.job.job import Job
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
 from cutwater_spark.checkpoint import Checkpoint
@@ -72,6 +77,8 @@ class EpochWriter:
         self.failure: BaseException | None = None
         self.jumps: JumpCheck | None = None
         """Set by the driver if the job has a `max_jump`."""
+        self.took: Callable[[float], None] | None = None
+        """Set by a driver that limits its epochs: receives the seconds of each."""
 
     @property
     def newest_own(self) -> Barrier | None:
@@ -81,6 +88,14 @@ class EpochWriter:
         """Accept epochs of another query, after the previous one has stopped."""
         self.stopping, self.failure = False, None
 
+    def _write(self, aggregates: DataFrame, me: Writer) -> Written:
+        amended = None
+        if isinstance(self.steps.closing, ByFloor):
+            amended = Observation("cutwater_amended")
+            closed = f"timestamp_millis({self.steps.watermark_before(me.epoch)}L)"
+            aggregates = aggregates.observe(amended, F.expr(f"count_if(__window.end <= {closed}) as rows"))
+        return self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header), amended)
+
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
         """Write an epoch for Spark. An error ends the query; `failure` has it without the JVM's wrapper."""
         try:
@@ -88,15 +103,12 @@ class EpochWriter:
             with self._pace.epoch(), self.lock:
                 if self.stopping:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
+                began_s = time.monotonic()
                 if self.jumps is not None:
                     self.jumps.check_epoch(epoch)
-                self.steps.write(
-                    epoch,
-                    lambda me: self._changelog.write(
-                        changelog_rows(aggregates, self._job, me, self._state_header)
-                    ),
-                    self._look,
-                )
+                self.steps.write(epoch, lambda me: self._write(aggregates, me), self._look)
+                if self.took is not None:
+                    self.took(time.monotonic() - began_s)
         except BaseException as error:
             self.failure = error
             raise

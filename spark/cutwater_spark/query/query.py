@@ -30,9 +30,12 @@ from cutwater_spark.query.formats import REMARK
 from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
 from cutwater_spark.query.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
 
+_CLEANED = "__cleaned"
+SIZE = "__size"
 INPUT_METRICS = "cutwater_input"
 """Name of the observation on the input, which `seen_of` reads as `cutwater.core.driver.input_stats.InputStats`."""
 
+POLL_RECORDS = 20_000
 EARLIEST = -2
 """Kafka's number for the first offset of the log, at which Spark starts a partition that is new to it."""
 
@@ -49,9 +52,18 @@ def starting_offsets(sources: Sources, origin: StartState) -> str:
 
 
 def read_events(
-    spark: SparkSession, job: Job, cluster: Cluster, sources: Sources | None = None, starting: str = "earliest"
+    spark: SparkSession,
+    job: Job,
+    cluster: Cluster,
+    sources: Sources | None = None,
+    starting: str = "earliest",
+    limit: int | None = None,
 ) -> DataFrame:
-    """Return the sources' records. `starting`: the offsets of a new query; later ones use Spark's checkpoint."""
+    """Return the sources' records.
+
+    `starting`: the offsets of a new query; later ones use Spark's checkpoint. `limit`: the most events of the
+    first epoch; by default the job's bound.
+    """
     sources = sources or only(job.topic, "")
     return (
         spark.readStream.format("kafka")
@@ -63,7 +75,9 @@ def read_events(
         .option("failOnDataLoss", "true")
         # Spark's default also reads aborted records.
         .option("kafka.isolation.level", "read_committed")
-        .option("maxOffsetsPerTrigger", job.max_events_per_epoch)
+        .option("maxOffsetsPerTrigger", limit or job.max_events_per_epoch)
+        # The source asks the broker for its offset range after every poll.
+        .option("kafka.max.poll.records", POLL_RECORDS)
         .load()
     )
 
@@ -84,6 +98,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         NUMBER,
         "__reason",
         REMARK,
+        F.expr(f"octet_length(value) as {SIZE}"),
     )
     slots = min(len(sources.places), SKEW_SLOTS)
     newest = [
@@ -93,6 +108,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
     observed = [
         F.expr("count(1) as events"),
         F.expr("count_if(__reason is not null) as rejected"),
+        F.expr(f"sum({SIZE}) as size"),
         *(F.expr(f"count_if(__reason = {text(one)}) as reason_{at}") for at, one in enumerate(REASONS)),
         F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind == JSON else 'defaulted'}"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
@@ -101,7 +117,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
     ]
     # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
-    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER, REMARK)
+    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER, REMARK, SIZE)
 
 
 def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:
@@ -119,6 +135,7 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:
         oldest_ms=metrics["oldest"],
         newest_ms=_numbered(metrics, "newest_"),
         copied={sources.places[number]: offset + 1 for number, offset in copied.items()},
+        size=metrics.get("size") or 0,
         reasons=reasons,
         repeated=metrics.get("repeated", 0),
         defaulted=metrics.get("defaulted", 0),
@@ -133,19 +150,43 @@ def _numbered(metrics: Mapping[str, Any], prefix: str) -> dict[int, int]:
     }
 
 
-def aggregate(events: DataFrame, job: Job, seed: DataFrame | None = None, floor_ms: int = 0) -> DataFrame:
+def aggregate(
+    events: DataFrame,
+    job: Job,
+    seed: DataFrame | None = None,
+    floor_ms: int = 0,
+    cleans: bool | None = None,
+) -> DataFrame:
     """Return one row per (key, window) with its partials, of events and seed together.
 
-    With a seed, windows that end at or below the floor take no event.
+    Windows that end at or below the floor take no event. `cleans`: whether Spark evicts these windows; None: Spark
+    evicts windows by its own watermark, and the floor is that of a seed.
     """
-    windowed = events.withWatermark("__event_time", f"{job.lateness_ms} milliseconds").selectExpr(
-        f"{window_of(job)} as __window", "*"
-    )
+    windowed = _windowed(events, job, floor_ms, cleans)
     partials = [partial for measure in job.measures for partial in measure.partials]
+    if seed is not None or cleans is not None:
+        windowed = windowed.where(f"__window.end > timestamp_millis({floor_ms}L)")
     if seed is None:
         return _grouped(windowed, {one.column: one.over_events for one in partials})
-    open_ = windowed.where(f"__window.end > timestamp_millis({floor_ms}L)")
-    return _grouped(_with_seed(open_, seed), {one.column: one.over_both for one in partials})
+    return _grouped(_with_seed(windowed, seed), {one.column: one.over_both for one in partials})
+
+
+def _windowed(events: DataFrame, job: Job, floor_ms: int, cleans: bool | None) -> DataFrame:
+    """Return the events with their windows, and with Spark's watermark if it is to evict.
+
+    A cleaning's watermark is the floor itself: the newest value of a column that has no other. The window's column
+    is marked as Spark marks one of a column with a watermark: by that Spark finds what it may evict.
+    """
+    if cleans is None:
+        late = events.withWatermark("__event_time", f"{job.lateness_ms} milliseconds")
+        return late.selectExpr(f"{window_of(job)} as __window", "*")
+    if not cleans:
+        return events.selectExpr(f"{window_of(job)} as __window", "*")
+    cleaned = events.selectExpr("*", f"timestamp_millis({floor_ms}L) as {_CLEANED}").withWatermark(
+        _CLEANED, "0 seconds"
+    )
+    window = F.expr(window_of(job)).alias("__window", metadata={"spark.watermarkDelayMs": 0})
+    return cleaned.select(window, "*")
 
 
 def _grouped(rows: DataFrame, aggregates: Mapping[str, str]) -> DataFrame:

@@ -332,6 +332,38 @@ def test_final_rows_come_once_when_the_watermark_has_closed_their_window(writing
     assert {change.kind for one in found for change in one.changes} == {"final"}
 
 
+def test_a_window_that_late_events_amend_is_final_once_and_corrected(writing: Writing, tmp_path: Path) -> None:
+    """Whatever it closes besides; a restart repeats none of it."""
+    job = replace(finals(writing.job), amend_for_ms=10 * HOUR_MS)
+    steps = (
+        (sold(1, 5) + sold(3, 1), {"watermark_ms": 2 * HOUR_MS}),
+        (sold(1, 50, shops=7) + sold(3, 2), {"amended": 7}),
+        (sold(1, 51, shops=3), {"watermark_ms": 4 * HOUR_MS, "amended": 3}),
+    )
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        for number, (rows, changes) in enumerate(steps, 1):
+            writing.epoch(rows, **changes)
+            wait_published(writing.cluster, job, number)
+    writing.epoch(sold(1, 60, shops=2), amended=2)
+    writing.epoch(sold(3, 70, shops=2), watermark_ms=5 * HOUR_MS, amended=2)
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        wait_published(writing.cluster, job, 5)
+    found = read(writing.cluster, job, 5)
+    assert [{one.kind for one in each.changes} for each in found] == [
+        {"final"},
+        {"correction"},
+        {"final", "correction"},
+        {"correction"},
+        {"correction"},
+    ]
+    assert pieces(found[0]) == as_rows(sold(1, 5))
+    assert pieces(found[1]) == as_rows(sold(1, 50, shops=7))
+    assert pieces(found[2]) == as_rows(sold(3, 2)) | as_rows(sold(1, 51, shops=3))
+    assert pieces(found[3]) == as_rows(sold(1, 60, shops=2))
+    assert pieces(found[4]) == as_rows(sold(3, 70, shops=2))
+    assert len(plain(writing.cluster, job)) == sum(len(one.changes) for one in found)
+
+
 @pytest.mark.variations
 @pytest.mark.parametrize("lost", [True, False])
 def test_finals_survive_a_restart_and_a_lost_store(writing: Writing, tmp_path: Path, lost: bool) -> None:

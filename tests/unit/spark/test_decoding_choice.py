@@ -97,3 +97,21 @@ def test_an_older_driver_decides_nothing_for_the_next_attempt() -> None:
     assert holding(beside, 2).choose(None) == (OLD, None)
     older.hold(7)
     assert holding(beside, 3).choose(1) == (OLD, None), "as attempt 2 has begun epoch 1"
+
+
+def test_a_floor_stays_until_it_is_raised_and_a_cleaning_until_it_has_ended() -> None:
+    """Whoever begins again goes on with them; the first of a generation is given."""
+    beside: Any = Several()
+
+    def driver(attempt: int) -> Decodings:
+        return Decodings(beside, attempt, OLD, structlog.get_logger(), floor_ms=70)
+
+    one = driver(1)
+    assert one.choose(None) == (OLD.closing(70), None)
+    one.raise_floor(90)
+    two = driver(2)
+    assert two.choose(None) == (OLD.closing(90, cleans=True), None)
+    two.end_cleaning()
+    assert driver(3).choose(4) == (OLD.closing(90), None)
+    assert choose(beside, 4, OLD, 5) == (OLD.closing(90), 5), "a job file without it: what was begun is finished"
+    assert choose(beside, 4, OLD, None) == (OLD, None)

@@ -298,7 +298,14 @@ class Settings(BaseSettings):
     )
     spark_jars: str = Field("", description="The connectors' jars, comma-separated; 'cutwater up' sets it.")
     spark_classes: str = Field(
-        "", description="Archive of classes (see OPERATING) with which a local driver starts."
+        "",
+        description="Archive of classes (see OPERATING) with which a local driver starts; 'cutwater up' has one.",
+    )
+    cleaning_rest_ms: int = Field(
+        60_000,
+        ge=0,
+        description="The least time between two cleanings of a state whose closed windows may be amended "
+        "(late.amend_for); five times that in a backlog.",
     )
     spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")
     spark_driver_memory: str = Field("1g", description="Memory of the driver's JVM.")

@@ -112,6 +112,15 @@ class DriverMetrics:
             **here,
         )
         self._late = Counter("late", "(Event, window) pairs that arrived too late.", **here)
+        self._amended = Counter(
+            "amended", "Rows of windows that had closed before, changed by later events.", **here
+        )
+        self._floor = Gauge(
+            "floor_timestamp_seconds", "Events are late for windows that end at or below it.", **here
+        )
+        self._cleanings = Histogram(
+            "cleaning", "Time of a cleaning of the state.", unit="seconds", buckets=_SECONDS, **here
+        )
         self._rows = Counter("rows", "Rows written to the changelog and proved.", **here)
         self._tombstones = Counter("tombstones", "Windows below the horizon cleared.", **here)
         self._seconds = Histogram(
@@ -133,13 +142,14 @@ class DriverMetrics:
         self._seen = InputStats()
         for reason in REASONS:
             self._reasons.labels(reason)  # exported from 0 on, so that the first count is seen as an increase
-        for unknown in (self._epoch, self._watermark, self._skew, self._heap, self._heap_max):
+        for unknown in (self._epoch, self._watermark, self._floor, self._skew, self._heap, self._heap_max):
             unknown.set(float("nan"))  # a watermark of 1970 would raise an alert at each start
 
     def set_newest(self, newest: Barrier) -> None:
         """Set the gauges of the newest barrier: one just written, or the one before an attempt."""
         self._epoch.set(newest.epoch)
         self._watermark.set(newest.watermark_ms / 1000)
+        self._floor.set(newest.floor_ms / 1000)
         self._skew.set(newest.skew_ms / 1000)
 
     def count_signal(self, signal: Signal) -> None:
@@ -156,6 +166,9 @@ class DriverMetrics:
 
     def count_restart(self) -> None:
         self._restarts.inc()
+
+    def count_cleaning(self, seconds: float) -> None:
+        self._cleanings.observe(seconds)
 
     def count_pause(self, seconds: float) -> None:
         self._rested.inc(seconds)
@@ -177,6 +190,7 @@ class DriverMetrics:
         self._events.inc(one.events)
         self._rejected.inc(one.rejected)
         self._late.inc(one.late)
+        self._amended.inc(one.amended)
         for reason, count in self._seen.reasons.items():
             self._reasons.labels(reason).inc(count)
         self._repeated.inc(self._seen.repeated)

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from cutwater.core.events.formats import CONFLUENT
 from cutwater.core.events.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
+from cutwater.core.job.job import MAX_BYTES_PER_EPOCH
 from cutwater.core.job.shards import MAX_SHARDS
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 from cutwater.core.util.suggestions import value_text
@@ -205,6 +206,17 @@ JobChangelog = Annotated[ChangelogModel, Field(description="Format of the change
 JobRegistry = Annotated[RegistryModel, Field(description="The schema registry for format confluent; see below.")]
 
 
+class LateModel(Model):
+    """What becomes of events behind the watermark."""
+
+    amend_for: Duration = Field(
+        0,
+        description="How long after the watermark has passed the end of a window an event still counts in it, at "
+        "least. What is later is listed ('cutwater late list'). With more than 0s the state keeps these windows, "
+        "and an epoch costs what it changed; with 0s, the default, an epoch costs a walk over the whole state.",
+    )
+
+
 class JobModel(Model):
     """The job file, field by field."""
 
@@ -212,6 +224,7 @@ class JobModel(Model):
     source: SourceModel = Field(description="The source of the events; see below.")
     window: WindowModel = Field(description="The windows; see below.")
     lateness: Duration = Field(description="How long after the newest event time a window stays open.")
+    late: Annotated[LateModel, Field(description="Events behind the watermark; see below.")] = LateModel()
     retention: StateRetention
     max_bytes: JobMaxBytes = None
     max_ahead: Duration = Field(
@@ -249,7 +262,15 @@ class JobModel(Model):
     changelog: JobChangelog = ChangelogModel()
     registry: JobRegistry = RegistryModel()
     max_events_per_epoch: Count = Field(
-        100_000, le=MAX_EVENTS_PER_EPOCH, description="Maximum number of events in one epoch."
+        1_000_000,
+        le=MAX_EVENTS_PER_EPOCH,
+        description="Maximum number of events in one epoch. An epoch of a backlog reads as many as take about "
+        "five seconds, at most these.",
+    )
+    max_bytes_per_epoch: Count = Field(
+        MAX_BYTES_PER_EPOCH,
+        le=1 << 40,
+        description="Maximum bytes of an epoch's events, by the mean size of the events before.",
     )
     shuffle_partitions: Count = Field(
         2, le=10_000, description="Spark's state partitions, fixed by the first epoch of a generation."

@@ -59,6 +59,13 @@ def _check_retention(model: JobModel | AttachedModel, errors: JobErrors) -> None
     is_sound = errors.sound(("retention",), ("lateness",))
     if is_sound and model.retention < model.lateness:
         errors.add(("retention",), "must be at least the lateness, or open windows would leave the state")
+    late = ("late", "amend_for")
+    if (
+        isinstance(model, JobModel)
+        and errors.sound(("retention",), late)
+        and model.retention < model.late.amend_for
+    ):
+        errors.add(late, "must be at most the retention: a window that has left the state cannot be amended")
 
 
 def _registry(model: JobModel | AttachedModel) -> RegistryUse:

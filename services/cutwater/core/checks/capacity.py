@@ -122,7 +122,9 @@ def estimate(
     protocol = epochs_per_s * (3 * PROTOCOL_BYTES + 2 * CUT_BYTES * partitions)
     live_windows = math.ceil((job.retention_ms + job.lateness_ms) / job.window.slide_ms) + windows
     live = live_windows * keys_per_window
-    open_windows = math.ceil(job.lateness_ms / job.window.slide_ms) + windows
+    # A cleaning is due once as many windows are closed as stay.
+    stay_ms = job.lateness_ms if job.amend_for_ms is None else 2 * (job.lateness_ms + job.amend_for_ms)
+    open_windows = math.ceil(stay_ms / job.window.slide_ms) + windows
     left_per_day = keys_per_window * DAY_S * 1_000 / job.window.slide_ms
     changelog = rows_per_s * size.written
     output = _output_rows(job, rows_per_s, left_per_day / DAY_S) * size.output

@@ -61,8 +61,8 @@ class Scope(NamedTuple):
 
 def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> Scope:
     horizon, watermark = milestone.horizon_ms, milestone.watermark_ms
-    if place == STATE:  # Spark evicts a window when the watermark reaches its end
-        return Scope(max(horizon, watermark))
+    if place == STATE:  # Spark evicts the windows up to the floor, some of them later
+        return Scope(max(horizon, milestone.floor_ms))
     if place == OUTPUT and output_mode == "final":
         return Scope(horizon, watermark)
     return Scope(horizon)

@@ -8,6 +8,7 @@ from cutwater.core.driver.clock_check import LOOK_MS, require_clock
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.ports import Barriers, Checkpoint, Clearing, Lists, Past, Reached, Rows, nowhere
 from cutwater.core.driver.row_proof import Written
+from cutwater.core.driver.window_closing import ByWatermark, Closing
 from cutwater.core.events.rejection import NO_VALUE
 from cutwater.core.generations.source_topics import moved_on
 from cutwater.core.generations.start_state import FIRST, StartState
@@ -42,6 +43,8 @@ class Epochs:
         self._rows = rows
         self._barriers = barriers
         self._checkpoint = checkpoint
+        self.closing: Closing = ByWatermark(origin)
+        """Set by the starter of a query whose windows close by a floor."""
         self.lists: Lists | None = None
         """Set by the starter of a query that lists unusable and late events; reads as that query does."""
         self._fingerprint = fingerprint
@@ -72,6 +75,16 @@ class Epochs:
         newest = self._past.newest
         return newest if newest and newest.attempt == self._writer.attempt else None
 
+    @property
+    def newest_plan(self) -> EpochPlan | None:
+        """The plan of the newest epoch that this attempt has written."""
+        return self._planned[1] if self._planned else None
+
+    def watermark_before(self, epoch: int) -> int:
+        """Return the watermark of the epoch before, which is committed; that of the start state if none is."""
+        before = self._past.newest_before(epoch)
+        return before.watermark_ms if before else self._origin.first_watermark_ms
+
     def unfinished(self) -> int | None:
         """Return the uncommitted epoch with rows or a barrier of any attempt. No query may run meanwhile."""
         epoch = self._checkpoint.newest_committed() + 1
@@ -94,7 +107,8 @@ class Epochs:
         self._require_clock(proved.changelog_cut, written, started_ms)
         seen = look()
         late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
-        watermark_ms, retention_ms = self._origin.watermark_ms(plan), self._job.retention_ms
+        watermark_ms, retention_ms = self.closing.watermark_ms(plan, before, seen), self._job.retention_ms
+        floor_ms, horizon_ms = self.closing.floor_ms(watermark_ms), before.horizon_ms if before else 0
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,
@@ -103,13 +117,15 @@ class Epochs:
             source_cut=plan.source_cut,
             changelog_cut=proved.changelog_cut,
             watermark_ms=watermark_ms,
-            horizon_ms=self._origin.horizon_at(watermark_ms, retention_ms, before.horizon_ms if before else 0),
+            horizon_ms=self._origin.horizon_at(watermark_ms, retention_ms, horizon_ms, floor_ms),
+            floor_ms=floor_ms,
             rows=sum(written.rows.values()),
             digest=written.digest,
             events=seen.events,
             rejected=seen.rejected,
             no_value=seen.reasons.get(NO_VALUE, 0),
             late=late,
+            amended=written.amended,
             skew_ms=seen.skew_ms,
             schema_fingerprint=self._fingerprint,
             definition=self._job.fingerprint,
@@ -130,7 +146,7 @@ class Epochs:
 
     def _range(self, plan: EpochPlan, epoch: int) -> Range:
         if epoch == 0:
-            return self._origin.range(plan, None)
+            return self.closing.range(plan, None)
         # The plan of the epoch before is known, except for an attempt's first epoch: avoid reading its file again.
         known = self._planned if self._planned and self._planned[0] == epoch - 1 else None
-        return self._origin.range(plan, known[1] if known else self._checkpoint.plan(epoch - 1))
+        return self.closing.range(plan, known[1] if known else self._checkpoint.plan(epoch - 1))

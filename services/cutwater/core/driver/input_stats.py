@@ -21,6 +21,10 @@ class InputStats:
     copied: Mapping[TopicPartition, int] = field(default_factory=dict)
     """For partitions copied from another region, with events: the next offset there."""
 
+    full: bool = False
+    """Whether the epoch read about as many events as it may: more of them wait."""
+    size: int = 0
+    """The bytes of the events' values; 0 if unknown."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     repeated: int = 0
     """Usable events in JSON that repeat a name. The last value counts."""

@@ -64,6 +64,8 @@ class Written:
     """Rows by partition."""
     digests: Mapping[int, int]
     """Signed 64-bit XOR of xxhash64(key, value), by partition."""
+    amended: int = 0
+    """Rows of windows that end at or below the time that `ChangelogWriter` was given."""
 
     @property
     def digest(self) -> int:

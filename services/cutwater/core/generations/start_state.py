@@ -27,19 +27,24 @@ class StartState:
     source_cut: Cut = field(default_factory=Cut)
     """The events below it are in the seed."""
     floor_ms: int = 0
-    """The parent's watermark, see `floor_behind`: events for windows that end at or below it are late."""
+    """Events for windows that end at or below it are late."""
     horizon_ms: int = 0
     """The parent's horizon: no seed is below it, whatever the retention is now."""
     origin_cut: Cut = field(default_factory=Cut)
     """The source cut in the offsets of the regions whose sources are read as copies."""
+    first_watermark_ms: int = 0
+    """The parent's watermark, see `floor_behind`."""
 
     @staticmethod
-    def of(parent: Milestone) -> StartState:
-        return StartState(parent.source_cut, parent.watermark_ms, parent.horizon_ms, parent.origin_cut)
+    def of(parent: Milestone, amends: bool = False) -> StartState:
+        """`amends`: whether events may amend windows between floor and watermark."""
+        floor_ms = parent.floor_ms if amends else parent.watermark_ms
+        return StartState(parent.source_cut, floor_ms, parent.horizon_ms, parent.origin_cut, parent.watermark_ms)
 
-    def raised(self, floor_ms: int) -> StartState:
-        """Return a copy with the higher of both floors."""
-        return replace(self, floor_ms=max(self.floor_ms, floor_ms))
+    def raised(self, watermark_ms: int, amends: bool = False) -> StartState:
+        """Return a copy with a higher watermark, and floor."""
+        floor_ms = self.floor_ms if amends else max(self.floor_ms, watermark_ms)
+        return replace(self, floor_ms=floor_ms, first_watermark_ms=max(self.first_watermark_ms, watermark_ms))
 
     def range(self, plan: EpochPlan, before: EpochPlan | None) -> Range:
         """Return the offsets of an epoch; `before`: the plan of the epoch before.
@@ -53,15 +58,19 @@ class StartState:
 
     def watermark_ms(self, plan: EpochPlan) -> int:
         """Return the watermark that an epoch's barrier reports."""
-        return max(self.floor_ms, plan.watermark_ms)
+        return max(self.floor_ms, self.first_watermark_ms, plan.watermark_ms)
 
-    def horizon_at(self, watermark_ms: int, retention_ms: int, before_ms: int = 0) -> int:
-        """Return the horizon at a watermark; `before_ms`: the horizon of the epoch before.
+    def horizon_at(
+        self, watermark_ms: int, retention_ms: int, before_ms: int = 0, floor_ms: int | None = None
+    ) -> int:
+        """Return the horizon at a watermark; `before_ms`: the horizon of the epoch before. It is never above the
+        floor: an event must not come for a window that is gone.
 
         The horizon never goes back, even if the retention gets longer. Views have dropped the windows below it,
         the changelog may have been cleared of them, and a copy started from a snapshot never had them.
         """
-        return max(self.horizon_ms, before_ms, horizon_ms(watermark_ms, retention_ms))
+        at_ms = horizon_ms(watermark_ms, retention_ms)
+        return max(self.horizon_ms, before_ms, at_ms if floor_ms is None else min(at_ms, floor_ms))
 
 
 FIRST = StartState()

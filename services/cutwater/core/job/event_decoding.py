@@ -34,6 +34,11 @@ class Decoding:
     held_ms: int | None = None
     """Event times from here on jump ahead of all others, and are rejected. None: no bound. The driver sets it."""
 
+    floor_ms: int | None = None
+    """Events for windows that end at or below it are late; None: Spark's watermark decides. The driver sets it."""
+    cleans: bool = False
+    """Whether the query evicts the windows up to the floor."""
+
     @classmethod
     def of(cls, job: Job, known: tuple[WriterSchema, ...]) -> Decoding:
         return cls(
@@ -78,6 +83,9 @@ class Decoding:
             held_ms=self.held_ms,
         )
 
+    def closing(self, floor_ms: int | None, cleans: bool = False) -> Decoding:
+        return replace(self, floor_ms=floor_ms, cleans=cleans)
+
     def holding(self, held_ms: int | None) -> Decoding:
         return replace(self, held_ms=held_ms)
 
@@ -92,6 +100,7 @@ class Decoding:
                 ("source.repeated_names", self.repeated_names, new.repeated_names),
                 ("max_event_bytes", self.max_event_bytes, new.max_event_bytes),
                 ("the event time from which events are held", self.held_ms, new.held_ms),
+                ("the end of the windows that are closed for good", self.floor_ms, new.floor_ms),
             )
             if before != after
         ]

@@ -13,6 +13,8 @@ from cutwater.core.job.measures import Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 
+MAX_BYTES_PER_EPOCH = 512 << 20
+
 
 @dataclass(frozen=True)
 class Output:
@@ -54,6 +56,7 @@ class Job:
     """An event time further ahead of its Kafka record's timestamp is rejected, and moves no watermark."""
     max_event_bytes: int
     max_events_per_epoch: int
+    """An upper bound: `cutwater.core.driver.admission` decides how many an epoch reads."""
     shuffle_partitions: int
     output: Output = Output()
     format: EventFormat = field(default_factory=EventFormat)
@@ -66,6 +69,11 @@ class Job:
     """The rule for a JSON event that repeats a name: `last` (value counts) or `reject`."""
     lists_retention_ms: int | None = None
     """How long dead letters and late events are kept; None: for ever."""
+    max_bytes_per_epoch: int = MAX_BYTES_PER_EPOCH
+    """The same for the bytes of the events' values."""
+    amend_for_ms: int | None = None
+    """How long after the watermark has passed a window's end an event still amends it. None: not at all, and Spark
+    looks for closed windows in each epoch."""
     max_jump_ms: int | None = None
     """An event time further ahead of all others is rejected, and moves no watermark. None: no bound."""
     held_ms: int | None = None

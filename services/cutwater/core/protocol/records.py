@@ -61,6 +61,10 @@ class WrittenEpoch:
     """For source partitions copied from another region: the next offset in that region, by the partition here."""
     evidence: Evidence = ()
     """Evidence of the topics of both cuts: topic ids, and leader epochs of the partitions."""
+    floor_ms: int = 0
+    """Events are late for windows that end at or below it. Those between it and the watermark amend a window."""
+    amended: int = 0
+    """Rows of windows that had ended at or below the watermark of the epoch before."""
     no_value: int = 0
     """Rejected events without a value: deletions, on a compacted topic."""
 

@@ -103,7 +103,8 @@ class Failure:
 
         A signal comes from outside, once more by a repair or an operator: it repeats from its third time on.
         """
-        return self.times > (2 if self.exit_code < 0 else 1) and now_ms - self.last_ms <= max(_STANDS_MS_MIN, 2 * self.apart_ms)
+        least = 3 if self.exit_code < 0 else 2
+        return self.times >= least and now_ms - self.last_ms <= max(_STANDS_MS_MIN, 2 * self.apart_ms)
 
 
 def failed(before: Failure | None, exit_code: int, said: str, now_ms: int) -> Failure:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from itertools import islice
+from collections.abc import Callable, Generator, Iterator
+from itertools import chain, islice
 from typing import Protocol
 
 from cutwater.core.job.job import CORRECTION, FINAL, UPDATE, Job
@@ -14,6 +14,7 @@ from cutwater.core.state.backlog import Jump, Step
 from cutwater.publisher.sources.stored_rows import OutputRow, closed, pieces
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges
+from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.changelog.row_batch import Piece
 from cutwater.views.follow.applier import Applier
 from cutwater.views.store import key_layout
@@ -67,6 +68,8 @@ class Finals:
 
     def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
         self._store = store
+        self._changed = Updates(job, ranges, now_ms) if job.amend_for_ms is not None else None
+        self._keys = KeyReader()
         self._closed_ms = _EVER
         self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
 
@@ -75,12 +78,27 @@ class Finals:
         # Windows closed since then are kept until they are published, even below the horizon.
         self._closed_ms = whole.watermark_ms if whole else _EVER
         self._bring_store_to(plan)
-        # Closed windows never change, and later ones sort after them: the published rows are first again.
-        rows = closed(self._store, self._closed_ms, milestone.watermark_ms)
-        yield from pieces(
-            OutputRow(CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL, storage, value)
-            for storage, value in islice(rows, sum(position.rows), None)
-        )
+        # Windows do not change once a milestone has closed them, but by amendments, which follow in an order of
+        # their own: the published rows are first again.
+        rows = chain(self._closed(position, milestone), self._amended(plan, whole))
+        yield from pieces(islice(rows, sum(position.rows), None))
+
+    def _closed(self, position: Published, milestone: Milestone) -> Iterator[OutputRow]:
+        for storage, value in closed(self._store, self._closed_ms, milestone.watermark_ms):
+            kind = CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL
+            yield OutputRow(kind, storage, value)
+
+    def _amended(self, plan: Step | Jump, whole: Milestone | None) -> list[OutputRow]:
+        """Return the changed rows of windows that were closed before, which late events have amended."""
+        milestone = plan.to.milestone
+        if self._changed is None or whole is None or (isinstance(plan, Step) and not milestone.amended):
+            return []
+        found: dict[bytes, bytes] = {}
+        for key, value in self._changed.rows(plan, whole.changelog_cut):
+            window = self._keys.window(key)
+            if value and milestone.horizon_ms < window.end_ms <= whole.watermark_ms:
+                found[key_layout.storage_key(window, self._store.segment_ms)] = value
+        return [OutputRow(CORRECTION, storage, found[storage]) for storage in sorted(found)]
 
     def close(self) -> None:
         self._store.close()

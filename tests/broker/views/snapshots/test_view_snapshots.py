@@ -158,9 +158,7 @@ def test_a_manifest_of_a_replaced_stream_is_not_taken_for_ours(
         assert "of another commit stream" in kept.told.errors()
         view.wait_for(writing.epoch(sales(2)).sequence)
         kept.snapshot()
-        until(
-            lambda: [text for _, text, _ in kept.told.lines if "newer snapshots" in text], "the warning"
-        )
+        until(lambda: [text for _, text, _ in kept.told.lines if "newer snapshots" in text], "the warning")
 
 
 @pytest.mark.slow

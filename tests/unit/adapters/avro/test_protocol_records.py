@@ -103,6 +103,8 @@ def golden_record(name: str) -> protocol_records.Record:
         "changelog_cut": Cut.of_topic("flights.changelog.g1-local-00000000", [40, 0, 300, 1]),
         "watermark_ms": 1_357_002_000_000,
         "horizon_ms": 0,
+        "floor_ms": 1_356_998_400_000,
+        "amended": 2,
         "rows": 321,
         "digest": -81_985_529_216_486_896,
         "events": 3_001,

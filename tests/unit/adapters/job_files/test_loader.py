@@ -75,7 +75,7 @@ def test_defaults_and_a_sliding_window(load: Load) -> None:
         del document[name]
     job = load(document)
     assert job.window == WindowSpec(60_000, 20_000)
-    assert (job.shards, job.max_events_per_epoch, job.shuffle_partitions) == (ShardMap(1024, 4), 100_000, 2)
+    assert (job.shards, job.max_events_per_epoch, job.shuffle_partitions) == (ShardMap(1024, 4), 1_000_000, 2)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,8 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("window.size", "36501d", "window.size: Input should be less than or equal to 3153600000000"),
     ("window.size", "9" * 5_000 + "h", "is not a duration"),
     ("retention", "1h", "retention: must be at least the lateness"),
+    ("late", {"amend_for": "501d"}, "late.amend_for: must be at most the retention"),
+    ("late", {"amend_for": "soon"}, "late.amend_for: 'soon' is not a duration"),
     ("max_bytes", 500, "max_bytes: '500' is not a size: write a whole number and B, KB, MB, GB or TB"),
     ("max_bytes", "0B", "max_bytes: Input should be greater than or equal to 1"),
     ("shards", 1_000, "shards is 1000: it must be a power of two from 1 to 65536"),

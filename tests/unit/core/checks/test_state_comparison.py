@@ -118,9 +118,9 @@ def test_of_two_places_the_changelog_is_believed() -> None:
 
 def test_a_place_is_asked_for_its_own_windows_only() -> None:
     """Spark's state has open windows, finals have closed ones, and nothing is below the horizon."""
-    at = replace(milestone(9), watermark_ms=500, horizon_ms=100)
+    at = replace(milestone(9), watermark_ms=500, horizon_ms=100, floor_ms=300)
     assert scope_of(VIEW, at) == scope_of(OUTPUT, at) == Scope(100)
-    assert scope_of(STATE, at) == Scope(500)
+    assert scope_of(STATE, at) == Scope(300)
     assert scope_of(OUTPUT, at, "final") == Scope(100, 500)
     scopes = {CHANGELOG: Scope(100), STATE: Scope(500)}
     judge = RowComparison(scopes, hexed)

@@ -188,6 +188,8 @@ MAY_CHANGE = {
     "max_ahead_ms": 7,
     "max_event_bytes": 7,
     "max_events_per_epoch": 7,
+    "max_bytes_per_epoch": 7,
+    "amend_for_ms": 7,
     "shuffle_partitions": 7,
     "output": Output("final", "json", 7),
     "format": EventFormat(JSON),

@@ -1,0 +1,63 @@
+"""The number of events that Spark's next micro-batch reads, changed while the query runs.
+
+Spark takes `maxOffsetsPerTrigger` once, when a query starts; starting it again for another value takes a second.
+Its micro-batch execution asks a map for the limit of each source before each batch, and the map can be replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from cutwater.core.driver.admission import Admission
+from cutwater.core.driver.input_stats import InputStats
+
+_KAFKA = "KafkaMicroBatchStream"
+
+
+class SourceLimit:
+    """Keeps a query's limit at that of the admission. One per driver, for all its queries."""
+
+    def __init__(self, spark: SparkSession, admission: Admission, log: Any) -> None:
+        self._spark, self._admission, self._log = spark, admission, log
+        self._set = 0
+        self._works = True
+
+    def begin(self) -> int:
+        """Return the limit that the next query starts with."""
+        self._set = self._admission.limit
+        return self._set
+
+    def epoch_took(self, query: StreamingQuery | None, seen: InputStats, seconds: float) -> None:
+        """Take an epoch of the query, and set the limit of its next one."""
+        self._admission.epoch_took(seen.events, seen.size, seconds)
+        limit = self._admission.limit
+        if query is None or limit == self._set or not self._works:
+            return
+        try:
+            set_limit(self._spark, query, limit)
+            self._set = limit
+        except (Py4JError, AttributeError, TypeError) as error:
+            self._works = False
+            self._log.warning("the size of epochs cannot be changed while the query runs", error=str(error)[:300])
+
+
+def set_limit(spark: SparkSession, query: StreamingQuery, events: int) -> None:
+    """Let the query's Kafka source read up to `events` in its next batch.
+
+    Raise Py4JError, AttributeError, TypeError if this Spark has no such map.
+    """
+    java: Any = spark._jvm
+    execution: Any = query
+    execution = execution._jsq.streamingQuery()
+    limits = execution.uniqueSources()
+    limit = java.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxRows(events)
+    sources = limits.keysIterator()
+    while sources.hasNext():
+        source = sources.next()
+        if source.getClass().getSimpleName() == _KAFKA:
+            limits = limits.updated(source, limit)
+    getattr(execution, "uniqueSources_$eq")(limits)
