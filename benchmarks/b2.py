@@ -31,12 +31,12 @@ from cutwater.local.processes.supervisor import Supervisor
 TITLE = "B2: windows of a minute sliding by 20 seconds, drained from a backlog"
 CONTENDERS = (CUTWATER, NOOP, STREAMS)
 FIGURES = (
-    Figure("drain", NOOP, lambda run: run.events_per_s),
-    Figure("warm", NOOP, lambda run: run.warm_events_per_s),
-    Figure("cpu", NOOP, lambda run: run.events_per_cpu_s),
-    Figure("drain", STREAMS, lambda run: run.events_per_s),
-    Figure("cpu", STREAMS, lambda run: run.events_per_cpu_s),
-    Figure("memory", STREAMS, lambda run: 1 / run.memory_mb_peak),
+    Figure("three-windows-durable", NOOP, lambda run: run.events_per_s),
+    Figure("three-windows-warm", NOOP, lambda run: run.warm_events_per_s),
+    Figure("three-windows-durable-cpu", NOOP, lambda run: run.events_per_cpu_s),
+    Figure("three-windows-durable", STREAMS, lambda run: run.events_per_s),
+    Figure("three-windows-durable-cpu", STREAMS, lambda run: run.events_per_cpu_s),
+    Figure("three-windows-memory", STREAMS, lambda run: 1 / run.memory_mb_peak),
 )
 STREAMS_JARS = Path(__file__).with_name("jars") / "kafka-streams.toml"
 SIZE_MAX = 10_000_000
