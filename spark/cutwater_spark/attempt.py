@@ -102,7 +102,8 @@ class Attempt:
         self.query: StreamingQuery | None = None
         self.decodings: Decodings | None = None
         self._cleanings: Cleanings | None = None
-        self._seen = InputStats()
+        self.seen = InputStats()
+        """What the newest epoch read."""
         self.unfinished_epoch: int | None = None
         """The epoch that was partly written when the query started."""
         self._query_set = threading.Event()
@@ -295,7 +296,7 @@ class Attempt:
                 return None
             cleanings.end(floor_ms)
             return decodings.end_cleaning
-        raised = cleanings.due(epochs.newest_own, self._seen.oldest_ms, self._seen.full)
+        raised = cleanings.due(epochs.newest_own, self.seen.oldest_ms, self.seen.full)
         if raised is None or raised <= floor_ms:
             return None
         cleanings.begin()
@@ -318,13 +319,12 @@ class Attempt:
             if self._stop.is_set():
                 self._stop_after_commit(query, epochs)
                 break
-            if last is not None and self._checkpoint.is_committed(last):
+            finished = last is not None and self._checkpoint.is_committed(last)
+            closing = self._next_closing(epochs, decoding) if decoding is not None and not finished else None
+            if finished or closing is not None:
                 self._stop_after_commit(query, epochs)
-                epochs.accept_next_query()
-                return False
-            if decoding is not None and (closing := self._next_closing(epochs, decoding)) is not None:
-                self._stop_after_commit(query, epochs)
-                closing()
+                if closing is not None:
+                    closing()
                 epochs.accept_next_query()
                 return False
         return True
@@ -345,6 +345,6 @@ class Attempt:
         if not self._query_set.wait(timeout=60):
             raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
         query: Any = self.query
-        seen = self._seen = self._look(query._jsq.streamingQuery().lastExecution())
+        seen = self.seen = self._look(query._jsq.streamingQuery().lastExecution())
         self._metrics.keep_input(seen)
         return seen

@@ -30,7 +30,7 @@ from cutwater.adapters.topics.provable_milestones import with_advice
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats, skew_warning
-from cutwater.core.driver.window_closing import ByFloor, ByWatermark
+from cutwater.core.driver.lateness import ByFloor, ByWatermark
 from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources, only
@@ -67,7 +67,6 @@ class Driver:
         self._sources = only(job.topic, settings.generation.region)
         self._skewed = False
         self._admission = Admission(job.max_events_per_epoch, job.max_bytes_per_epoch)
-        self._seen = InputStats()
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -179,7 +178,7 @@ class Driver:
                 epochs.steps.watermark_before if amends else None,
             )
         limit = SourceLimit(spark, self._admission, self._log)
-        epochs.took = lambda seconds: limit.epoch_took(attempt.query, self._seen, seconds)
+        epochs.took = lambda seconds: limit.epoch_took(attempt.query, attempt.seen, seconds)
         starting = starting_offsets(sources, attempt.origin)
         raw = read_events(spark, job, cluster, sources, starting, limit.begin())
         events = decode(raw, job, decoding.known, sources)
@@ -197,13 +196,11 @@ class Driver:
     def _observe_input(self, execution: Any) -> InputStats:
         found = execution.observedMetrics().get(INPUT_METRICS)
         if found.isEmpty():
-            self._seen = InputStats()  # an epoch without data executes no source
-            return self._seen
+            return InputStats()  # an epoch without data executes no source
         # One text: each value by itself would be a call to the JVM, in every epoch.
         seen = seen_of(json.loads(found.get().json()), self._sources)
-        self._seen = replace(seen, full=self._admission.is_full(seen.events))
-        self._watch_skew(self._seen.skew_ms)
-        return self._seen
+        self._watch_skew(seen.skew_ms)
+        return replace(seen, full=self._admission.is_full(seen.events))
 
     def _watch_skew(self, skew_ms: int) -> None:
         warning = skew_warning(skew_ms, self._job.lateness_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.core.driver.window_closing import ByFloor
+from cutwater.core.driver.lateness import ByFloor
 from cutwater.core.protocol.cuts import EpochPlan, Range
 from cutwater_spark.epoch.decoding_choice import Decodings
 from simulation.checker import LOST_WRITE, PARTIAL, REOPENED, WRONG_LIST

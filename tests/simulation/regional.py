@@ -14,7 +14,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.topics.candidates import candidates
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
-from cutwater.core.driver.window_closing import ByFloor
+from cutwater.core.driver.lateness import ByFloor
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.start_state import FIRST, StartState, require_kept
 from cutwater.core.job.event_decoding import Decoding

@@ -1,11 +1,11 @@
-"""Cleanings of a driver: when one begins and ends. `core.driver.window_closing` decides when it is due."""
+"""Cleanings of a driver: when one begins and ends. `core.driver.lateness` decides when it is due."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from cutwater.core.driver.window_closing import StateSpan, due_floor
+from cutwater.core.driver.lateness import StateSpan, due_floor
 from cutwater.core.protocol.records import Barrier
 
 Record = Callable[[str, float], None]

@@ -19,7 +19,7 @@ _KAFKA = "KafkaMicroBatchStream"
 
 
 class SourceLimit:
-    """Keeps a query's limit at that of the admission. One per driver, for all its queries."""
+    """Keeps one query's limit at that of the driver's admission."""
 
     def __init__(self, spark: SparkSession, admission: Admission, log: Any) -> None:
         self._spark, self._admission, self._log = spark, admission, log

@@ -13,9 +13,9 @@ from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.lateness import ByFloor
 from cutwater.core.driver.ports import Clearing, Past
 from cutwater.core.driver.row_proof import Written
-from cutwater.core.driver.window_closing import ByFloor
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.start_state import StartState
 from cutwater.core.job.job import Job

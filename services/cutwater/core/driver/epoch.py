@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from cutwater.core.driver.clock_check import LOOK_MS, require_clock
 from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.lateness import ByWatermark, Closing
 from cutwater.core.driver.ports import Barriers, Checkpoint, Clearing, Lists, Past, Reached, Rows, nowhere
 from cutwater.core.driver.row_proof import Written
-from cutwater.core.driver.window_closing import ByWatermark, Closing
 from cutwater.core.events.rejection import NO_VALUE
 from cutwater.core.generations.source_topics import moved_on
 from cutwater.core.generations.start_state import FIRST, StartState

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.driver.input_stats import InputStats
-from cutwater.core.driver.window_closing import BACKLOG, ByFloor, ByWatermark, StateSpan, due_floor
+from cutwater.core.driver.lateness import BACKLOG, ByFloor, ByWatermark, StateSpan, due_floor
 from cutwater.core.generations.start_state import StartState
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range
 from support.protocol_samples import barrier
