@@ -172,7 +172,7 @@ def test_a_restart_waits_for_the_old_grandchildren(tmp_path: Path) -> None:
     """When only the leader was killed, no process of the old start lives once the new one runs."""
     child = make(tmp_path, STUBBORN)
     child.start()
-    assert eventually(lambda: len(child.pids()) == 3)
+    assert eventually(lambda: child.log_tail() == ["started"] and len(child.pids()) == 3)
     old = child.pids()
     assert child.pid is not None
     os.kill(child.pid, signal.SIGKILL)
