@@ -41,7 +41,7 @@ def seen(
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
+    assert query.awaitTermination(300)
     progress = query.lastProgress
     assert progress is not None
     return sorted(events, key=lambda one: str(one["__key"])), seen_of(
