@@ -39,7 +39,7 @@ from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.pipeline import Pipeline
-from cutwater.publisher.sources.changed_rows import Changed, Finals, Source
+from cutwater.publisher.sources.changed_rows import Changed, ChangedWindows, Finals, Source
 from cutwater.publisher.transaction import OutputWriter, Transaction
 from cutwater.publisher.transaction_parts import split_pieces
 from cutwater.publisher.unpublished_milestones import UnpublishedMilestones, milestone_of
@@ -249,19 +249,17 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
         partition_count(cluster, topic)
     serve(metrics.registry, settings, "CUTWATER_PUBLISHER_PORT", log)
 
-    final = job.output.mode == "final"
-    root = settings.data_dir / ("finals" if final else "handover") / job.name
+    final, merges = job.output.mode == "final", job.overlap_ms > 0
+    root = settings.data_dir / ("finals" if final else "windows" if merges else "handover") / job.name
     # One segment per window end: the windows that a milestone closes are adjacent.
     segment, native = job.window.slide_ms if final else None, settings.native and usable()
     workers = settings.restore_workers or workers_by_default()
-    states = StateStores(root, job, segment, lasting=final, workers=workers, native=native)
+    states = StateStores(root, job, segment, lasting=final or merges, workers=workers, native=native)
 
     def source(ranges: Ranges, generation: Generation) -> Source:
-        return (
-            Finals(job, states.open(generation), ranges, now_ms)
-            if final
-            else Changed(Updates(job, ranges, now_ms))
-        )
+        if not (final or merges):
+            return Changed(Updates(job, ranges, now_ms))
+        return (Finals if final else ChangedWindows)(job, states.open(generation), ranges, now_ms)
 
     ahead = BackgroundPreload(cluster, job, states, log, now_ms) if settings.preload else None
     return Publisher(

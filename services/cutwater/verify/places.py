@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Message
@@ -12,10 +13,11 @@ from cutwater.adapters.kafka.client import bounds, make_consumer, partition_coun
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client.decoding import Decoder, OutputDecoder
 from cutwater.client.export.stream import open_export
-from cutwater.core.checks.state_comparison import RowName, shown_text
+from cutwater.core.checks.state_comparison import PlaceRow, RowName, shown_text
 from cutwater.core.errors import DivergenceError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.job.job import TOMBSTONE, Job
+from cutwater.core.job.panes import windows_of
 from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
@@ -30,6 +32,7 @@ from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import RowReader
 from cutwater.views.query.output_json import from_iso
 from cutwater.views.query.presenter import Presenter, plain
+from cutwater.views.store.window_rows import ValueMerge
 
 
 class NotHeld(Exception):
@@ -86,6 +89,21 @@ def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: Scr
         else:
             table.put(name, framed(row.value))
     table.flush()
+
+
+def windows_in(job: Job, rows: Iterator[PlaceRow]) -> Iterator[PlaceRow]:
+    """Return the windows that these rows are panes of, in order. The rows themselves, if each is a window."""
+    if not job.overlap_ms:
+        return rows
+    return _windows_in(job, rows)
+
+
+def _windows_in(job: Job, rows: Iterator[PlaceRow]) -> Iterator[PlaceRow]:
+    merge = ValueMerge(job).merge
+    for (shard, key), own in groupby(rows, key=lambda row: (row.shard, row.name.key)):
+        panes = ((row.name.end_ms, row.value) for row in own)
+        for start_ms, values in windows_of(panes, job.window):
+            yield PlaceRow(shard, RowName(key, start_ms, start_ms + job.window.size_ms), merge(values))
 
 
 class ViewInfo(NamedTuple):

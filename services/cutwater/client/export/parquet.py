@@ -134,7 +134,7 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
             raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which continues")
         milestone, rows = view.stored()
         with closing(batches(job, schema_of(job, {}), rows)) as made:  # open rows would keep the folder locked
-            told = milestone_fields(milestone, view.lower_ms(milestone))
+            told = milestone_fields(milestone, view.horizon_ms(milestone), view.lower_ms(milestone))
             yield Part(str(folder), milestone.token, told, held, selection, made)
 
 

@@ -107,7 +107,7 @@ class Epochs:
         self._require_clock(proved.changelog_cut, written, started_ms)
         seen = look()
         late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
-        watermark_ms, retention_ms = self.closing.watermark_ms(plan, before, seen), self._job.retention_ms
+        watermark_ms, retention_ms = self.closing.watermark_ms(plan, before, seen), self._job.rows_retention_ms
         floor_ms, horizon_ms = self.closing.floor_ms(watermark_ms), before.horizon_ms if before else 0
         barrier = Barrier(
             job=self._job.name,

@@ -84,6 +84,25 @@ class Job:
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
     @property
+    def rows(self) -> WindowSpec:
+        """The windows of the state's rows: panes, of which readers see merges. A user's own query has no panes."""
+        return self.window if self.attached else self.window.panes
+
+    @property
+    def overlap_ms(self) -> int:
+        """How long before its own end a window's first row ends; 0 if a row is a window."""
+        return 0 if self.attached else self.window.size_ms - self.rows.size_ms
+
+    @property
+    def rows_retention_ms(self) -> int:
+        """How long a row is kept after its end: until its last window has passed the horizon."""
+        return self.retention_ms + self.overlap_ms
+
+    def shown_above_ms(self, horizon_ms: int) -> int:
+        """Return the bound above which windows end whose rows are all above the rows' bound, such as a horizon."""
+        return horizon_ms + self.overlap_ms if horizon_ms else 0
+
+    @property
     def definition(self) -> str:
         """The part that must not change within a generation, as JSON: rows of two definitions would mix."""
         fixed = {
@@ -110,11 +129,13 @@ class Job:
             one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
             for one in self.measures
         }
+        panes = {"pane_ms": self.rows.size_ms} if self.overlap_ms else {}
         return {
             "key": self.key_field,
             "event_time": self.time_field,
             "window_size_ms": self.window.size_ms,
             "window_slide_ms": self.window.slide_ms,
+            **panes,
             "shards": self.shards.shards,
             "measures": measures,
             "state_schema": self.state_schema,

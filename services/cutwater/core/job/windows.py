@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cutwater.core.errors import UsageError
@@ -32,6 +33,12 @@ class WindowSpec:
     @property
     def tumbling(self) -> bool:
         return self.size_ms == self.slide_ms
+
+    @property
+    def panes(self) -> WindowSpec:
+        """The windows whose merges these windows are: each holds whole panes, and each event is in one pane."""
+        pane_ms = math.gcd(self.size_ms, self.slide_ms)
+        return WindowSpec(pane_ms, pane_ms)
 
     @property
     def per_event_max(self) -> int:

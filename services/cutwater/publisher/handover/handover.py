@@ -112,14 +112,18 @@ class HandoverRunner:
                 continue
             self._states.drop_other_preloads({plan.to.milestone.generation, succession.generation})
             try:
-                return plan, self._reading.state(plan.to, self._floor_ms(plan.to.milestone, whole))
+                return plan, self._reading.state(plan.to, self._rows_floor_ms(plan.to.milestone, whole))
             except Overtaken as overtaken:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
                 succession.mark_overtaken(plan.to, overtaken.looked)
         raise Stopped
 
     def _floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
-        return NEVER_MS // 2 if whole is None else compared_above_ms(to, whole)
+        return NEVER_MS // 2 if whole is None else compared_above_ms(self._job, to, whole)
+
+    def _rows_floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
+        """Return the end up to which no row is needed for the compared windows."""
+        return self._floor_ms(to, whole) - self._job.overlap_ms
 
     def _old(self, plan: Handover, position: Published, whole: Milestone | None) -> Store | None:
         """Return the published state; None, with an error in the log, if it cannot be read any more."""
@@ -129,7 +133,7 @@ class HandoverRunner:
         try:
             if self._is_deleted(whole.generation):
                 raise UsageError(f"{topics.changelog(self._job.name, whole.generation)} does not exist")
-            return self._reading.state(entry, self._floor_ms(plan.to.milestone, whole), or_later=self._final)
+            return self._reading.state(entry, self._rows_floor_ms(plan.to.milestone, whole), or_later=self._final)
         except (DivergenceError, UsageError, Overtaken) as error:
             reason = "compaction has removed values of it" if isinstance(error, Overtaken) else str(error)
             self._log.error(
@@ -166,12 +170,13 @@ class HandoverRunner:
         repeat = bool(position.parts) and not goes_on
         floor_ms = self._floor_ms(to, whole)
         source = DifferenceSource(
+            self._job,
             (old, self._within(floor_ms, whole)) if old is not None and whole is not None else None,
             (new, self._within(floor_ms, to)),
             RowKinds(
                 FINAL if self._final else UPDATE,
                 self._published_up_to_ms(plan, position, whole, old, repeat),
-                to.horizon_ms,
+                self._job.shown_above_ms(to.horizon_ms),
             ),
             begun=sum(position.rows) if goes_on else 0,
             repeat=repeat,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, islice
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from cutwater.core.output.position import Published
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.publisher.sources.stored_rows import OutputRow, closed, pieces
+from cutwater.publisher.sources.stored_rows import OutputRow, closed, pieces, windows_in
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import KeyReader
@@ -67,9 +67,9 @@ class Finals:
     """The store drops windows below the horizon; a crash would lose finals of the previous milestone."""
 
     def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
+        self._job = job
         self._store = store
         self._changed = Updates(job, ranges, now_ms) if job.amend_for_ms is not None else None
-        self._keys = KeyReader()
         self._closed_ms = _EVER
         self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
 
@@ -77,14 +77,14 @@ class Finals:
         milestone = plan.to.milestone
         # Windows closed since then are kept until they are published, even below the horizon.
         self._closed_ms = whole.watermark_ms if whole else _EVER
-        self._bring_store_to(plan)
+        bring_store_to(self._store, self._applier, plan)
         # Windows do not change once a milestone has closed them, but by amendments, which follow in an order of
         # their own: the published rows are first again.
         rows = chain(self._closed(position, milestone), self._amended(plan, whole))
         yield from pieces(islice(rows, sum(position.rows), None))
 
     def _closed(self, position: Published, milestone: Milestone) -> Iterator[OutputRow]:
-        for storage, value in closed(self._store, self._closed_ms, milestone.watermark_ms):
+        for storage, value in closed(self._store, self._job, self._closed_ms, milestone.watermark_ms):
             kind = CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL
             yield OutputRow(kind, storage, value)
 
@@ -93,23 +93,70 @@ class Finals:
         milestone = plan.to.milestone
         if self._changed is None or whole is None or (isinstance(plan, Step) and not milestone.amended):
             return []
-        found: dict[bytes, bytes] = {}
-        for key, value in self._changed.rows(plan, whole.changelog_cut):
-            window = self._keys.window(key)
-            if value and milestone.horizon_ms < window.end_ms <= whole.watermark_ms:
-                found[key_layout.storage_key(window, self._store.segment_ms)] = value
-        return [OutputRow(CORRECTION, storage, found[storage]) for storage in sorted(found)]
+        above_ms = self._job.shown_above_ms(milestone.horizon_ms)
+        changed = changed_rows(self._job, self._store, self._changed.rows(plan, whole.changelog_cut))
+        return [
+            OutputRow(CORRECTION, storage, value)
+            for storage, value in changed
+            if above_ms < key_layout.end_of(storage) <= whole.watermark_ms
+        ]
 
     def close(self) -> None:
         self._store.close()
 
-    def _bring_store_to(self, plan: Step | Jump) -> None:
-        # The store may be ahead, after a crash between store and output, or behind, if its folder was lost.
-        milestone, applied = plan.to.milestone, self._store.applied
-        sequence = applied.milestone.sequence if applied and not self._store.applying else 0
-        if sequence < milestone.sequence:
-            steps = isinstance(plan, Step) and sequence == milestone.sequence - 1
-            self._applier.apply(plan if steps else Jump(plan.to))
-
     def _floor_ms(self, milestone: Milestone) -> int:
-        return min(milestone.horizon_ms, self._closed_ms)
+        return min(milestone.horizon_ms, self._closed_ms - self._job.overlap_ms)
+
+
+class ChangedWindows:
+    """Every window of a milestone's changed panes, merged in a store."""
+
+    kind = UPDATE
+    reads_ahead = False
+    """The store must not be ahead of the output."""
+
+    def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
+        self._job = job
+        self._store = store
+        self._changed = Updates(job, ranges, now_ms)
+        self._applier = Applier(store, job, ranges, now_ms)
+
+    def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
+        bring_store_to(self._store, self._applier, plan)
+        above_ms = self._job.shown_above_ms(plan.to.milestone.horizon_ms)
+        rows = self._changed.rows(plan, whole.changelog_cut if whole else Cut())
+        changed = (
+            OutputRow(UPDATE, storage, value)
+            for storage, value in changed_rows(self._job, self._store, rows)
+            if key_layout.end_of(storage) > above_ms
+        )
+        yield from pieces(islice(changed, sum(position.rows), None))
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def bring_store_to(store: Store, applier: Applier, plan: Step | Jump) -> None:
+    """Bring a publisher's store to the plan's milestone.
+
+    The store may be ahead, after a crash between store and output, or behind, if its folder was lost.
+    """
+    milestone, applied = plan.to.milestone, store.applied
+    sequence = applied.milestone.sequence if applied and not store.applying else 0
+    if sequence < milestone.sequence:
+        steps = isinstance(plan, Step) and sequence == milestone.sequence - 1
+        applier.apply(plan if steps else Jump(plan.to))
+
+
+def changed_rows(job: Job, store: Store, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield storage keys and values of the windows of changed rows, in an order that a restart repeats.
+
+    `rows`: keys and values of the changelog, empty for tombstones. `store`: at the milestone of the last row.
+    """
+    keys, found = KeyReader(), dict[bytes, bytes]()
+    for key, value in rows:
+        if value:
+            found[key_layout.storage_key(keys.window(key), store.segment_ms)] = value
+    if job.overlap_ms:
+        return windows_in(store, job).windows_of(found)
+    return ((storage, found[storage]) for storage in sorted(found))
