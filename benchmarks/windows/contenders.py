@@ -178,7 +178,7 @@ class Contest:
             if not self._result.exists():
                 raise UnavailableError(f"{self._name} told no result; its log: {self._folder / 'log.txt'}")
             result = json.loads(self._result.read_text(encoding="utf-8"))
-            return noop_fault(result, stage.events, stage.expected)
+            return noop_fault(result, stage.events, stage.expected, stage.job.window)
         if self._contender == STREAMS:
             return fault(streams_state(newest(stage.cluster, self._output, partitions)), stage.expected)
         return self._rows_fault(topics.changelog(self._name, GENERATION))

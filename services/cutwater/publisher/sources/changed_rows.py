@@ -12,7 +12,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
 from cutwater.publisher.sources.stored_rows import OutputRow, closed, pieces, windows_in
-from cutwater.views.changelog.milestone_rows import Updates
+from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.changelog.row_batch import Piece
@@ -134,6 +134,25 @@ class ChangedWindows:
 
     def close(self) -> None:
         self._store.close()
+
+
+def has_store(job: Job) -> bool:
+    """Return whether the published rows are read from a store: finals, and windows that are merged."""
+    return job.output.mode == "final" or job.overlap_ms > 0
+
+
+def source_of(
+    job: Job,
+    open_store: Callable[[], Store],
+    ranges: Ranges,
+    now_ms: Callable[[], int],
+    part_rows: int = PART_ROWS,
+    part_bytes: int = PART_BYTES,
+) -> Source:
+    """Return the source of the job's output. `open_store`: called if the source has one; it closes the store."""
+    if not has_store(job):
+        return Changed(Updates(job, ranges, now_ms, part_rows, part_bytes))
+    return (Finals if job.output.mode == "final" else ChangedWindows)(job, open_store(), ranges, now_ms)
 
 
 def bring_store_to(store: Store, applier: Applier, plan: Step | Jump) -> None:
