@@ -136,25 +136,29 @@ def test_an_amended_pane_corrects_every_closed_window_that_holds_it(writing: Wri
 
 
 @pytest.mark.parametrize("mode", ["updates", "final"])
-def test_a_hand_over_says_the_windows_that_differ(writing: Writing, tmp_path: Path, mode: str) -> None:
-    """Corrections of windows that were said, and the rollback's tombstones."""
-    job = in_mode(writing.job, mode)
+@pytest.mark.parametrize("retention", [1, 24])
+def test_a_hand_over_says_the_windows_that_differ(
+    writing: Writing, tmp_path: Path, mode: str, retention: int
+) -> None:
+    """Corrections of windows that were said, and the rollback's tombstones; also where the horizon is near."""
+    writing.job = job = replace(in_mode(writing.job, mode), retention_ms=retention * HOUR_MS)
+    first, other = sold(10, 5) + sold(12, 3) + sold(13, 7), sold(12, 60, shops=3)
+    last = sold(14, 2, shops=4)
     with publishing(writing.cluster, job, tmp_path / "store"):
-        writing.epoch(sold(10, 5) + sold(13, 7), watermark_ms=12 * HOUR_MS)
+        writing.epoch(first, watermark_ms=12 * HOUR_MS)
         wait_published(writing.cluster, job, 1)
         writing.epoch(sold(20, 1, shops=3) + sold(13, 8, shops=2), watermark_ms=14 * HOUR_MS)
         wait_published(writing.cluster, job, 2)
         after = Next(writing, start=1, rewinds=True)
-        after.promoted(sold(10, 60, shops=3), watermark_ms=13 * HOUR_MS)
-        after.epoch(sold(14, 2, shops=4), watermark_ms=18 * HOUR_MS)
+        after.promoted(other, watermark_ms=13 * HOUR_MS)
+        after.epoch(last, watermark_ms=18 * HOUR_MS)
         found = read(writing.cluster, job, 4)
     require_contiguous(found)
     assert [one.rewinds_to for one in found] == [0, 0, 1, 0]
     rows = told(writing, job)
     require_no_repeat(rows)
-    wanted = windows(after.state)
-    if mode == "final":
-        wanted = {at: n for at, n in wanted.items() if at[1] + SIZE * HOUR_MS <= 18 * HOUR_MS}
+    panes = {(one.shop, one.hour * HOUR_MS): one.pieces for one in [*first, *other, *last]}
+    wanted = closed(panes, 0, (18 if mode == "final" else 99) * HOUR_MS)
     assert folded(rows, -(10**12)) == wanted
     assert "tombstone" in kinds(found[2])
     assert "correction" in kinds(found[2])
