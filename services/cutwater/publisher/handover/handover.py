@@ -133,7 +133,10 @@ class HandoverRunner:
         try:
             if self._is_deleted(whole.generation):
                 raise UsageError(f"{topics.changelog(self._job.name, whole.generation)} does not exist")
-            return self._reading.state(entry, self._rows_floor_ms(plan.to.milestone, whole), or_later=self._final)
+            floor_ms = self._rows_floor_ms(plan.to.milestone, whole)
+            if not self._final and floor_ms < whole.horizon_ms:
+                self._states.forget(whole.generation)  # a store of windows has dropped what its horizon passed
+            return self._reading.state(entry, floor_ms, or_later=self._final)
         except (DivergenceError, UsageError, Overtaken) as error:
             reason = "compaction has removed values of it" if isinstance(error, Overtaken) else str(error)
             self._log.error(
