@@ -119,11 +119,14 @@ class ChangedWindows:
         self._job = job
         self._store = store
         self._changed = Updates(job, ranges, now_ms)
-        self._applier = Applier(store, job, ranges, now_ms)
+        self._before_ms: int | None = None
+        self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
+        # Panes that changed may be of windows that this milestone's own horizon has passed.
+        self._before_ms = whole.horizon_ms if whole else None
         bring_store_to(self._store, self._applier, plan)
-        above_ms = self._job.shown_above_ms(plan.to.milestone.horizon_ms)
+        above_ms = self._job.shown_above_ms(self._floor_ms(plan.to.milestone))
         rows = self._changed.rows(plan, whole.changelog_cut if whole else Cut())
         changed = (
             OutputRow(UPDATE, storage, value)
@@ -134,6 +137,9 @@ class ChangedWindows:
 
     def close(self) -> None:
         self._store.close()
+
+    def _floor_ms(self, milestone: Milestone) -> int:
+        return milestone.horizon_ms if self._before_ms is None else min(milestone.horizon_ms, self._before_ms)
 
 
 def has_store(job: Job) -> bool:
