@@ -15,7 +15,7 @@ from cutwater.core.job.windows import WindowSpec
 from cutwater.publisher import transaction as writer_module
 from support.views.changelogs import HOUR_MS, Rows, Sold, Writing, make_job, until
 from support.views.generations_played import Next
-from support.views.outputs_told import folded, kinds, require_contiguous, require_no_repeat, sold, told
+from support.views.outputs_told import as_rows, folded, kinds, require_contiguous, require_no_repeat, sold, told
 from support.views.publishing import create, in_mode, pieces, plain, publishing, read, wait_published
 
 SIZE = 3
@@ -142,7 +142,8 @@ def test_a_hand_over_says_the_windows_that_differ(
 ) -> None:
     """Corrections of windows that were said, and the rollback's tombstones; also where the horizon is near."""
     writing.job = job = replace(in_mode(writing.job, mode), retention_ms=retention * HOUR_MS)
-    first, other = sold(10, 5) + sold(12, 3) + sold(13, 7), sold(12, 60, shops=3)
+    first = sold(11, 5) + sold(12, 3) + sold(13, 7)
+    other = sold(11, 50, shops=3) + sold(12, 60, shops=3)
     last = sold(14, 2, shops=4)
     with publishing(writing.cluster, job, tmp_path / "store"):
         writing.epoch(first, watermark_ms=12 * HOUR_MS)
@@ -157,8 +158,11 @@ def test_a_hand_over_says_the_windows_that_differ(
     assert [one.rewinds_to for one in found] == [0, 0, 1, 0]
     rows = told(writing, job)
     require_no_repeat(rows)
+    # Windows that end by then are not part of the second generation's state: what was said of them stays.
+    gone_ms = 12 * HOUR_MS if retention == 1 else 0
+    end_ms = (18 if mode == "final" else 99) * HOUR_MS
     panes = {(one.shop, one.hour * HOUR_MS): one.pieces for one in [*first, *other, *last]}
-    wanted = closed(panes, 0, (18 if mode == "final" else 99) * HOUR_MS)
+    wanted = closed(as_rows(first), 0, gone_ms) | closed(panes, gone_ms, end_ms)
     assert folded(rows, -(10**12)) == wanted
     assert "tombstone" in kinds(found[2])
     assert "correction" in kinds(found[2])
