@@ -142,7 +142,7 @@ def test_a_hand_over_says_the_windows_that_differ(
 ) -> None:
     """Corrections of windows that were said, and the rollback's tombstones; also where the horizon is near."""
     writing.job = job = replace(in_mode(writing.job, mode), retention_ms=retention * HOUR_MS)
-    first = sold(11, 5) + sold(12, 3) + sold(13, 7)
+    first = sold(10, 5) + sold(11, 5) + sold(12, 3) + sold(13, 7)
     other = sold(11, 50, shops=3) + sold(12, 60, shops=3)
     last = sold(14, 2, shops=4)
     with publishing(writing.cluster, job, tmp_path / "store"):
@@ -160,9 +160,10 @@ def test_a_hand_over_says_the_windows_that_differ(
     require_no_repeat(rows)
     # Windows that end by then are not part of the second generation's state: what was said of them stays.
     gone_ms = 12 * HOUR_MS if retention == 1 else 0
+    before_ms = 11 * HOUR_MS if retention == 1 and mode == "updates" else 0
     end_ms = (18 if mode == "final" else 99) * HOUR_MS
     panes = {(one.shop, one.hour * HOUR_MS): one.pieces for one in [*first, *other, *last]}
-    wanted = closed(as_rows(first), 0, gone_ms) | closed(panes, gone_ms, end_ms)
+    wanted = closed(as_rows(first), before_ms, gone_ms) | closed(panes, gone_ms, end_ms)
     assert folded(rows, -(10**12)) == wanted
     assert "tombstone" in kinds(found[2])
     assert "correction" in kinds(found[2])
