@@ -158,7 +158,8 @@ def test_a_hand_over_says_the_windows_that_differ(
     require_contiguous(found)
     assert [one.rewinds_to for one in found] == [0, 0, 0, 1, 0]
     rows = told(writing, job)
-    require_no_repeat(rows)
+    if retention > 1:
+        require_no_repeat(rows)  # else some panes of the old state are gone, and their windows are said again
     # Windows that end by then are not part of the second generation's state: what was said of them stays.
     gone_ms = 12 * HOUR_MS if retention == 1 else 0
     before_ms = 11 * HOUR_MS if retention == 1 and mode == "updates" else 0

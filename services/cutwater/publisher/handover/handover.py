@@ -133,10 +133,7 @@ class HandoverRunner:
         try:
             if self._is_deleted(whole.generation):
                 raise UsageError(f"{topics.changelog(self._job.name, whole.generation)} does not exist")
-            floor_ms = self._rows_floor_ms(plan.to.milestone, whole)
-            if not self._final and floor_ms < whole.horizon_ms:
-                self._states.forget(whole.generation)  # a store of windows has dropped what its horizon passed
-            return self._reading.state(entry, floor_ms, or_later=self._final)
+            return self._reading.state(entry, self._rows_floor_ms(plan.to.milestone, whole), or_later=self._final)
         except (DivergenceError, UsageError, Overtaken) as error:
             reason = "compaction has removed values of it" if isinstance(error, Overtaken) else str(error)
             self._log.error(
@@ -174,7 +171,7 @@ class HandoverRunner:
         floor_ms = self._floor_ms(to, whole)
         source = DifferenceSource(
             self._job,
-            (old, self._within(floor_ms, whole)) if old is not None and whole is not None else None,
+            (old, self._within(self._known_above_ms(floor_ms, old, whole), whole)) if old and whole else None,
             (new, self._within(floor_ms, to)),
             RowKinds(
                 FINAL if self._final else UPDATE,
@@ -191,6 +188,14 @@ class HandoverRunner:
             rewinds_to=plan.rewinds_to,
         )
         return Attempt(plan, replace(position, progress=to.changelog_cut if repeat else mark), source)
+
+    def _known_above_ms(self, floor_ms: int, old: Store, whole: Milestone) -> int:
+        """Return the window end above which the old store has all panes. Windows below it are said again."""
+        if not self._job.overlap_ms:
+            return floor_ms
+        applied = old.applied.milestone if old.applied else whole
+        dropped_ms = min(applied.horizon_ms, whole.watermark_ms - self._job.overlap_ms)
+        return max(floor_ms, self._job.shown_above_ms(max(whole.horizon_ms, dropped_ms)))
 
     def _within(self, floor_ms: int, milestone: Milestone) -> Within:
         return floor_ms, milestone.watermark_ms if self._final else _EVER_MS
