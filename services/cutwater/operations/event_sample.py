@@ -33,7 +33,7 @@ def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list
     if not first:
         return []
     mean = max(sum(one.size for one in first) / len(first), 1.0)
-    most = min(EVENTS_MAX, ROWS_MAX // job.rows.per_event_max, int(BYTES_MAX / 2 / mean))
+    most = min(EVENTS_MAX, ROWS_MAX, int(BYTES_MAX / 2 / mean))
     return decode_events(job, sample(cluster, job.topic, max(most, FIRST)), registry)
 
 

@@ -47,7 +47,7 @@ class RejectedEventLists:
         self._sources = sources
 
     def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
-        """List the epoch's unusable events; return the number of late (event, window) pairs.
+        """List the epoch's unusable events; return the number of late ones.
 
         Raise UnavailableError if the events differ from those that the epoch read: some have been deleted since.
         """

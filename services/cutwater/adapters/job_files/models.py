@@ -136,7 +136,7 @@ class SourceModel(Model):
 class WindowModel(Model):
     kind: Literal["tumbling", "sliding"] = Field(description="tumbling or sliding; session windows are refused.")
     size: Duration = Field(description="Length of a window.")
-    slide: Duration | None = Field(None, description="Time between the starts of sliding windows. Best a divisor of the size: each pane is a row.")
+    slide: Duration | None = Field(None, description="Time between starts of sliding windows; best a divisor of size.")
 
 
 class MeasureModel(Model):
