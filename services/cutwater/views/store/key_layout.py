@@ -85,7 +85,7 @@ def storage_key(window: Window, length_ms: int) -> bytes:
     return key_prefix(segment_of(window.end_ms, length_ms), window.key) + times
 
 
-def place(segment: int, key: bytes, start_ms: int, end_ms: int) -> bytes:
+def storage_key_in(segment: int, key: bytes, start_ms: int, end_ms: int) -> bytes:
     """Return a storage key. `key`: as `key_of` returns it."""
     return segment_prefix(segment) + key + time_suffix(start_ms) + end_suffix(end_ms)
 

@@ -99,7 +99,7 @@ class WindowRows:
 
     def _place(self, key: bytes, first_ms: int) -> bytes:
         end_ms = first_ms + self._window.size_ms
-        return key_layout.place(key_layout.segment_of(end_ms, self._segment_ms), key, first_ms, end_ms)
+        return key_layout.storage_key_in(key_layout.segment_of(end_ms, self._segment_ms), key, first_ms, end_ms)
 
     def _segment(
         self, segment: int, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS
