@@ -122,8 +122,9 @@ def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Sc
     """Fill `table` with all rows of the rehydrator. Return their milestone and the part of the state."""
     framed = single_object(job)
     with open_export(api_url, headers) as found:
-        for window, value in found.rows:
-            table.put(RowName(*window), framed(value))
+        for piece in found.pieces:
+            for window, value in piece.rows():
+                table.put(RowName(*window), framed(value))
         table.flush()
         lower = found.milestone.get("lower_bound")
         return ViewInfo(

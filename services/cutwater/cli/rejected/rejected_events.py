@@ -149,9 +149,7 @@ def list_late(
     found = late_pairs(stack.cluster, stack.job, _parsed(generation))
     _note(found.elsewhere)
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
-    return print_entries(
-        f"late events of {stack.job}", chosen, found.problems, LATE, limit, as_json
-    )
+    return print_entries(f"late events of {stack.job}", chosen, found.problems, LATE, limit, as_json)
 
 
 def _letters(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from cutwater.adapters.hashing import key_hash
@@ -34,10 +35,13 @@ from cutwater.views.query.presenter import Presenter, Row
 from cutwater.views.store import key_layout
 from cutwater.views.store.pinned_rows import PIECE_ROWS, PinnedRows
 from cutwater.views.store.store import Store
-from cutwater.views.store.window_rows import StoredRows, WindowRows
+from cutwater.views.store.window_rows import StoredRow, StoredRows, WindowRows
 
 SCAN_ROWS_MAX = 100_000
 """The most stored rows read for one page of a scan, whether they match or not."""
+EXPORT_ROWS = 2_000
+EXPORT_BYTES = 4 << 20
+"""Rows and bytes of values in a piece of an export. Pieces of large values are shorter, in equal shares."""
 TOP_ROWS_MAX = 1_000_000
 """The most rows read for a ranking, which takes some seconds."""
 _NEVER = 1 << 62
@@ -276,19 +280,32 @@ class View:
 
     def rows(self) -> tuple[Milestone, Iterator[Row]]:
         """Return the shown milestone and all its rows, however long reading them takes."""
-        milestone, stored = self.stored()
-        return milestone, (self._presenter.row(window, value) for window, value in stored)
-
-    def stored(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[Stored]]:
-        """Do as `rows` for a part of the windows, with values as in the changelog."""
         shown = self._require()
-        return shown.milestone, self._of(shown, part)
+        stored = self._of(shown, EVERYTHING)
+        return shown.milestone, (self._presenter.row(window, value) for window, value in stored)
 
     def panes(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[Stored]]:
         """Return the shown milestone and its rows as they are in the changelog: panes, if windows are merged."""
         shown = self._require()
         rows = shown._replace(windows=shown.rows, above_ms=shown.milestone.horizon_ms)
         return shown.milestone, self._of(rows, part)
+
+    def pieces(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[list[StoredRow]]]:
+        """Return the shown milestone and a part of its windows, as storage keys and values in pieces."""
+        shown = self._require()
+        return shown.milestone, self._pieces(shown, part)
+
+    def _pieces(self, shown: Shown, part: Part) -> Iterator[list[StoredRow]]:
+        rows = self._stored(shown, None, part)
+        above, end_bytes = key_layout.end_suffix(shown.above_ms), key_layout.END_BYTES
+        while piece := list(islice(rows, EXPORT_ROWS)):
+            # Bytes are compared: a window object for each row would take most of the time.
+            kept = [row for row in piece if row[0][-end_bytes:] > above]
+            if part != EVERYTHING:
+                kept = [row for row in kept if self._has(shown, part, key_layout.parse(row[0]))]
+            shares = max(1, -(-sum(len(value) for _, value in kept) // EXPORT_BYTES))
+            size = max(1, -(-len(kept) // shares))
+            yield from (kept[first : first + size] for first in range(0, len(kept), size))
 
     @property
     def missing_reason(self) -> str:

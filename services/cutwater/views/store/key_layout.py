@@ -100,6 +100,11 @@ def key_of(storage: bytes) -> bytes:
     return storage[SEGMENT_BYTES : -_TIMES.size]
 
 
+def key_bytes_of(storage: bytes) -> bytes:
+    """Return the key of a storage key, in UTF-8."""
+    return storage[SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00")
+
+
 def time_of(suffix: bytes) -> int:
     """Return the time at the start of what follows a key, in ms."""
     number: int = _LONG.unpack_from(suffix)[0]
@@ -120,8 +125,7 @@ def end_suffix(end_ms: int) -> bytes:
 def parse(storage: bytes) -> Window:
     """Invert `storage_key`."""
     start, end = _TIMES.unpack_from(storage, len(storage) - _TIMES.size)
-    key = storage[SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00").decode()
-    return Window(key, start - _SIGN, end - _SIGN)
+    return Window(key_bytes_of(storage).decode(), start - _SIGN, end - _SIGN)
 
 
 def _clamp(number: int) -> int:

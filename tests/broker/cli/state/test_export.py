@@ -22,7 +22,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.state.partition_share import require_whole_once
 from cutwater.core.state.selection import Selection
 from cutwater.rehydrator.cluster.held_part import Replica
-from cutwater.views.query import arrow_batches
+from cutwater.views.query import view as viewing
 from cutwater.views.store.key_layout import parse
 from cutwater.views.store.store import folder_of
 from support.cli.jsonshapes import parsed
@@ -86,7 +86,7 @@ def test_every_measure_of_every_type(
 ) -> None:
     """Values, NULLs, decimals and estimates to the last digit; the file names its milestone, and lies alone."""
     own, job_file, expected = wide
-    monkeypatch.setattr(arrow_batches, "BATCH_ROWS", 70)
+    monkeypatch.setattr(viewing, "EXPORT_ROWS", 70)
     monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 100)
     out = tmp_path / "out" / "state.parquet"
     out.parent.mkdir()
