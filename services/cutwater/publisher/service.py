@@ -251,8 +251,10 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
 
     final, lasting = job.output.mode == "final", has_store(job)
     root = settings.data_dir / ("finals" if final else "windows" if lasting else "handover") / job.name
-    # One segment per window end: the windows that a milestone closes are adjacent.
-    segment, native = job.window.slide_ms if final else None, settings.native and usable()
+    # One segment per window end: the windows that a milestone closes are adjacent. The layout of a lasting store
+    # does not depend on the retention, as the store is compared with that of another generation.
+    segment = job.window.slide_ms if final else job.window.size_ms if lasting else None
+    native = settings.native and usable()
     workers = settings.restore_workers or workers_by_default()
     states = StateStores(root, job, segment, lasting=lasting, workers=workers, native=native)
 

@@ -14,10 +14,10 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client.decoding import Decoder, OutputDecoder
 from cutwater.client.export.stream import open_export
 from cutwater.core.checks.state_comparison import PlaceRow, RowName, shown_text
-from cutwater.core.errors import DivergenceError
+from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.job.job import TOMBSTONE, Job
-from cutwater.core.job.panes import windows_of
+from cutwater.core.job.panes import merged_windows
 from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
@@ -32,7 +32,7 @@ from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import RowReader
 from cutwater.views.query.output_json import from_iso
 from cutwater.views.query.presenter import Presenter, plain
-from cutwater.views.store.window_rows import ValueMerge
+from cutwater.views.store.window_rows import MergedValue, ValueMerge
 
 
 class NotHeld(Exception):
@@ -99,11 +99,17 @@ def windows_in(job: Job, rows: Iterator[PlaceRow]) -> Iterator[PlaceRow]:
 
 
 def _windows_in(job: Job, rows: Iterator[PlaceRow]) -> Iterator[PlaceRow]:
-    merge = ValueMerge(job).merge
+    values, size_ms = ValueMerge(job), job.window.size_ms
     for (shard, key), own in groupby(rows, key=lambda row: (row.shard, row.name.key)):
-        panes = ((row.name.end_ms, row.value) for row in own)
-        for start_ms, values in windows_of(panes, job.window):
-            yield PlaceRow(shard, RowName(key, start_ms, start_ms + job.window.size_ms), merge(values))
+        held = list(own)
+        panes = ((row.name.end_ms, MergedValue(row.value)) for row in held)
+        try:
+            windows = list(merged_windows(panes, job.window, values.merge))
+        except UsageError:  # damaged bytes: the panes themselves, which no other place has
+            yield from held
+            continue
+        for start_ms, value in windows:
+            yield PlaceRow(shard, RowName(key, start_ms, start_ms + size_ms), values.stored(value))
 
 
 class ViewInfo(NamedTuple):

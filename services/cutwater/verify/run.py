@@ -237,10 +237,7 @@ class _Verification:
         shown_above_ms = self._job.shown_above_ms
         scopes = {place: scope_of(place, milestone, mode, shown_above_ms) for place in places}
         if VIEW in scopes:
-            kept, lower_ms = self._view_selection, self._view_lower_ms
-            if kept is not None and kept.since_ms is not None:
-                lower_ms = max(lower_ms or 0, shown_above_ms(kept.since_ms))
-            scopes[VIEW] = scopes[VIEW].narrowed(self._view_shards, lower_ms, kept)
+            scopes[VIEW] = scopes[VIEW].narrowed(self._view_shards, self._view_lower_ms, self._view_selection)
         forgetful = [OUTPUT] if self._output.is_truncated else []
         judge = RowComparison(scopes, shown_by(self._job), forgetful=forgetful)
         sums = {place: self._sums(place, scopes[place], judge) for place in places}

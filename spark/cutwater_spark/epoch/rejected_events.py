@@ -55,7 +55,7 @@ class RejectedEventLists:
         parts = []
         if seen.rejected:
             parts.append(self._dead(me, range_, counted[0]))
-        if may_hold_late(seen, self._job.rows, range_.closed_ms):
+        if may_hold_late(seen, self._job.row_windows, range_.closed_ms):
             parts.append(self._late(me, range_, counted[1], counted[2]))
         if not parts:
             return 0

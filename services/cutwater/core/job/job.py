@@ -84,14 +84,14 @@ class Job:
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
     @property
-    def rows(self) -> WindowSpec:
+    def row_windows(self) -> WindowSpec:
         """The windows of the state's rows: panes, of which readers see merges. A user's own query has no panes."""
         return self.window if self.attached else self.window.panes
 
     @property
     def overlap_ms(self) -> int:
         """How long before its own end a window's first row ends; 0 if a row is a window."""
-        return 0 if self.attached else self.window.size_ms - self.rows.size_ms
+        return 0 if self.attached else self.window.size_ms - self.row_windows.size_ms
 
     @property
     def rows_retention_ms(self) -> int:
@@ -106,7 +106,7 @@ class Job:
     def definition(self) -> str:
         """The part that must not change within a generation, as JSON: rows of two definitions would mix."""
         fixed = {
-            **self._rows,
+            **self._row_meaning,
             "topic": self.topic,
             "partitions": self.shards.partitions,
             "shuffle_partitions": self.shuffle_partitions,
@@ -116,7 +116,7 @@ class Job:
     @property
     def meaning(self) -> str:
         """The meaning of a row, as JSON. Rows of regions merge only if it is equal."""
-        return json.dumps(self._rows, sort_keys=True)
+        return json.dumps(self._row_meaning, sort_keys=True)
 
     @property
     def fingerprint(self) -> str:
@@ -124,12 +124,12 @@ class Job:
         return sha256(self.meaning.encode()).hexdigest()[:16]
 
     @property
-    def _rows(self) -> dict[str, Any]:
+    def _row_meaning(self) -> dict[str, Any]:
         measures = {
             one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
             for one in self.measures
         }
-        panes = {"pane_ms": self.rows.size_ms} if self.overlap_ms else {}
+        panes = {"pane_ms": self.row_windows.size_ms} if self.overlap_ms else {}
         return {
             "key": self.key_field,
             "event_time": self.time_field,

@@ -171,8 +171,10 @@ class HandoverRunner:
         floor_ms = self._floor_ms(to, whole)
         source = DifferenceSource(
             self._job,
-            (old, self._within(self._known_above_ms(floor_ms, old, whole), whole)) if old and whole else None,
-            (new, self._within(floor_ms, to)),
+            None
+            if old is None or whole is None
+            else (old, self._within(self._known_above_ms(floor_ms, old, whole), whole)),
+            (new, self._within(max(floor_ms, self._whole_above_ms(to)), to)),
             RowKinds(
                 FINAL if self._final else UPDATE,
                 self._published_up_to_ms(plan, position, whole, old, repeat),
@@ -188,6 +190,10 @@ class HandoverRunner:
             rewinds_to=plan.rewinds_to,
         )
         return Attempt(plan, replace(position, progress=to.changelog_cut if repeat else mark), source)
+
+    def _whole_above_ms(self, to: Milestone) -> int:
+        """Return the window end above which the new state has all panes of its windows."""
+        return self._job.shown_above_ms(to.horizon_ms) if self._job.overlap_ms else NEVER_MS
 
     def _known_above_ms(self, floor_ms: int, old: Store, whole: Milestone) -> int:
         """Return the window end above which the old store has all panes. Windows below it are said again."""

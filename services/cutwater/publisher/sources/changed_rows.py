@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Protocol
 
 from cutwater.core.job.job import CORRECTION, FINAL, UPDATE, Job
 from cutwater.core.output.position import Published
 from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.generation import ROOT_PARENT
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.publisher.sources.stored_rows import OutputRow, closed, pieces, windows_in
+from cutwater.publisher.sources.stored_rows import OutputRow, closed, key_of_row, pieces, windows_in
 from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import KeyReader
-from cutwater.views.changelog.row_batch import Piece
+from cutwater.views.changelog.row_batch import Piece, joined, pieces_of
 from cutwater.views.follow.applier import Applier
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
@@ -70,6 +72,7 @@ class Finals:
         self._job = job
         self._store = store
         self._changed = Updates(job, ranges, now_ms) if job.amend_for_ms is not None else None
+        self._keys = KeyReader()
         self._closed_ms = _EVER
         self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
 
@@ -84,7 +87,11 @@ class Finals:
         yield from pieces(islice(rows, sum(position.rows), None))
 
     def _closed(self, position: Published, milestone: Milestone) -> Iterator[OutputRow]:
-        for storage, value in closed(self._store, self._job, self._closed_ms, milestone.watermark_ms):
+        after_ms = self._closed_ms
+        if self._job.overlap_ms and after_ms == _EVER and milestone.generation.parent != ROOT_PARENT:
+            # The generation began with its parent's state: of windows at the horizon some panes are not there.
+            after_ms = self._job.shown_above_ms(milestone.horizon_ms)
+        for storage, value in closed(self._store, self._job, after_ms, milestone.watermark_ms):
             kind = CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL
             yield OutputRow(kind, storage, value)
 
@@ -93,11 +100,18 @@ class Finals:
         milestone = plan.to.milestone
         if self._changed is None or whole is None or (isinstance(plan, Step) and not milestone.amended):
             return []
+        # All panes of a window that was closed before had closed, too.
+        found: dict[bytes, bytes] = {}
+        for key, value in self._changed.rows(plan, whole.changelog_cut):
+            row = self._keys.window(key)
+            if value and milestone.horizon_ms < row.end_ms <= whole.watermark_ms:
+                found[key_layout.storage_key(row, self._store.segment_ms)] = value
+        if not self._job.overlap_ms:
+            return [OutputRow(CORRECTION, storage, found[storage]) for storage in sorted(found)]
         above_ms = self._job.shown_above_ms(milestone.horizon_ms)
-        changed = changed_rows(self._job, self._store, self._changed.rows(plan, whole.changelog_cut))
         return [
             OutputRow(CORRECTION, storage, value)
-            for storage, value in changed
+            for storage, value in windows_in(self._store, self._job).touched_by(found)
             if above_ms < key_layout.end_of(storage) <= whole.watermark_ms
         ]
 
@@ -109,37 +123,80 @@ class Finals:
 
 
 class ChangedWindows:
-    """Every window of a milestone's changed panes, merged in a store."""
+    """Every window that a milestone's changed panes are part of, merged in a store at that milestone.
+
+    The changelog is read in chunks of one partition, and the windows of a chunk follow each other. A window whose
+    panes are in several chunks comes several times, each time whole.
+    """
 
     kind = UPDATE
     reads_ahead = False
     """The store must not be ahead of the output."""
 
-    def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        ranges: Ranges,
+        now_ms: Callable[[], int],
+        part_rows: int = PART_ROWS,
+        part_bytes: int = PART_BYTES,
+    ) -> None:
         self._job = job
         self._store = store
-        self._changed = Updates(job, ranges, now_ms)
-        self._before_ms: int | None = None
+        self._part_rows = part_rows
+        self._keys = KeyReader()
+        self._changed = Updates(job, ranges, now_ms, part_rows, part_bytes)
+        self._floor = _EVER
         self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
-        # Panes that changed may be of windows that this milestone's own horizon has passed.
-        self._before_ms = whole.horizon_ms if whole else None
+        # Panes that a step changed may be of windows that its own horizon has passed. Of a jump's changelog, what
+        # any horizon on the way has passed may be gone.
+        self._floor = whole.horizon_ms if whole and isinstance(plan, Step) else plan.to.milestone.horizon_ms
         bring_store_to(self._store, self._applier, plan)
-        above_ms = self._job.shown_above_ms(self._floor_ms(plan.to.milestone))
-        rows = self._changed.rows(plan, whole.changelog_cut if whole else Cut())
-        changed = (
-            OutputRow(UPDATE, storage, value)
-            for storage, value in changed_rows(self._job, self._store, rows)
-            if key_layout.end_of(storage) > above_ms
-        )
-        yield from pieces(islice(changed, sum(position.rows), None))
+        since = whole.changelog_cut if whole else Cut()
+        changed = self._changed.pieces(plan, since, position.progress if position.parts else None)
+        for chunk in chunks(changed, self._part_rows):
+            yield from self._windows(chunk)
 
     def close(self) -> None:
         self._store.close()
 
     def _floor_ms(self, milestone: Milestone) -> int:
-        return milestone.horizon_ms if self._before_ms is None else min(milestone.horizon_ms, self._before_ms)
+        return min(milestone.horizon_ms, self._floor)
+
+    def _windows(self, chunk: Piece) -> Iterator[Piece]:
+        """Yield the windows. The progress passes the chunk with its last window: not before, since any may be."""
+        panes = (self._keys.window(key) for key in chunk.keys)
+        touched = {key_layout.storage_key(pane, self._store.segment_ms) for pane in panes}
+        above_ms, before = self._job.shown_above_ms(self._floor), chunk.offsets[0] - 1
+        rows = (
+            (chunk.partition, before, key_of_row(storage), value)
+            for storage, value in windows_in(self._store, self._job).touched_by(touched)
+            if key_layout.end_of(storage) > above_ms
+        )
+        last: Piece | None = None
+        for piece in pieces_of(rows):
+            if last is not None:
+                yield last
+            last = piece
+        if last is not None:
+            yield replace(last, offsets=[*last.offsets[:-1], chunk.offsets[-1]])
+
+
+def chunks(pieces: Iterable[Piece], rows_max: int) -> Iterator[Piece]:
+    """Join the pieces of each partition, up to about `rows_max` rows of all partitions together."""
+    held: dict[int, list[Piece]] = {}
+    rows = 0
+    for piece in pieces:
+        if len(piece):
+            held.setdefault(piece.partition, []).append(piece)
+            rows += len(piece)
+        if rows >= rows_max:
+            yield from map(joined, held.values())
+            held, rows = {}, 0
+    yield from map(joined, held.values())
 
 
 def has_store(job: Job) -> bool:
@@ -158,7 +215,9 @@ def source_of(
     """Return the source of the job's output. `open_store`: called if the source has one; it closes the store."""
     if not has_store(job):
         return Changed(Updates(job, ranges, now_ms, part_rows, part_bytes))
-    return (Finals if job.output.mode == "final" else ChangedWindows)(job, open_store(), ranges, now_ms)
+    if job.output.mode == "final":
+        return Finals(job, open_store(), ranges, now_ms)
+    return ChangedWindows(job, open_store(), ranges, now_ms, part_rows, part_bytes)
 
 
 def bring_store_to(store: Store, applier: Applier, plan: Step | Jump) -> None:
@@ -171,17 +230,3 @@ def bring_store_to(store: Store, applier: Applier, plan: Step | Jump) -> None:
     if sequence < milestone.sequence:
         steps = isinstance(plan, Step) and sequence == milestone.sequence - 1
         applier.apply(plan if steps else Jump(plan.to))
-
-
-def changed_rows(job: Job, store: Store, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield storage keys and values of the windows of changed rows, in an order that a restart repeats.
-
-    `rows`: keys and values of the changelog, empty for tombstones. `store`: at the milestone of the last row.
-    """
-    keys, found = KeyReader(), dict[bytes, bytes]()
-    for key, value in rows:
-        if value:
-            found[key_layout.storage_key(keys.window(key), store.segment_ms)] = value
-    if job.overlap_ms:
-        return windows_in(store, job).windows_of(found)
-    return ((storage, found[storage]) for storage in sorted(found))

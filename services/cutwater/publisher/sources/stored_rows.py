@@ -59,10 +59,10 @@ def windows_in(store: Store, job: Job) -> WindowRows:
 def pieces(rows: Iterable[OutputRow]) -> Iterator[Piece]:
     """Yield the rows in order, in pieces of one kind each."""
     for kind, group in groupby(rows, key=lambda row: row.kind):
-        yield from pieces_of(((NOT_READ, NOT_READ, _key(row.storage), row.value) for row in group), kind)
+        yield from pieces_of(((NOT_READ, NOT_READ, key_of_row(row.storage), row.value) for row in group), kind)
 
 
-def _key(storage: bytes) -> bytes:
-    # As in the changelog.
+def key_of_row(storage: bytes) -> bytes:
+    """Return the key as in the changelog."""
     window = key_layout.parse(storage)
     return _KEYS.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})

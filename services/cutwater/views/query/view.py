@@ -15,7 +15,7 @@ from cutwater.core.protocol.lineage import Lineage
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.query.top_n import Ranking
 from cutwater.core.state.backlog import Entry
-from cutwater.views.query.change_feed import KEPT_BYTES, Rows, size_of
+from cutwater.views.query.change_feed import KEPT_BYTES, ROW_BYTES, Rows, size_of
 from cutwater.views.query.pages import (
     EVERYTHING,
     KeyPage,
@@ -164,17 +164,19 @@ class View:
         """Return the bound above which all windows are complete, in this view."""
         selection = self._store.selection
         since_ms = selection.since_ms if selection else None
-        bounds = (milestone.horizon_ms, self.rows_lower_ms(milestone), since_ms)
-        return max(self.job.shown_above_ms(one) for one in bounds if one is not None)
+        bounds = (self.horizon_ms(milestone), self.lower_ms(milestone), since_ms)
+        return max(one for one in bounds if one is not None)
 
     def changed_windows(self, rows: Rows, bytes_max: int = KEPT_BYTES) -> Rows | None:
         """Return the shown windows that these stored rows are part of; None for more than so many bytes."""
         shown = self._require()
-        if not isinstance(shown.windows, WindowRows):
+        if not self.job.overlap_ms:
             return rows
+        if len(rows) * self.job.window.per_event_max * ROW_BYTES > bytes_max:
+            return None  # merging them would hold up the next milestone
         found: dict[bytes, bytes] = {}
         size = 0
-        for place, value in shown.windows.windows_of(rows):
+        for place, value in WindowRows(shown.rows, self.job, self._store.segment_ms).touched_by(rows):
             if key_layout.end_of(place) > shown.above_ms:
                 found[place] = value
                 size += size_of({place: value})

@@ -6,17 +6,16 @@ these segments the rows of one key are adjacent, so one pass over them side by s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator
 from heapq import merge as merged_in_order
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Protocol
 
-from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, without_dates
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import merge
-from cutwater.core.job.panes import windows_of
+from cutwater.core.job.measures import Partials, merged_row
+from cutwater.core.job.panes import merged_windows
 from cutwater.views.store import key_layout
 from cutwater.views.store.pinned_rows import PIECE_ROWS
 
@@ -35,30 +34,41 @@ class StoredRows(Protocol):
         """Return the first storage key at or after `start`."""
 
 
+class MergedValue:
+    """A value of the changelog, or a merge of several. Decoded once, and only if it is merged."""
+
+    __slots__ = ("partials", "stored")
+
+    def __init__(self, stored: bytes | None, partials: Partials | None = None) -> None:
+        self.stored = stored
+        self.partials = partials
+
+
 class ValueMerge:
     """Merges values of the changelog: the union of disjoint sets of events."""
 
     def __init__(self, job: Job) -> None:
-        self._codec = Codec(job.state_schema)
+        # Times as numbers: a date beyond the year 9999 can be compared, but is no datetime.
+        self._codec = Codec(without_dates(job.state_schema))
+        self._header = Codec(job.state_schema).header
         self._measures = job.measures
 
-    def merge(self, values: Sequence[bytes]) -> bytes:
-        """Return the merged value; a single one unchanged. Raises UsageError for damaged bytes."""
-        if len(values) == 1:
-            return values[0]
-        merged = reduce(self._both, map(self._partials, values))
-        return self._codec.encode(merged)
+    def merge(self, one: MergedValue, other: MergedValue) -> MergedValue:
+        """Raises UsageError for damaged bytes."""
+        return MergedValue(None, merged_row(self._measures, self._partials(one), self._partials(other)))
 
-    def _both(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for measure in self._measures:
-            found |= merge(measure, one, other)
-        return found
+    def stored(self, value: MergedValue) -> bytes:
+        """Return the value as in the changelog; that of one row unchanged, in whatever framing."""
+        if value.stored is None:
+            return self._header + self._codec.written(dict(value.partials or {}))
+        return value.stored
 
-    def _partials(self, value: bytes) -> dict[str, Any]:
-        if is_confluent(value):
-            return self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
-        return self._codec.decode(value)
+    def _partials(self, value: MergedValue) -> Partials:
+        if value.partials is None:
+            text = value.stored or b""
+            at = CONFLUENT_HEADER_BYTES if is_confluent(text) else HEADER_BYTES
+            value.partials = self._codec.decode_body(text, at)
+        return value.partials
 
 
 class WindowRows:
@@ -69,15 +79,15 @@ class WindowRows:
         self._window = job.window
         self._overlap_ms = job.overlap_ms
         self._segment_ms = segment_ms
-        self._merge = ValueMerge(job).merge
+        self._merge = ValueMerge(job)
 
     def rows(self, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS) -> Iterator[StoredRow]:
         """Yield the windows whose storage keys are in [start, stop), in order, with their merged values."""
         known = len(start) >= key_layout.SEGMENT_BYTES
         segment = self._first_segment(key_layout.parse_segment(start) if known else None)
         while segment is not None and key_layout.segment_prefix(segment) < stop:
-            for place, values in self._segment(segment, start, stop, piece_rows):
-                yield place, self._merge(values)
+            for place, value in self._segment(segment, start, stop, piece_rows):
+                yield place, self._merge.stored(value)
             segment = self._first_segment(segment + 1)
 
     def first(self, start: bytes) -> bytes | None:
@@ -85,7 +95,7 @@ class WindowRows:
         segment = self._first_segment(key_layout.parse_segment(start))
         return None if segment is None else max(start, key_layout.segment_prefix(segment))
 
-    def windows_of(self, panes: Iterable[bytes]) -> Iterator[StoredRow]:
+    def touched_by(self, panes: Iterable[bytes]) -> Iterator[StoredRow]:
         """Yield the windows that any of these panes (storage keys) is part of, by key and time."""
         for key, group in groupby(sorted(panes, key=_behind_segment), key=key_layout.key_of):
             starts = {first for pane in group for first in self._window.starts(key_layout.end_of(pane) - 1)}
@@ -93,9 +103,9 @@ class WindowRows:
             for segment, some in groupby(places, key=key_layout.parse_segment):
                 wanted = list(some)
                 touched = set(wanted)
-                for place, values in self._segment(segment, wanted[0], wanted[-1] + b"\x00"):
+                for place, value in self._segment(segment, wanted[0], wanted[-1] + b"\x00"):
                     if place in touched:
-                        yield place, self._merge(values)
+                        yield place, self._merge.stored(value)
 
     def _place(self, key: bytes, first_ms: int) -> bytes:
         end_ms = first_ms + self._window.size_ms
@@ -103,27 +113,29 @@ class WindowRows:
 
     def _segment(
         self, segment: int, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS
-    ) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yield the windows of a segment within the bounds, with the values of their panes."""
+    ) -> Iterator[tuple[bytes, MergedValue]]:
+        """Yield the windows of a segment within the bounds."""
         length_ms = self._segment_ms
+        bounds = segment * length_ms, (segment + 1) * length_ms
         for key, panes in groupby(self._by_key(segment, start, stop, piece_rows), key=_key):
-            ends = ((key_layout.end_of(storage), value) for storage, value in panes)
-            for first_ms, values in windows_of(ends, self._window, segment * length_ms, (segment + 1) * length_ms):
+            values = ((key_layout.end_of(storage), MergedValue(value)) for storage, value in panes)
+            for first_ms, value in merged_windows(values, self._window, self._merge.merge, *bounds):
                 place = self._place(key, first_ms)
                 if place >= stop:
                     break
                 if place >= start:
-                    yield place, values
+                    yield place, value
 
     def _by_key(self, segment: int, start: bytes, stop: bytes, piece_rows: int) -> Iterator[StoredRow]:
         """Yield the panes of the segment's windows within the bounds, key by key, each key's in order."""
         first = self._lowest(segment)
         low, high = self._bounds(key_layout.segment_prefix(segment), start, stop)
         sides = []
+        each = max(1, piece_rows // (segment + 1 - first))
         for one in range(first, segment + 1):
             begin = key_layout.segment_prefix(one)
             end = key_layout.segment_prefix(one + 1) if high is None else begin + high
-            sides.append(self._panes.rows(begin + low, end, piece_rows))
+            sides.append(self._panes.rows(begin + low, end, each))
         return merged_in_order(*sides, key=lambda row: _behind_segment(row[0]))
 
     def _bounds(self, prefix: bytes, start: bytes, stop: bytes) -> tuple[bytes, bytes | None]:

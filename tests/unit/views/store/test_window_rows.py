@@ -19,7 +19,7 @@ from cutwater.core.job.windows import WindowSpec
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store import key_layout
 from cutwater.views.store.key_layout import Window
-from cutwater.views.store.window_rows import ValueMerge, WindowRows
+from cutwater.views.store.window_rows import MergedValue, ValueMerge, WindowRows
 from support.views.changelogs import HOUR_MS, Sold, encoded, make_job
 
 Stored = dict[bytes, bytes]
@@ -58,7 +58,7 @@ class Case:
         size, slide = shape
         self.job = replace(job, window=WindowSpec(size * HOUR_MS, slide * HOUR_MS))
         length_ms = segment * slide * HOUR_MS
-        pane = self.job.rows.size_ms // HOUR_MS
+        pane = self.job.row_windows.size_ms // HOUR_MS
         self.panes: Stored = {}
         pieces: dict[Window, list[int]] = {}
         for (shop, hour), sold in panes.items():
@@ -114,17 +114,18 @@ def test_windows_of_changed_panes(
     touched = {
         (at.key, first) for at in map(key_layout.parse, changed) for first in case.job.window.starts(at.start_ms)
     }
-    found = [(place, case.sales(value)) for place, value in case.reader.windows_of(changed)]
+    found = [(place, case.sales(value)) for place, value in case.reader.touched_by(changed)]
     wanted = [row for row in case.windows if key_layout.parse(row[0])[:2] in touched]
     assert sorted(found) == wanted
 
 
 def test_one_pane_is_the_window_unchanged(job: Job) -> None:
     """In whatever framing; two are merged in the job's own."""
-    merge = ValueMerge(job).merge
+    values = ValueMerge(job)
     value = encoded(job, Sold("a", 1, 3))[1]
     framed = b"\x00\x00\x00\x00\x07" + value[10:]
-    assert merge([framed]) == framed
-    assert Presenter(job).values(merge([framed, value]))["sales"] == 6
+    assert values.stored(MergedValue(framed)) == framed
+    both = values.stored(values.merge(MergedValue(framed), MergedValue(value)))
+    assert Presenter(job).values(both)["sales"] == 6
     with pytest.raises(UsageError, match="damaged"):
-        merge([value, value[:-1]])
+        values.merge(MergedValue(value), MergedValue(value[:-1]))
