@@ -18,7 +18,6 @@ BOUNDED_ELSEWHERE = {
         "one answer's"
     ),
     "services/cutwater/core/output/milestone_assembly.py: deque()": "a partition that is ahead is not read on",
-    "services/cutwater/core/job/panes.py: deque()": "the panes of one window",
     "services/cutwater/core/mirror/offset_map.py: deque()": "BYTES_MAX",
     "services/cutwater/core/query/change_buffer.py: deque()": "bytes_max",
     "services/cutwater/core/state/backlog.py: deque()": "pending_max",

@@ -17,7 +17,7 @@ from cutwater.publisher.sources.stored_rows import OutputRow, closed, key_of_row
 from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import KeyReader
-from cutwater.views.changelog.row_batch import Piece, joined, pieces_of
+from cutwater.views.changelog.row_batch import Piece, join_pieces, pieces_of
 from cutwater.views.follow.applier import Applier
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
@@ -194,9 +194,9 @@ def chunks(pieces: Iterable[Piece], rows_max: int) -> Iterator[Piece]:
             held.setdefault(piece.partition, []).append(piece)
             rows += len(piece)
         if rows >= rows_max:
-            yield from map(joined, held.values())
+            yield from map(join_pieces, held.values())
             held, rows = {}, 0
-    yield from map(joined, held.values())
+    yield from map(join_pieces, held.values())
 
 
 def has_store(job: Job) -> bool:

@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from cutwater.core.errors import UnavailableError
-from cutwater.views.query.row_blocks import block_of, end_of
+from cutwater.views.query.row_blocks import block_of, end_block
 from cutwater.views.store.key_layout import parse
 
 LINES = "application/x-ndjson"
@@ -70,7 +70,7 @@ def blocks(head: Any, pieces: Pieces) -> Iterator[bytes]:
     for piece in pieces:
         count += len(piece)
         yield block_of(piece)
-    yield end_of(count)
+    yield end_block(count)
 
 
 def lines(head: Any, pieces: Pieces) -> Iterator[str]:

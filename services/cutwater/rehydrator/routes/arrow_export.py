@@ -63,10 +63,10 @@ class Arrow:
             schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})
         except MachineError as error:
             raise HTTPException(501, f"this rehydrator has no Arrow: {error}") from None
-        return stream_of(schema, batches(view.job, schema, _beginning(prefix, pieces)))
+        return stream_of(schema, batches(view.job, schema, _with_prefix(prefix, pieces)))
 
 
-def _beginning(prefix: str, pieces: Iterator[list[StoredRow]]) -> Iterator[RowColumns]:
+def _with_prefix(prefix: str, pieces: Iterator[list[StoredRow]]) -> Iterator[RowColumns]:
     """Yield the rows whose keys start with the prefix, by column."""
     start = prefix.encode("utf-8", "surrogatepass")
     for piece in pieces:

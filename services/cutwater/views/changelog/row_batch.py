@@ -59,7 +59,7 @@ class Piece:
         return count
 
 
-def joined(pieces: Sequence[Piece]) -> Piece:
+def join_pieces(pieces: Sequence[Piece]) -> Piece:
     """Return the rows of consecutive pieces of one partition as one."""
     keys, values, offsets = ([one for piece in pieces for one in column(piece)] for column in _COLUMNS)
     return replace(pieces[0], keys=keys, values=values, offsets=offsets)

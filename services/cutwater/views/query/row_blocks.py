@@ -51,7 +51,7 @@ def block_of(rows: Sequence[tuple[bytes, bytes]]) -> bytes:
     return b"".join([_HEAD.pack(len(rows), len(key_text), len(value_text)), lengths, times, key_text, value_text])
 
 
-def end_of(rows: int) -> bytes:
+def end_block(rows: int) -> bytes:
     """Return the block that ends so many rows."""
     return _HEAD.pack(0, 0, 0) + _TOTAL.pack(rows)
 

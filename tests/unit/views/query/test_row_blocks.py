@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.views.query.row_blocks import Bytes, block_of, blocks_in, columns_of, end_of
+from cutwater.views.query.row_blocks import Bytes, block_of, blocks_in, columns_of, end_block
 from cutwater.views.store.key_layout import Window, storage_key
 
 HOUR_MS = 3_600_000
@@ -24,7 +24,7 @@ def stored(piece: Rows) -> list[tuple[bytes, bytes]]:
 
 
 def answer(made: list[Rows]) -> bytes:
-    return b"".join(map(block_of, map(stored, made))) + end_of(sum(map(len, made)))
+    return b"".join(map(block_of, map(stored, made))) + end_block(sum(map(len, made)))
 
 
 def cut(text: bytes, size: int) -> Iterator[bytes]:
