@@ -1,14 +1,16 @@
 """B2, windows: drain a backlog of events through sliding windows, beside Spark without a sink and Kafka Streams.
 
-python -m benchmarks.b2 --pairs 5 --size 2000000
+python -m benchmarks.b2 --pairs 5 --size 2000000 --shapes three-windows
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,10 +18,11 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks.harness import limits, machine
 from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
-from benchmarks.harness.figures import Figure, Run, document, ratios
-from benchmarks.windows import contenders, oracle, workload
-from benchmarks.windows.contenders import CUTWATER, NOOP, STREAMS, Contest, Stage
+from benchmarks.harness.figures import Figure, Run, document, markdown, ratios
+from benchmarks.windows import oracle, workload
+from benchmarks.windows.contenders import CUTWATER, NOOP, SHAPES, STREAMS, THREE, Contest, Shape, Stage, write_job
 from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.protocol import topics
@@ -28,23 +31,46 @@ from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 
-TITLE = "B2: windows of a minute sliding by 20 seconds, drained from a backlog"
+TITLE = "B2: windows of a minute that slide, drained from a backlog"
 CONTENDERS = (CUTWATER, NOOP, STREAMS)
-FIGURES = (
-    Figure("three-windows-durable", NOOP, lambda run: run.events_per_s),
-    Figure("three-windows-warm", NOOP, lambda run: run.warm_events_per_s),
-    Figure("three-windows-durable-cpu", NOOP, lambda run: run.events_per_cpu_s),
-    Figure("three-windows-durable", STREAMS, lambda run: run.events_per_s),
-    Figure("three-windows-durable-cpu", STREAMS, lambda run: run.events_per_cpu_s),
-    Figure("three-windows-memory", STREAMS, lambda run: 1 / run.memory_mb_peak),
-)
+
+
+def figures(shape: str) -> tuple[Figure, ...]:
+    return (
+        Figure(f"{shape}-durable", NOOP, lambda run: run.events_per_s),
+        Figure(f"{shape}-warm", NOOP, lambda run: run.warm_events_per_s),
+        Figure(f"{shape}-durable-cpu", NOOP, lambda run: run.events_per_cpu_s),
+        Figure(f"{shape}-durable", STREAMS, lambda run: run.events_per_s),
+        Figure(f"{shape}-durable-cpu", STREAMS, lambda run: run.events_per_cpu_s),
+        Figure(f"{shape}-memory", STREAMS, lambda run: 1 / run.memory_mb_peak),
+    )
+
+
 STREAMS_JARS = Path(__file__).with_name("jars") / "kafka-streams.toml"
 SIZE_MAX = 10_000_000
 """Spark keeps the plans of a hundred epochs; the first one is the drain's beginning."""
-COMMAND = Command("b2", TITLE, CONTENDERS, size=2_000_000, size_max=SIZE_MAX)
+SHAPE_NAMES = tuple(one.name for one in SHAPES)
 
 
-def bench(options: Options) -> dict[str, Any]:
+@dataclass(frozen=True)
+class WindowOptions(Options):
+    shapes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WindowCommand(Command):
+    """Has several shapes of windows over the same events."""
+
+    options: type[Options] = WindowOptions
+
+    def add(self, add: Callable[..., Any]) -> None:
+        add("--shapes", nargs="+", choices=SHAPE_NAMES, default=(THREE.name,), help=f"default: {THREE.name}")
+
+
+COMMAND = WindowCommand("b2", TITLE, CONTENDERS, size=2_000_000, size_max=SIZE_MAX)
+
+
+def bench(options: Any) -> dict[str, Any]:
     """The whole benchmark; returns the document that it wrote."""
     about = machine.describe()
     work = options.out / "b2-work"
@@ -58,22 +84,32 @@ def bench(options: Options) -> dict[str, Any]:
     member = broker.supervised()
     with Supervisor([member]) as supervisor:
         supervisor.start(threading.Event())
-        stage, notes = prepare(options, java, broker.cluster, member.child.pids, work.resolve())
+        shapes = [one for one in SHAPES if one.name in options.shapes]
+        stage, notes = prepare(options, java, broker.cluster, member.child.pids, work.resolve(), shapes[0])
         rate = limits.consumer_rate(java, kafka_jars, broker.cluster, stage.job.topic, options.size)
         notes.append(f"Reading the topic and no more (ConsumerPerformance): {rate:,.0f} events/s.")
         print_line(notes[-1])
         runs: list[Run] = []
-        for pair in range(1, options.pairs + 1):
-            runs += contest(options, stage, pair)
-            written = write(options.out, about, runs, notes)  # after each pair: an interrupted run has results too
+        for shape in shapes:
+            if shape is not stage.shape:
+                stage = reshape(stage, options, shape, notes)
+            for pair in range(1, options.pairs + 1):
+                runs += contest(options, stage, pair)
+                # After each pair: an interrupted run has results too.
+                written = write(options.out, about, runs, notes)
     shutil.rmtree(work / "broker", ignore_errors=True)
     return written
 
 
 def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> dict[str, Any]:
     """The result files of the runs so far."""
-    written = document("b2", about, runs, ratios(runs, CUTWATER, FIGURES))
-    COMMAND.write(out, written, runs, notes)
+    found: dict[str, dict[str, float]] = {}
+    for shape in dict.fromkeys(str(run.shape) for run in runs):
+        found |= ratios([run for run in runs if run.shape == shape], CUTWATER, figures(shape))
+    written = document("b2", about, runs, found)
+    text = markdown(TITLE, written, runs, notes, of=lambda run: f"{run.shape} {run.contender}")
+    (out / "b2.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    (out / "b2.md").write_text(text, encoding="utf-8")
     return written
 
 
@@ -89,10 +125,11 @@ class Wanted(Protocol):
 
 
 def prepare(
-    options: Wanted, java: Path, cluster: Cluster, broker_pids: Any, folder: Path
+    options: Wanted, java: Path, cluster: Cluster, broker_pids: Any, folder: Path, shape: Shape = THREE
 ) -> tuple[Stage, list[str]]:
     """Generate and produce the events once, and compute the right answer."""
-    job = contenders.load()
+    folder.mkdir(parents=True, exist_ok=True)
+    job = load_job(write_job(folder, "b2", shape))
     made = workload.generate(options.size, options.seed)
     expected, took_s = oracle.expected(made, job.window.size_ms, job.window.slide_ms)
     notes = [
@@ -112,8 +149,19 @@ def prepare(
         job=job,
         events=options.size,
         expected=expected,
+        shape=shape,
     )
     return stage, notes
+
+
+def reshape(stage: Stage, options: Wanted, shape: Shape, notes: list[str]) -> Stage:
+    """The same events in other windows."""
+    job = load_job(write_job(stage.folder, "b2", shape))
+    made = workload.generate(options.size, options.seed)
+    expected, took_s = oracle.expected(made, job.window.size_ms, job.window.slide_ms)
+    notes.append(f"{shape.name}: {len(expected):,} rows; DuckDB {options.size / took_s:,.0f} events/s.")
+    print_line(notes[-1])
+    return replace(stage, job=job, expected=expected, shape=shape)
 
 
 def contest(options: Options, stage: Stage, pair: int) -> list[Run]:
@@ -138,7 +186,7 @@ def describe(run: Run, pairs: int) -> str:
     warm = f" (warm {run.warm_events_per_s:,.0f})" if run.warm_events_per_s else ""
     verdict = "exact" if run.exact else f"NOT EXACT: {run.fault}"
     return (
-        f"pair {run.pair}/{pairs} {run.contender:13} {run.events_per_s:9,.0f} events/s{warm}, "
+        f"{run.shape}, pair {run.pair}/{pairs} {run.contender:13} {run.events_per_s:9,.0f} events/s{warm}, "
         f"{run.events_per_cpu_s:,.0f} per CPU-s, {run.memory_mb_peak:,.0f} MB, "
         f"started in {run.start_s:.1f} s, {verdict}"
     )

@@ -29,6 +29,8 @@ class Run:
     """What was not exact."""
     warm_events_per_s: float | None = None
     """Without the first two epochs, in which the JVM compiles; only where there are epochs."""
+    shape: str | None = None
+    """Of the windows, where a benchmark has several."""
 
     @property
     def events_per_s(self) -> float:

@@ -37,6 +37,23 @@ _PATIENCE_S, _EVENTS_PER_S_MIN = 180.0, 2_000
 
 
 @dataclass(frozen=True)
+class Shape:
+    """Windows that the job makes: of a minute, with another slide."""
+
+    name: str
+    slide: str
+
+    def job_text(self, name: str) -> str:
+        """The job file of this name."""
+        text = JOB_FILE.read_text(encoding="utf-8").replace("job: b2\n", f"job: {name}\n")
+        return text.replace("slide: 20s\n", f"slide: {self.slide}\n")
+
+
+THREE, SIXTY = Shape("three-windows", "20s"), Shape("sixty-windows", "1s")
+SHAPES = (THREE, SIXTY)
+
+
+@dataclass(frozen=True)
 class Stage:
     """What all contenders share: broker, topic, jars, the right answer."""
 
@@ -49,6 +66,7 @@ class Stage:
     job: Job
     events: int
     expected: State = field(repr=False)
+    shape: Shape = THREE
 
 
 class Contest:
@@ -60,7 +78,7 @@ class Contest:
         self._stage = stage
         self._contender = contender
         self._pair = pair
-        self._name = f"{self.BENCHMARK}-{contender}-{pair}"
+        self._name = f"{self.BENCHMARK}-{stage.shape.name}-{contender}-{pair}"
         self._folder = stage.folder / self._name
         self._checkpoint = self._folder / "checkpoint"
         self._result = self._folder / "result.json"
@@ -94,6 +112,7 @@ class Contest:
             exact=wrong is None,
             fault=wrong,
             warm_events_per_s=timeline.warm_events_per_s,
+            shape=self._stage.shape.name,
         )
 
     @property
@@ -119,9 +138,7 @@ class Contest:
         return Child(self._name, argv, env, self._folder / "log.txt", RestartPolicy(), terminate_leader_only=True)
 
     def _spark(self) -> tuple[list[str], dict[str, str]]:
-        text = JOB_FILE.read_text(encoding="utf-8").replace("job: b2\n", f"job: {self._name}\n")
-        self._job_file.write_text(text, encoding="utf-8")
-        shutil.copy(JOB_FILE.with_name("tick.avsc"), self._folder)
+        write_job(self._folder, self._name, self._stage.shape)
         if self._contender == CUTWATER:
             ensure_topics(self._stage.cluster, self._owned())
         return [sys.executable, *self._program()], self._env()
@@ -178,7 +195,7 @@ class Contest:
             if not self._result.exists():
                 raise UnavailableError(f"{self._name} told no result; its log: {self._folder / 'log.txt'}")
             result = json.loads(self._result.read_text(encoding="utf-8"))
-            return noop_fault(result, stage.events, stage.expected)
+            return noop_fault(result, stage.events, stage.expected, stage.job.window)
         if self._contender == STREAMS:
             return fault(streams_state(newest(stage.cluster, self._output, partitions)), stage.expected)
         return self._rows_fault(topics.changelog(self._name, GENERATION))
@@ -194,3 +211,11 @@ class Contest:
 def load() -> Job:
     """The job that all contenders do."""
     return load_job(JOB_FILE)
+
+
+def write_job(folder: Path, name: str, shape: Shape) -> Path:
+    """Write a job file, and its schema beside it."""
+    path = folder / JOB_FILE.name
+    path.write_text(shape.job_text(name), encoding="utf-8")
+    shutil.copy(JOB_FILE.with_name("tick.avsc"), folder)
+    return path

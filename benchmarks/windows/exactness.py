@@ -14,6 +14,7 @@ from cutwater.adapters.kafka.client import TIMEOUT_S, explain, make_consumer
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job.windows import WindowSpec
 
 _BATCH = 10_000
 _STREAMS_VALUE = struct.Struct(">qqq")
@@ -48,7 +49,7 @@ def newest(cluster: Cluster, topic: str, partitions: int) -> dict[bytes, bytes]:
 
 
 def changelog_state(records: Mapping[bytes, bytes], job: Job) -> State:
-    """Our changelog's records as rows, decoded with the generic Avro library."""
+    """Our changelog's records as windows, decoded with the generic Avro library."""
     keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(job.state_schema)
     names = [measure.name for measure in job.measures]
     state: State = {}
@@ -56,6 +57,16 @@ def changelog_state(records: Mapping[bytes, bytes], job: Job) -> State:
         at, row = keys.decode(key), values.decode(value)
         count, total, highest = (row[name] for name in names)
         state[at["key"], round(at["window_start"].timestamp() * 1000)] = (count, total, highest)
+    return windows_of(state, job.window)
+
+
+def windows_of(panes: State, window: WindowSpec) -> State:
+    """Every window with the sums and the maximum of its panes, whose starts `panes` names."""
+    state: State = {}
+    for (key, at_ms), (count, total, highest) in panes.items():
+        for start in window.starts(at_ms):
+            counts, totals, top = state.get((key, start), (0, 0, highest))
+            state[key, start] = (counts + count, totals + total, max(top, highest))
     return state
 
 
@@ -68,15 +79,19 @@ def streams_state(records: Mapping[bytes, bytes]) -> State:
     return state
 
 
-def noop_fault(result: Mapping[str, Any], events: int, expected: State) -> str | None:
+def noop_fault(result: Mapping[str, Any], events: int, expected: State, window: WindowSpec) -> str | None:
     """The query without a sink: all events went in, none was rejected, and the open windows are exact."""
     if (result["events"], result["rejected"]) != (events, 0):
         return f"{result['events']} of {events} events were read, {result['rejected']} rejected"
-    found: State = {(key, start): (count, total, top) for key, start, count, total, top in result["state"]}
-    if not found:
+    panes: State = {(key, start): (count, total, top) for key, start, count, total, top in result["state"]}
+    if not panes:
         return "Spark holds no state after the last epoch"
-    open_from = min(start for _, start in found)
-    return fault(found, {place: row for place, row in expected.items() if place[1] >= open_from})
+    open_from = min(start for _, start in panes)
+    found, wanted = (
+        {place: row for place, row in state.items() if place[1] >= open_from}
+        for state in (windows_of(panes, window), expected)
+    )
+    return fault(found, wanted)
 
 
 def fault(found: State, expected: State) -> str | None:

@@ -114,6 +114,9 @@ class _View:
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
         return 350
 
+    def horizon_ms(self, milestone: Milestone) -> int:
+        return milestone.horizon_ms
+
     def lower_ms(self, _milestone: Milestone) -> None:
         return None
 

@@ -169,7 +169,11 @@ class Attempt:
             cleaned_ms = newest.horizon_ms if newest else self.origin.horizon_ms
             rest_s = self._settings.cleaning_rest_ms / 1000
             self._cleanings = Cleanings(
-                self._job.amend_for_ms, self._job.lateness_ms, cleaned_ms, rest_s, self._record_cleaning
+                self._job.amend_for_ms + self._job.overlap_ms,
+                self._job.lateness_ms,
+                cleaned_ms,
+                rest_s,
+                self._record_cleaning,
             )
         clearing = Collector(
             self._changelog,

@@ -196,7 +196,7 @@ def test_a_record_dated_in_microseconds_stops_nothing(job: Flow) -> None:
 
 @pytest.mark.slow
 def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str], str], kind: str) -> None:
-    """State and late list together are the source, pair by pair; under sliding windows events are late in part."""
+    """State and late list together are the source: each event is in all its windows, or in the list once."""
     sliding = kind == "sliding"
     text = readings.job_text(unique("late"), sliding) + readings.BEFORE_1970
     with flow(broker.cluster, text, tmp_path, json.dumps(readings.SCHEMA)) as job:
@@ -221,9 +221,7 @@ def test_late_pairs_are_exact(broker: Any, tmp_path: Path, unique: Callable[[str
         assert shown == Counter({one: n for one, n in counted.items() if one[2] > horizon_ms or one in shown})
         assert len(late) > 100, "the test must make late events"
         assert sum(one.late for one in milestones(job)) == len(late)
-        if sliding:
-            places = Counter(place for place, _ in late)
-            assert {1, 2, 3} == set(places.values()), "late for one, two and all three windows"
+        assert len({place for place, _ in late}) == len(late)
         assert {one.attempt for one in milestones(job)} == {1, 2}
 
 

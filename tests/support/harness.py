@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import milestones, source_end
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job.panes import merged_windows
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.views.query.presenter import Presenter
+from cutwater.views.store.window_rows import MergedValue, ValueMerge
 
 PATIENCE_S = 300.0
 GENERATION = Generation(1, "local")
@@ -124,11 +126,11 @@ class Flow:
         return milestone
 
     def state(self, milestone: Milestone) -> dict[tuple[str, int], dict[str, Any]]:
-        """Presented rows by (key, window start in ms): the newest record per key below the milestone's cut.
+        """Presented windows by (key, start in ms), of the newest record per key below the milestone's cut.
 
-        Without those that were cleared; others below the horizon may be among them.
+        Without those that were cleared; others below the horizon may be among them, and of sliding windows parts.
         """
-        keys, values = Codec(WINDOW_KEY_SCHEMA), Presenter(self.job)
+        keys, values, merge = Codec(WINDOW_KEY_SCHEMA), Presenter(self.job), ValueMerge(self.job)
         newest: dict[bytes, bytes] = {}
         consumer = make_consumer(self.cluster)
         for place, end in milestone.changelog_cut:
@@ -136,14 +138,21 @@ class Flow:
             for message in read_range(consumer, place.topic, place.partition, low, end) if end else ():
                 newest[message.key()] = message.value()
         consumer.close()
-        rows = {}
+        rows: dict[str, list[tuple[int, bytes]]] = {}
         for key, value in newest.items():
-            if value is None:
-                continue
-            at = keys.decode(key)
-            start = round(at["window_start"].timestamp() * 1000)
-            rows[at["key"], start] = values.values(value)
-        return rows
+            if value is not None:
+                at = keys.decode(key)
+                rows.setdefault(at["key"], []).append((round(at["window_end"].timestamp() * 1000), value))
+        shown: dict[tuple[str, int], dict[str, Any]] = {}
+        for key, own in rows.items():
+            panes = [(end, MergedValue(value)) for end, value in sorted(own)]
+            windows: Iterable[tuple[int, MergedValue]] = (
+                (end - self.job.window.size_ms, one) for end, one in panes
+            )
+            if self.job.overlap_ms:
+                windows = merged_windows(panes, self.job.window, merge.merge)
+            shown |= {(key, start): values.values(merge.stored(one)) for start, one in windows}
+        return shown
 
     def close(self) -> None:
         for process in self._running:

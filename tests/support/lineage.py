@@ -32,7 +32,8 @@ POINTS = ("seed-brought", "seed-written", "seed-kept")
 MINUTE_MS = 60_000
 START_MS = 1_700_000_000_000 // (60 * MINUTE_MS) * 60 * MINUTE_MS
 LATENESS_MS, RETENTION_MS = 20 * MINUTE_MS, 90 * MINUTE_MS
-WINDOWS = {"sliding": (30 * MINUTE_MS, 10 * MINUTE_MS), "tumbling": (10 * MINUTE_MS, 10 * MINUTE_MS)}
+PANE_MS = 10 * MINUTE_MS
+WINDOWS = {"sliding": (3 * PANE_MS, PANE_MS), "tumbling": (PANE_MS, PANE_MS)}
 EVENT = {
     "type": "record",
     "name": "Reading",
@@ -217,10 +218,15 @@ def pairs_of(read: dict[str, Any], kind: str) -> list[Pair]:
     return [Pair(read["sensor"], start, start + size) for start in starts if read["at"] < start + size]
 
 
+def pane_of(read: dict[str, Any]) -> Pair:
+    start = read["at"] // PANE_MS * PANE_MS
+    return Pair(read["sensor"], start, start + PANE_MS)
+
+
 def late_of(
-    records: dict[Place, dict[str, Any]], epochs: list[Any], before: dict[int, int], floor: int, kind: str
+    records: dict[Place, dict[str, Any]], epochs: list[Any], before: dict[int, int], floor: int
 ) -> set[tuple[Place, Pair]]:
-    """What is late in one generation's epochs (or milestones), from their cuts alone."""
+    """What is late in one generation's epochs (or milestones), from their cuts alone: their panes are closed."""
     late = set()
     closed = watermark = 0
     for one in epochs:
@@ -228,12 +234,7 @@ def late_of(
         read = {
             at: row for at, row in records.items() if before.get(at.partition, 0) <= at.offset < ends[at.partition]
         }
-        late |= {
-            (at, pair)
-            for at, row in read.items()
-            for pair in pairs_of(row, kind)
-            if pair.end <= max(floor, closed)
-        }
+        late |= {(at, pane_of(row)) for at, row in read.items() if pane_of(row).end <= max(floor, closed)}
         closed, watermark = watermark, max([watermark, *(row["at"] - LATENESS_MS for row in read.values())])
         before = ends
     return late
@@ -242,12 +243,12 @@ def late_of(
 def oracle(
     records: dict[Place, dict[str, Any]], late: set[tuple[Place, Pair]], kind: str
 ) -> dict[tuple[str, int], dict[str, Any]]:
-    """All events less the late pairs, by key and start of the window."""
+    """All events but the late ones, by key and start of the window."""
     rows = [
         {**row, "start": pair.start, "at_ms": row["at"], "position": at.partition * 10**9 + at.offset}
         for at, row in records.items()
         for pair in pairs_of(row, kind)
-        if (at, pair) not in late
+        if (at, pane_of(row)) not in late
     ]
     frame = pd.DataFrame(rows)
     frame["small"] = frame["small"].astype("Int64")
@@ -274,9 +275,9 @@ def assert_whole(second: Second, barriers: list[Barrier], kind: str) -> None:
     assert [one.epoch for one in barriers] == list(range(len(barriers)))
     records = source(job)
     own = [one for one, _ in job.milestones() if one.epoch <= parent.epoch]
-    inherited = late_of(records, own, {}, 0, kind)
+    inherited = late_of(records, own, {}, 0)
     cut = {at.partition: offset for at, offset in parent.source_cut}
-    late = late_of(records, barriers, cut, parent.watermark_ms, kind)
+    late = late_of(records, barriers, cut, parent.watermark_ms)
     assert second.listed() == Counter(late), "each late pair once, and no other"
     assert sum(one.late for one in barriers) == len(late)
     assert sum(one.events for one in barriers) == newest.source_cut.records_since(parent.source_cut)
@@ -300,11 +301,11 @@ def assert_state(
     ends, size = {place.partition: offset for place, offset in at.source_cut}, WINDOWS[kind][0]
     read = {place: row for place, row in records.items() if place.offset < ends[place.partition]}
     expected = oracle(read, late, kind)
-    horizon_ms = second.parent.horizon_ms
+    above_ms, horizon_ms = (second.job.job.shown_above_ms(one.horizon_ms) for one in (at, second.parent))
     assert any(start + size <= horizon_ms for _, start in expected), "the test must make windows that are no seed"
-    above = {name: row for name, row in expected.items() if name[1] + size > at.horizon_ms}
+    above = {name: row for name, row in expected.items() if name[1] + size > above_ms}
     served = second.job.state(at)  # type: ignore[arg-type]
-    assert {name for name in served if name[1] + size > at.horizon_ms} == above.keys()
+    assert {name for name in served if name[1] + size > above_ms} == above.keys()
     for name, row in above.items():
         assert_equal(served[name], row, name)
 

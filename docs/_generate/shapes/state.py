@@ -50,7 +50,7 @@ class Milestone(TypedDict):
     no_value: int
     """Rejected events without a value: deletions, on a compacted topic."""
     late: int
-    """(event, window) pairs that arrived after their window had closed."""
+    """Events that arrived after their window had closed."""
     skew_ms: int
     schema_fingerprint: str
     definition: str

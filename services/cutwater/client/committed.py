@@ -36,7 +36,8 @@ def committed(
     """Iterate over a job's milestones in order. Each is complete when it is yielded, with its changed rows.
 
     `job`: the job, or the path of its file. `cluster`: by default that of the environment's settings.
-    `source`: `output` (written by the publisher), or `changelog` (needs no publisher).
+    `source`: `output` (written by the publisher), or `changelog` (needs no publisher; of sliding windows it has
+    panes, to be merged).
     `after`: the token of the last milestone that the caller has processed. None starts at the oldest one kept (on
     the changelog: with the whole state as one milestone).
     `stop`: polled a few times a second; True ends the iterator. `idle_s`: end after this many seconds without a

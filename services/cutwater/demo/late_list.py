@@ -55,7 +55,7 @@ class Checked(NamedTuple):
 def read_late_list(cluster: Cluster, job: Job, events: pd.DataFrame) -> Checked:
     found = late_pairs(cluster, job.name)
     where = places(events, stored(cluster, job)) if found.entries else {}
-    checked = check(found.entries, events, where, job.window)
+    checked = check(found.entries, events, where, job.window, job.row_windows)
     return checked._replace(faults=[*found.problems, *checked.faults])
 
 
@@ -107,9 +107,13 @@ def places(events: pd.DataFrame, topic: Iterable[Stored]) -> dict[tuple[int, int
 
 
 def check(
-    pairs: Sequence[LatePair], events: pd.DataFrame, where: Mapping[tuple[int, int], int], window: WindowSpec
+    pairs: Sequence[LatePair],
+    events: pd.DataFrame,
+    where: Mapping[tuple[int, int], int],
+    window: WindowSpec,
+    pane: WindowSpec,
 ) -> Checked:
-    """Check that each pair has an existing event, a window with its time, and a watermark past the window."""
+    """Check that each entry has an existing event, a pane with its time, and a watermark past the pane."""
     airports, times = events["airport"].tolist(), events["scheduled_at"].tolist()
     faults: list[str] = []
     rows: list[tuple[int, int]] = []
@@ -118,10 +122,10 @@ def check(
         if produced is None:
             faults.append(f"{one.event} is not an event of the source")
             continue
-        rows.append((produced, one.window_start_ms))
+        rows += [(produced, start_ms) for start_ms in window.starts(one.event_time_ms)]
         real = (airports[produced], times[produced]) == (one.key, one.event_time_ms)
-        holds = one.window_start_ms in window.starts(one.event_time_ms)
-        closed = one.window_end_ms == one.window_start_ms + window.size_ms <= one.watermark_ms
+        holds = one.window_start_ms in pane.starts(one.event_time_ms)
+        closed = one.window_end_ms == one.window_start_ms + pane.size_ms <= one.watermark_ms
         if not (real and holds and closed):
             faults.append(f"{one.event} is not late for {one.key}'s window from {one.window_start_ms}")
     faults += [f"{pair} is listed {times_} times" for pair, times_ in Counter(rows).items() if times_ > 1]

@@ -21,7 +21,7 @@ from cutwater.operations.topic_sample import BYTES_MAX, Sample, sample
 
 EVENTS_MAX = 50_000
 ROWS_MAX = 1_000_000
-"""An event has several rows in sliding windows, so that fewer events are sampled."""
+"""An event has several rows in the sliding windows of a query of one's own: fewer events are sampled."""
 FIRST = 100
 """Records for the mean size, which sets the sample's size so that the byte limit cuts off no partition."""
 
@@ -33,7 +33,7 @@ def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list
     if not first:
         return []
     mean = max(sum(one.size for one in first) / len(first), 1.0)
-    most = min(EVENTS_MAX, ROWS_MAX // job.window.per_event_max, int(BYTES_MAX / 2 / mean))
+    most = min(EVENTS_MAX, ROWS_MAX // job.row_windows.per_event_max, int(BYTES_MAX / 2 / mean))
     return decode_events(job, sample(cluster, job.topic, max(most, FIRST)), registry)
 
 

@@ -66,7 +66,6 @@ def limits_of(job: Job, settings: Settings) -> Limits:
         dead_letters=settings.watch_dead_letters,
         late=settings.watch_late,
         late_share=settings.watch_late_share,
-        windows_of_event=job.window.per_event_max,
         lateness_ms=job.lateness_ms,
         publishes=publishes(job),
     )

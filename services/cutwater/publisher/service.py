@@ -39,12 +39,12 @@ from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.pipeline import Pipeline
-from cutwater.publisher.sources.changed_rows import Changed, Finals, Source
+from cutwater.publisher.sources.changed_rows import Source, has_store, source_of
 from cutwater.publisher.transaction import OutputWriter, Transaction
 from cutwater.publisher.transaction_parts import split_pieces
 from cutwater.publisher.unpublished_milestones import UnpublishedMilestones, milestone_of
 from cutwater.views.bulk.loader import workers_by_default
-from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
+from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges, Stopped
 
@@ -249,19 +249,17 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
         partition_count(cluster, topic)
     serve(metrics.registry, settings, "CUTWATER_PUBLISHER_PORT", log)
 
-    final = job.output.mode == "final"
-    root = settings.data_dir / ("finals" if final else "handover") / job.name
-    # One segment per window end: the windows that a milestone closes are adjacent.
-    segment, native = job.window.slide_ms if final else None, settings.native and usable()
+    final, lasting = job.output.mode == "final", has_store(job)
+    root = settings.data_dir / ("finals" if final else "windows" if lasting else "handover") / job.name
+    # One segment per window end: the windows that a milestone closes are adjacent. The layout of a lasting store
+    # does not depend on the retention, as the store is compared with that of another generation.
+    segment = job.window.slide_ms if final else job.window.size_ms if lasting else None
+    native = settings.native and usable()
     workers = settings.restore_workers or workers_by_default()
-    states = StateStores(root, job, segment, lasting=final, workers=workers, native=native)
+    states = StateStores(root, job, segment, lasting=lasting, workers=workers, native=native)
 
     def source(ranges: Ranges, generation: Generation) -> Source:
-        return (
-            Finals(job, states.open(generation), ranges, now_ms)
-            if final
-            else Changed(Updates(job, ranges, now_ms))
-        )
+        return source_of(job, lambda: states.open(generation), ranges, now_ms)
 
     ahead = BackgroundPreload(cluster, job, states, log, now_ms) if settings.preload else None
     return Publisher(

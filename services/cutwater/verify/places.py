@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Message
@@ -12,10 +13,11 @@ from cutwater.adapters.kafka.client import bounds, make_consumer, partition_coun
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client.decoding import Decoder, OutputDecoder
 from cutwater.client.export.stream import open_export
-from cutwater.core.checks.state_comparison import RowName, shown_text
-from cutwater.core.errors import DivergenceError
+from cutwater.core.checks.state_comparison import PlaceRow, RowName, shown_text
+from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.job.job import TOMBSTONE, Job
+from cutwater.core.job.panes import merged_windows
 from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
@@ -30,6 +32,7 @@ from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import RowReader
 from cutwater.views.query.output_json import from_iso
 from cutwater.views.query.presenter import Presenter, plain
+from cutwater.views.store.window_rows import MergedValue, ValueMerge
 
 
 class NotHeld(Exception):
@@ -88,6 +91,27 @@ def take_rows(job: Job, messages: Iterable[Message], horizon_ms: int, table: Scr
     table.flush()
 
 
+def windows_in(job: Job, rows: Iterator[PlaceRow]) -> Iterator[PlaceRow]:
+    """Return the windows that these rows are panes of, in order. The rows themselves, if each is a window."""
+    if not job.overlap_ms:
+        return rows
+    return _windows_in(job, rows)
+
+
+def _windows_in(job: Job, rows: Iterator[PlaceRow]) -> Iterator[PlaceRow]:
+    values, size_ms = ValueMerge(job), job.window.size_ms
+    for (shard, key), own in groupby(rows, key=lambda row: (row.shard, row.name.key)):
+        held = list(own)
+        panes = ((row.name.end_ms, MergedValue(row.value)) for row in held)
+        try:
+            windows = list(merged_windows(panes, job.window, values.merge))
+        except UsageError:  # damaged bytes: the panes themselves, which no other place has
+            yield from held
+            continue
+        for start_ms, value in windows:
+            yield PlaceRow(shard, RowName(key, start_ms, start_ms + size_ms), values.stored(value))
+
+
 class ViewInfo(NamedTuple):
     """Milestone and part of the state that a rehydrator reports for its rows."""
 
@@ -104,8 +128,9 @@ def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: Sc
     """Fill `table` with all rows of the rehydrator. Return their milestone and the part of the state."""
     framed = single_object(job)
     with open_export(api_url, headers) as found:
-        for window, value in found.rows:
-            table.put(RowName(*window), framed(value))
+        for piece in found.pieces:
+            for window, value in piece.rows():
+                table.put(RowName(*window), framed(value))
         table.flush()
         lower = found.milestone.get("lower_bound")
         return ViewInfo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -38,7 +38,15 @@ from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.selection import Selection
-from cutwater.verify.places import NotHeld, NotYet, Output, fill_from_changelog, fill_from_view, shown_by
+from cutwater.verify.places import (
+    NotHeld,
+    NotYet,
+    Output,
+    fill_from_changelog,
+    fill_from_view,
+    shown_by,
+    windows_in,
+)
 from cutwater.verify.scratch import Report, Scratch, held_hash
 from cutwater.verify.state import fill_from_state
 from cutwater.views.changelog.proof import Overtaken
@@ -226,7 +234,8 @@ class _Verification:
     def _compared(self, milestone: Milestone) -> Result:
         mode = self._job.output.mode
         places = [CHANGELOG, *(one for one in self._request.places if one not in (CHANGELOG, *self._refused))]
-        scopes = {place: scope_of(place, milestone, mode) for place in places}
+        shown_above_ms = self._job.shown_above_ms
+        scopes = {place: scope_of(place, milestone, mode, shown_above_ms) for place in places}
         if VIEW in scopes:
             scopes[VIEW] = scopes[VIEW].narrowed(self._view_shards, self._view_lower_ms, self._view_selection)
         forgetful = [OUTPUT] if self._output.is_truncated else []
@@ -246,11 +255,16 @@ class _Verification:
         self, place: str, scope: Scope, judge: RowComparison
     ) -> tuple[dict[int, RowTotals], dict[int, RowTotals]]:
         """Return the place's sums within its scope by shard, and those that the changelog requires."""
-        mine = (row for row in self._scratch[place].rows() if scope.holds(row.shard, row.name))
-        theirs = (row for row in self._scratch[CHANGELOG].rows() if scope.holds(row.shard, row.name))
+        mine = (row for row in self._held(place) if scope.holds(row.shard, row.name))
+        theirs = (row for row in self._held(CHANGELOG) if scope.holds(row.shard, row.name))
         if place == OUTPUT:
             theirs = (PlaceRow(row.shard, row.name, judge.presented_value(row.value)) for row in theirs)
         return sum_by_shard(mine, held_hash), sum_by_shard(theirs, held_hash)
+
+    def _held(self, place: str, shards: frozenset[int] | None = None) -> Iterator[PlaceRow]:
+        """Return the windows of a place: changelog and state hold panes, if the job's windows overlap."""
+        rows = self._scratch[place].rows(shards)
+        return windows_in(self._job, rows) if place in (CHANGELOG, STATE) else rows
 
     def _rows(
         self, places: Sequence[str], shards: frozenset[int], judge: RowComparison
@@ -259,7 +273,7 @@ class _Verification:
         first: list[RowDifference] = []
         suspected: dict[str, int] = {}
         rows = 0
-        for found in side_by_side({place: self._scratch[place].rows(shards) for place in places}):
+        for found in side_by_side({place: self._held(place, shards) for place in places}):
             difference = judge.difference(*found)
             if difference is None:
                 continue

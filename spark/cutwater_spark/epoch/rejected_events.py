@@ -47,7 +47,7 @@ class RejectedEventLists:
         self._sources = sources
 
     def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
-        """List the epoch's unusable events; return the number of late (event, window) pairs.
+        """List the epoch's unusable events; return the number of late ones.
 
         Raise UnavailableError if the events differ from those that the epoch read: some have been deleted since.
         """
@@ -55,7 +55,7 @@ class RejectedEventLists:
         parts = []
         if seen.rejected:
             parts.append(self._dead(me, range_, counted[0]))
-        if may_hold_late(seen, self._job.window, range_.closed_ms):
+        if may_hold_late(seen, self._job.row_windows, range_.closed_ms):
             parts.append(self._late(me, range_, counted[1], counted[2]))
         if not parts:
             return 0

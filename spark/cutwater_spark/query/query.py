@@ -205,7 +205,8 @@ def _with_seed(events: DataFrame, seed: DataFrame) -> DataFrame:
 
 
 def window_of(job: Job) -> str:
-    return f"window(__event_time, '{job.window.size_ms} milliseconds', '{job.window.slide_ms} milliseconds')"
+    """Return the window of an event's row, as SQL: for sliding windows a pane, so no event is multiplied."""
+    return f"window(__event_time, '{job.row_windows.size_ms} milliseconds')"
 
 
 def changelog_rows(aggregates: DataFrame, job: Job, writer: Writer, state_header: bytes) -> DataFrame:

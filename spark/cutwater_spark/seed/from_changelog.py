@@ -107,7 +107,7 @@ def body_of(value: str, job: Job) -> str:
 
 def other_windows(job: Job) -> str:
     """Count the rows of windows that are not the job's, as SQL."""
-    size, slide = job.window.size_ms, job.window.slide_ms
+    size, slide = job.row_windows.size_ms, job.row_windows.slide_ms
     return f"count_if(at.window_end - at.window_start != {size}L or pmod(at.window_start, {slide}L) != 0L)"
 
 

@@ -29,6 +29,8 @@ CODEC = Codec(SCHEMA)
 START_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
 SIZE_MS, SLIDE_MS, LATENESS_MS = 30 * MINUTE_MS, 10 * MINUTE_MS, 20 * MINUTE_MS
+PANE_MS = 10 * MINUTE_MS
+"""Of the sliding windows, and of the tumbling ones."""
 
 BEFORE_1970 = "max_behind: 36500d\n"
 """Of a job file that takes such events: they are late for Spark from the beginning."""
@@ -81,6 +83,12 @@ def source(job: Flow) -> dict[tuple[int, int], bytes | None]:
     return found
 
 
+def pane(at: int) -> tuple[int, int]:
+    """(start, end) of the pane that holds a time."""
+    start = at // PANE_MS * PANE_MS
+    return start, start + PANE_MS
+
+
 def windows(at: int, sliding: bool) -> list[tuple[int, int]]:
     """(start, end) of each window that holds a time."""
     size, slide = (SIZE_MS, SLIDE_MS) if sliding else (10 * MINUTE_MS, 10 * MINUTE_MS)
@@ -108,9 +116,9 @@ def oracle(
     parent: Milestone | None = None,
     max_bytes: int = 2**31,
 ) -> tuple[Counter[Any], Counter[Pair]]:
-    """(late (place, pair) by place, counted events by (key, window)) from the source and the epochs' cuts alone.
+    """(late (place, pane) by place, counted events by (key, window)) from the source and the epochs' cuts alone.
 
-    A window is closed for an epoch by what was read before the epoch before it; for a generation that starts from
+    A pane is closed for an epoch by what was read before the epoch before it; for a generation that starts from
     a parent also by that one's watermark. `max_bytes`: larger events are not usable.
     """
     records = source(job)
@@ -128,12 +136,14 @@ def oracle(
         ]
         times = [reading["at"] for _, reading in epoch if reading]
         for place, reading in epoch:
-            for start, end in windows(reading["at"], sliding) if reading else ():
-                pair = (reading["key"], start, end)
-                if end <= max(floor, closed):
-                    late[place, pair] += 1
-                else:
-                    counted[pair] += 1
+            if reading is None:
+                continue
+            start, end = pane(reading["at"])
+            if end <= max(floor, closed):
+                late[place, (reading["key"], start, end)] += 1
+                continue
+            for window in windows(reading["at"], sliding):
+                counted[(reading["key"], *window)] += 1
         before = ends
         closed, watermark = watermark, max([watermark, *(at - LATENESS_MS for at in times)])
     return late, counted

@@ -233,7 +233,7 @@ class Writing:
             source_cut=Cut(),
             changelog_cut=Cut.of({TopicPartition(self.topic, number): end for number, end in ends.items()}),
             watermark_ms=watermark,
-            horizon_ms=horizon_ms(watermark, self.job.retention_ms),
+            horizon_ms=horizon_ms(watermark, self.job.rows_retention_ms),
             rows=len(distinct),
             digest=signed(fold(row_hash(key, value) for key, value in distinct.items())),
             events=0,

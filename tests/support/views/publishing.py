@@ -30,9 +30,9 @@ from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.service import Publisher
-from cutwater.publisher.sources.changed_rows import Changed, Finals
+from cutwater.publisher.sources.changed_rows import has_store, source_of
 from cutwater.views.bulk.loader import BULK_RECORDS
-from cutwater.views.changelog.milestone_rows import PART_BYTES, Updates
+from cutwater.views.changelog.milestone_rows import PART_BYTES
 from cutwater.views.changelog.range_reader import Ranges
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, until
 
@@ -66,13 +66,11 @@ def make(
 ) -> Publisher:
     """A publisher that is not running yet."""
 
-    final = job.output.mode == "final"
-    states = StateStores(folder, job, HOUR_MS if final else None, lasting=final, least_records=least_records)
+    segment = HOUR_MS if job.output.mode == "final" else None
+    states = StateStores(folder, job, segment, lasting=has_store(job), least_records=least_records)
 
     def source(ranges: Ranges, generation: Generation) -> Any:
-        if not final:
-            return Changed(Updates(job, ranges, clock, part_rows, part_bytes))
-        return Finals(job, states.open(generation), ranges, clock)
+        return source_of(job, lambda: states.open(generation), ranges, clock, part_rows, part_bytes)
 
     log = structlog.get_logger()
     return Publisher(

@@ -62,7 +62,7 @@ SOUND = pair(0, 2, "JFK", T0 + 5)
 
 def test_a_sound_pair_is_the_event_it_names() -> None:
     """The event's place in production order comes from the topic."""
-    checked = late_list.check([SOUND], EVENTS, late_list.places(EVENTS, topic(EVENTS)), WINDOW)
+    checked = late_list.check([SOUND], EVENTS, late_list.places(EVENTS, topic(EVENTS)), WINDOW, WINDOW)
     assert checked.faults == []
     assert checked.pairs.to_dict("records") == [{"produced": 4, "window_start_ms": T0}]
 
@@ -81,7 +81,7 @@ def test_a_sound_pair_is_the_event_it_names() -> None:
 )
 def test_an_unsound_list_is_named(pairs: list[LatePair]) -> None:
     """Each way in which a pair can be wrong."""
-    assert late_list.check(pairs, EVENTS, late_list.places(EVENTS, topic(EVENTS)), WINDOW).faults
+    assert late_list.check(pairs, EVENTS, late_list.places(EVENTS, topic(EVENTS)), WINDOW, WINDOW).faults
 
 
 def test_a_topic_that_does_not_hold_the_events_is_refused() -> None:

@@ -84,6 +84,12 @@ class Codec:
             raise UsageError(f"the record does not fit schema {self.schema.get('name')}: {reason}") from error
         return body.getvalue()
 
+    def written(self, record: dict[str, Any]) -> bytes:
+        """Encode a record without the header that is known to fit, in a third of the time."""
+        body = io.BytesIO()
+        fastavro.schemaless_writer(body, self._parsed, record)
+        return body.getvalue()
+
     def decode(self, data: bytes) -> dict[str, Any]:
         """Decode a record. Raises UsageError for another schema, and for truncated or too many bytes."""
         if data[:HEADER_BYTES] != self.header:
@@ -105,6 +111,17 @@ class Codec:
                 f"a record of schema {self.schema.get('name')} is damaged: it ends before its {len(data)} bytes do"
             )
         return record
+
+
+def without_dates(schema: Any) -> Any:
+    """Return the schema with times as numbers, which have the same bytes."""
+    if isinstance(schema, list):
+        return [without_dates(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if str(schema.get("logicalType", "")).startswith("timestamp"):
+        return schema["type"]
+    return {name: without_dates(one) if name in ("type", "fields") else one for name, one in schema.items()}
 
 
 def schema_folder() -> Path:

@@ -245,13 +245,13 @@ class Settings(BaseSettings):
         1_000,
         ge=1,
         le=10**12,
-        description="This many late (event, window) pairs within that time raise an alert.",
+        description="This many late events within that time raise an alert.",
     )
     watch_late_share: float = Field(
         0.01,
         gt=0,
         le=1,
-        description="This share of late pairs among all raises an alert, too, if at least ten are late.",
+        description="This share of late events among all raises an alert, too, if at least ten are late.",
     )
     watch_view_url: str = Field(
         "",

@@ -111,7 +111,7 @@ class DriverMetrics:
             "Avro events with an enum symbol unknown to the job's schema; the enum's default counted.",
             **here,
         )
-        self._late = Counter("late", "(Event, window) pairs that arrived too late.", **here)
+        self._late = Counter("late", "Events that arrived too late.", **here)
         self._amended = Counter(
             "amended", "Rows of windows that had closed before, changed by later events.", **here
         )

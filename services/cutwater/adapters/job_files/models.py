@@ -136,7 +136,7 @@ class SourceModel(Model):
 class WindowModel(Model):
     kind: Literal["tumbling", "sliding"] = Field(description="tumbling or sliding; session windows are refused.")
     size: Duration = Field(description="Length of a window.")
-    slide: Duration | None = Field(None, description="Time between the starts of sliding windows.")
+    slide: Duration | None = Field(None, description="Time between starts of sliding windows; best divides size.")
 
 
 class MeasureModel(Model):

@@ -10,7 +10,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import RegistryUse
 from cutwater.core.job.job import Output
 from cutwater.core.job.shards import ShardMap
-from cutwater.core.job.windows import WindowSpec
+from cutwater.core.job.windows import PANES_MAX, WindowSpec
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,14 @@ def _window(model: JobModel | AttachedModel, errors: JobErrors) -> WindowSpec | 
         return None
     if window.kind == "tumbling" and window.slide not in (None, window.size):
         errors.add(slide, "a tumbling window has none; write kind: sliding")
-    return errors.attempt(slide, lambda: WindowSpec(window.size, window.slide or window.size))
+    made = errors.attempt(slide, lambda: WindowSpec(window.size, window.slide or window.size))
+    if made is not None and isinstance(model, JobModel) and made.panes_max > PANES_MAX:
+        errors.add(
+            slide,
+            f"size and slide have the greatest common divisor {made.panes.size_ms} ms, so a window is merged of "
+            f"{made.panes_max:,} panes; allowed: {PANES_MAX:,}. Choose a slide that divides the size",
+        )
+    return made
 
 
 def _shards(model: JobModel | AttachedModel, errors: JobErrors) -> ShardMap | None:

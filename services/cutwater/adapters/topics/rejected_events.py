@@ -53,7 +53,7 @@ def dead_letters(cluster: Cluster, job: str, generation: Generation | None = Non
 
 
 def late_pairs(cluster: Cluster, job: str, generation: Generation | None = None) -> Choice[LatePair]:
-    """Return the late (event, window) pairs of the milestones in a generation's lineage, as `dead_letters`."""
+    """Return the late events of the milestones in a generation's lineage, as `dead_letters`."""
     topic = topics.late(job)
     found = _read(cluster, job, generation, topic, "late", lambda one: one.late, _late_pair)
     return _count_by_reason(*found, _has_deleted_records(cluster, topic))

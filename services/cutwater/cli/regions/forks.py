@@ -237,7 +237,7 @@ def _show_loss(settings: Settings, fork: Fork, found: ExactLoss) -> None:
         ("  copied since", found.copied, "copied by a mirror"),
         ("  still absent", found.absent, f"only in {there}: start a mirror of it in {here}"),
         ("  read", found.read, f"by {here}, up to its newest milestone"),
-        ("  late", found.late.events, f"of these too late, in {found.late.pairs:,} windows: 'cutwater late'"),
+        ("  late", found.late.events, "of these too late: 'cutwater late'"),
     ]
     columns = ("what", "how many", Column("meaning", below=True))
     out.table(table("what the failover has lost", columns, rows))

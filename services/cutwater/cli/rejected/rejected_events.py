@@ -138,7 +138,7 @@ def list_late(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """List the (event, window) pairs that arrived too late, by epoch. Exit 1 if milestones count differently.
+    """List the events that arrived too late, by epoch. Exit 1 if milestones count differently.
 
     Lists the entries of the generation, and those of its ancestors up to its parent milestone.
 
@@ -149,9 +149,7 @@ def list_late(
     found = late_pairs(stack.cluster, stack.job, _parsed(generation))
     _note(found.elsewhere)
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
-    return print_entries(
-        f"late (event, window) pairs of {stack.job}", chosen, found.problems, LATE, limit, as_json
-    )
+    return print_entries(f"late events of {stack.job}", chosen, found.problems, LATE, limit, as_json)
 
 
 def _letters(

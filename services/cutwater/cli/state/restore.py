@@ -100,7 +100,7 @@ def restore(
         there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _ConsoleLog())
     if dry_run and not folder.exists():
         made = plan(target, there)
-        _print_plan(made, holding, crew, folder, None, made.lower_ms, as_json)
+        _print_plan(made, holding, crew, folder, None, _shown(job, made.lower_ms), as_json)
         return
     watching = _ProgressBar()
     with closing(
@@ -124,7 +124,7 @@ def restore(
             with watching.bar(made.records_max):
                 done = rebuild.run(made)
         lower_ms = rebuild.lower_ms if done or made.since else made.lower_ms
-        _print_plan(made, holding, crew, folder, done, lower_ms, as_json)
+        _print_plan(made, holding, crew, folder, done, _shown(job, lower_ms), as_json)
 
 
 def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
@@ -235,6 +235,11 @@ def _snapshot(one: RestorableSnapshot) -> dict[str, Any]:
         "bytes": one.bytes,
         "lower_bound": _lower(one),
     }
+
+
+def _shown(job: Job, lower_ms: int | None) -> int | None:
+    """Return the bound of windows from that of rows."""
+    return None if lower_ms is None else job.shown_above_ms(lower_ms)
 
 
 def _lower(one: RestorableSnapshot) -> str | None:

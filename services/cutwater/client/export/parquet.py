@@ -21,6 +21,7 @@ from cutwater.core.state.selection import Selection
 from cutwater.views.query.arrow_batches import batches
 from cutwater.views.query.milestone_json import milestone_fields, row_metadata
 from cutwater.views.query.output_json import from_iso
+from cutwater.views.query.row_blocks import columns_of
 from cutwater.views.query.view import View
 from cutwater.views.store.store import Store, folder_of, part_in
 
@@ -132,9 +133,11 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
     with closing(View(store, job)) as view:
         if view.milestone is None:
             raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which continues")
-        milestone, rows = view.stored()
-        with closing(batches(job, schema_of(job, {}), rows)) as made:  # open rows would keep the folder locked
-            told = milestone_fields(milestone, view.lower_ms(milestone))
+        milestone, pieces = view.pieces()
+        with closing(
+            batches(job, schema_of(job, {}), map(columns_of, pieces))
+        ) as made:  # open rows would keep the folder locked
+            told = milestone_fields(milestone, view.horizon_ms(milestone), view.lower_ms(milestone))
             yield Part(str(folder), milestone.token, told, held, selection, made)
 
 
@@ -201,7 +204,7 @@ def _open_export(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Par
         token = Token.parse(str(found.milestone["token"]))
         held = None if found.partitions is None else frozenset(found.partitions)
         selection = Selection.of_object(found.selection)
-        rows = batches(job, schema_of(job, {}), found.rows)
+        rows = batches(job, schema_of(job, {}), found.pieces)
         standby = found.milestone.get("standby") is True
         yield Part(url, token, found.milestone, held, selection, rows, standby, found.replica is True, found.ahead)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from binascii import a2b_base64
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import httpx
 from cutwater.adapters.http.client_options import direct_options
 from cutwater.client.export.read_ahead import ReadAhead
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.views.store.key_layout import Window
+from cutwater.views.query.row_blocks import MEDIA_TYPE, Bytes, RowColumns, blocks_in
 
 API_TIMEOUT_S = 60.0
 _MISTAKES = (400, 410, 422)
@@ -29,7 +28,7 @@ class Exported(NamedTuple):
     """The rehydrator's selection, as `Selection.of_object` reads it; None for all."""
     replica: bool
     """True for a read-only replica, which is not an owner of a share."""
-    rows: Iterator[tuple[Window, bytes]]
+    pieces: Iterator[RowColumns]
     """The rows, with values as in the changelog. Raises UnavailableError if the answer is cut short."""
     ahead: Callable[[Path, int], None]
     """Read up to this many bytes ahead, into a file in this folder. Raises OSError."""
@@ -39,52 +38,24 @@ class Exported(NamedTuple):
 def open_export(api_url: str, headers: Mapping[str, str]) -> Iterator[Exported]:
     """Open a rehydrator's export. Its milestone is pinned during the block. Raise UnavailableError if it does not
     answer properly; UsageError if it requires a token."""
-    url = f"{api_url}/v1/export"
+    url, asked = f"{api_url}/v1/export", {**headers, "Accept": MEDIA_TYPE}
     with ExitStack() as stack:
         with answering(url):
             answer = stack.enter_context(
-                httpx.stream("GET", url, headers=dict(headers), timeout=API_TIMEOUT_S, **direct_options(url))
+                httpx.stream("GET", url, headers=asked, timeout=API_TIMEOUT_S, **direct_options(url))
             )
             require_success(answer)
             ahead = stack.enter_context(closing(ReadAhead(answer.iter_bytes())))
-            lines = _objects(ahead)
-            head = next(lines)
+            whole = Bytes(ahead)
+            head = json.loads(whole.line())
             held = head["partitions"], head.get("selection"), head.get("replica", False)
-            found = Exported(head["milestone"], *held, _rows(url, lines), ahead.begin)
+            found = Exported(head["milestone"], *held, _pieces(url, whole), ahead.begin)
         yield found
 
 
-def _objects(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Parse all lines. Raise ValueError for a line that is not an object."""
-    rest = b""
-    for chunk in chunks:
-        whole, _, rest = (rest + chunk).rpartition(b"\n")
-        if whole:
-            yield from _parsed(whole)
-    if rest:
-        yield from _parsed(rest)
-
-
-def _parsed(lines: bytes) -> list[dict[str, Any]]:
-    # All lines in one call: the parser's start costs more than a line.
-    found: list[dict[str, Any]] = json.loads(b"[%b]" % lines.replace(b"\n", b","))
-    if len(found) != lines.count(b"\n") + 1:
-        raise ValueError("a line is not one object")
-    return found
-
-
-def _rows(url: str, lines: Iterator[dict[str, Any]]) -> Iterator[tuple[Window, bytes]]:
-    rows = 0
+def _pieces(url: str, answer: Bytes) -> Iterator[RowColumns]:
     with answering(url):
-        for line in lines:
-            if "rows" in line:
-                if line["rows"] == rows:
-                    return
-                break
-            window = Window(line["key"], line["window_start_ms"], line["window_end_ms"])
-            yield window, a2b_base64(line["value"])
-            rows += 1
-    raise UnavailableError(f"{url}: the answer ends after {rows} rows, before its end")
+        yield from blocks_in(answer)
 
 
 def require_success(answer: httpx.Response) -> None:

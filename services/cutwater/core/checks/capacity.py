@@ -114,20 +114,22 @@ def estimate(
     the changelog from which they are cleared; 1 for never.
     """
     size = sizes or sizes_of(job)
-    windows = job.window.size_ms / job.window.slide_ms
+    windows = job.row_windows.size_ms / job.row_windows.slide_ms
     epochs_per_s = 1 / load.epoch_s
     rows_per_s, keys_per_window = _rows(job, load, sampled, epochs_per_s)
     partitions = load.source_partitions + job.shards.partitions
     # A barrier, a hint, and a milestone with the same cuts.
     protocol = epochs_per_s * (3 * PROTOCOL_BYTES + 2 * CUT_BYTES * partitions)
-    live_windows = math.ceil((job.retention_ms + job.lateness_ms) / job.window.slide_ms) + windows
+    live_windows = math.ceil((job.rows_retention_ms + job.lateness_ms) / job.row_windows.slide_ms) + windows
     live = live_windows * keys_per_window
     # A cleaning is due once as many windows are closed as stay.
-    stay_ms = job.lateness_ms if job.amend_for_ms is None else 2 * (job.lateness_ms + job.amend_for_ms)
-    open_windows = math.ceil(stay_ms / job.window.slide_ms) + windows
-    left_per_day = keys_per_window * DAY_S * 1_000 / job.window.slide_ms
+    stay_ms = (
+        job.lateness_ms if job.amend_for_ms is None else 2 * (job.lateness_ms + job.amend_for_ms + job.overlap_ms)
+    )
+    open_windows = math.ceil(stay_ms / job.row_windows.slide_ms) + windows
+    left_per_day = keys_per_window * DAY_S * 1_000 / job.row_windows.slide_ms
     changelog = rows_per_s * size.written
-    output = _output_rows(job, rows_per_s, left_per_day / DAY_S) * size.output
+    output = _output_rows(job, load, rows_per_s, left_per_day / DAY_S) * size.output
     view = live * size.row
     kept = view if job.max_bytes is None else min(view, float(job.max_bytes))
     return Estimate(
@@ -154,18 +156,24 @@ def estimate(
 
 def _rows(job: Job, load: Load, sampled: SampleFigures | None, epochs_per_s: float) -> tuple[float, float]:
     """Return (rows written per second, keys of one window): counted, else with equally frequent keys."""
-    windows = job.window.size_ms / job.window.slide_ms
+    windows = job.row_windows.size_ms / job.row_windows.slide_ms
     events = min(load.events_per_s * load.epoch_s, float(job.max_events_per_epoch))
     rows = touched(load.keys, events) * windows
-    keys = touched(load.keys, load.events_per_s * job.window.size_ms / 1_000)
+    keys = touched(load.keys, load.events_per_s * job.row_windows.size_ms / 1_000)
     if sampled is not None:
         rows = rows if sampled.rows_per_epoch is None else sampled.rows_per_epoch
         keys = keys if sampled.rows_per_window is None else sampled.rows_per_window
     return rows * epochs_per_s, keys
 
 
-def _output_rows(job: Job, rows_per_s: float, closed_per_s: float) -> float:
-    return closed_per_s if job.output.mode == "final" else rows_per_s
+def _output_rows(job: Job, load: Load, rows_per_s: float, closed_per_s: float) -> float:
+    """Return the output's rows per second: windows, each of several panes if they overlap."""
+    if not job.overlap_ms:
+        return closed_per_s if job.output.mode == "final" else rows_per_s
+    if job.output.mode == "final":
+        keys = touched(load.keys, load.events_per_s * job.window.size_ms / 1_000)
+        return keys * 1_000 / job.window.slide_ms
+    return rows_per_s * job.window.per_event_max
 
 
 def _below_horizon(job: Job, view: float, left_per_day: float, share: float) -> float:

@@ -95,7 +95,7 @@ def measure_sample(
     per_epoch = min((per_second or rate) * epoch_s, float(job.max_events_per_epoch))
     measures = [one for one in job.measures if one.kind == "distinct" and one.field]
     rows, written, epochs = _fold(job, events, measures, max(round(per_epoch), 1))
-    size, slide = job.window.size_ms, job.window.slide_ms
+    size, slide = job.row_windows.size_ms, job.row_windows.slide_ms
     whole = [start for start in range(low + -low % slide, high - size + 1, slide)]
     in_whole = {(key, start) for key, start in rows if low <= start and start + size <= high}
     final = [rows[at] for at in in_whole] or list(rows.values())
@@ -140,7 +140,7 @@ def _fold(
     written, epochs = _Written(len(measures)), 0
     touched: dict[tuple[str, int], _Row] = {}
     for number, event in enumerate(_side_by_side(events), 1):
-        for start in job.window.starts(event.time_ms):
+        for start in job.row_windows.starts(event.time_ms):
             row = rows.setdefault((event.key, start), _Row(len(measures)))
             for values, measure in zip(row.values, measures, strict=True):
                 value = event.fields.get(measure.field or "")

@@ -59,10 +59,16 @@ class Scope(NamedTuple):
         return self._replace(above_ms=above, shards=shards, selection=selection)
 
 
-def scope_of(place: str, milestone: Milestone, output_mode: str = "updates") -> Scope:
-    horizon, watermark = milestone.horizon_ms, milestone.watermark_ms
-    if place == STATE:  # Spark evicts the windows up to the floor, some of them later
-        return Scope(max(horizon, milestone.floor_ms))
+def scope_of(
+    place: str,
+    milestone: Milestone,
+    output_mode: str = "updates",
+    shown_above_ms: Callable[[int], int] = lambda bound_ms: bound_ms,
+) -> Scope:
+    """Return what the place must hold. `shown_above_ms`: from a bound of rows to that of complete windows."""
+    horizon, watermark = shown_above_ms(milestone.horizon_ms), milestone.watermark_ms
+    if place == STATE:  # Spark evicts the rows up to the floor, some of them later
+        return Scope(max(horizon, shown_above_ms(milestone.floor_ms)))
     if place == OUTPUT and output_mode == "final":
         return Scope(horizon, watermark)
     return Scope(horizon)

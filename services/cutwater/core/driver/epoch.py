@@ -107,8 +107,10 @@ class Epochs:
         self._require_clock(proved.changelog_cut, written, started_ms)
         seen = look()
         late = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else 0
-        watermark_ms, retention_ms = self.closing.watermark_ms(plan, before, seen), self._job.retention_ms
+        watermark_ms, retention_ms = self.closing.watermark_ms(plan, before, seen), self._job.rows_retention_ms
         floor_ms, horizon_ms = self.closing.floor_ms(watermark_ms), before.horizon_ms if before else 0
+        # Rows of windows that an event may still come for are needed, also those that take no event any more.
+        needed_above_ms = floor_ms - self._job.overlap_ms
         barrier = Barrier(
             job=self._job.name,
             generation=me.generation,
@@ -117,7 +119,7 @@ class Epochs:
             source_cut=plan.source_cut,
             changelog_cut=proved.changelog_cut,
             watermark_ms=watermark_ms,
-            horizon_ms=self._origin.horizon_at(watermark_ms, retention_ms, horizon_ms, floor_ms),
+            horizon_ms=self._origin.horizon_at(watermark_ms, retention_ms, horizon_ms, needed_above_ms),
             floor_ms=floor_ms,
             rows=sum(written.rows.values()),
             digest=written.digest,

@@ -38,7 +38,7 @@ class InputStats:
 
 
 def may_hold_late(seen: InputStats, window: WindowSpec, closed_ms: int) -> bool:
-    """Return whether the oldest event of an epoch falls into a closed window, so that late pairs are possible."""
+    """Return whether the oldest event of an epoch falls into a closed window, so that late events are possible."""
     return seen.oldest_ms is not None and first_end_ms(seen.oldest_ms, window) <= closed_ms
 
 

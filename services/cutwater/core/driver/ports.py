@@ -130,7 +130,7 @@ class Lists(Protocol):
     """The lists of events that an epoch could not use."""
 
     def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
-        """Write the entries; return the number of late (event, window) pairs."""
+        """Write the entries; return the number of late events."""
 
 
 Reached = Callable[[str], None]

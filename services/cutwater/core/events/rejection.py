@@ -1,7 +1,6 @@
 """Rejected events (dead letters) and late events: reasons, rules and bounds.
 
-An event that arrives after one of its windows has closed is late for that window. With sliding windows it may be
-late for some of its windows only.
+An event that arrives after its window has closed is late; of sliding windows its pane counts.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def later(copy: Iterable[Record], since: int, end: int, read: int, kept: int = 0
 
 
 class Late(NamedTuple):
-    """Late (event, window) pairs, and the number of their events."""
+    """Late entries, and the number of their events."""
 
     pairs: int
     events: int

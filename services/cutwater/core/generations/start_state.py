@@ -63,8 +63,8 @@ class StartState:
     def horizon_at(
         self, watermark_ms: int, retention_ms: int, before_ms: int = 0, floor_ms: int | None = None
     ) -> int:
-        """Return the horizon at a watermark; `before_ms`: the horizon of the epoch before. It is never above the
-        floor: an event must not come for a window that is gone.
+        """Return the horizon at a watermark; `before_ms`: the horizon of the epoch before. It is never above
+        `floor_ms`: an event must not come for a window that is gone.
 
         The horizon never goes back, even if the retention gets longer. Views have dropped the windows below it,
         the changelog may have been cleared of them, and a copy started from a snapshot never had them.

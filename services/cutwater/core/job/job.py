@@ -84,10 +84,29 @@ class Job:
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
     @property
+    def row_windows(self) -> WindowSpec:
+        """The windows of the state's rows: panes, of which readers see merges. A user's own query has no panes."""
+        return self.window if self.attached else self.window.panes
+
+    @property
+    def overlap_ms(self) -> int:
+        """How long before its own end a window's first row ends; 0 if a row is a window."""
+        return 0 if self.attached else self.window.size_ms - self.row_windows.size_ms
+
+    @property
+    def rows_retention_ms(self) -> int:
+        """How long a row is kept after its end: until its last window has passed the horizon."""
+        return self.retention_ms + self.overlap_ms
+
+    def shown_above_ms(self, horizon_ms: int) -> int:
+        """Return the bound above which windows end whose rows are all above the rows' bound, such as a horizon."""
+        return horizon_ms + self.overlap_ms if horizon_ms else 0
+
+    @property
     def definition(self) -> str:
         """The part that must not change within a generation, as JSON: rows of two definitions would mix."""
         fixed = {
-            **self._rows,
+            **self._row_meaning,
             "topic": self.topic,
             "partitions": self.shards.partitions,
             "shuffle_partitions": self.shuffle_partitions,
@@ -97,7 +116,7 @@ class Job:
     @property
     def meaning(self) -> str:
         """The meaning of a row, as JSON. Rows of regions merge only if it is equal."""
-        return json.dumps(self._rows, sort_keys=True)
+        return json.dumps(self._row_meaning, sort_keys=True)
 
     @property
     def fingerprint(self) -> str:
@@ -105,16 +124,18 @@ class Job:
         return sha256(self.meaning.encode()).hexdigest()[:16]
 
     @property
-    def _rows(self) -> dict[str, Any]:
+    def _row_meaning(self) -> dict[str, Any]:
         measures = {
             one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
             for one in self.measures
         }
+        panes = {"pane_ms": self.row_windows.size_ms} if self.overlap_ms else {}
         return {
             "key": self.key_field,
             "event_time": self.time_field,
             "window_size_ms": self.window.size_ms,
             "window_slide_ms": self.window.slide_ms,
+            **panes,
             "shards": self.shards.shards,
             "measures": measures,
             "state_schema": self.state_schema,

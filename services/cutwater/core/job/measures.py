@@ -10,7 +10,7 @@ total, so a replay gives the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any, NamedTuple, Protocol
@@ -134,6 +134,11 @@ def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:
         partial.column: _merge_nullable(partial.merge, one[partial.column], other[partial.column])
         for partial in measure.partials
     }
+
+
+def merged_row(measures: Sequence[Measure], one: Partials, other: Partials) -> dict[str, Any]:
+    """Merge the partials of one key and window over two disjoint sets of events."""
+    return {name: value for measure in measures for name, value in merge(measure, one, other).items()}
 
 
 def _merge_nullable(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:

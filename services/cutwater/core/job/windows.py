@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cutwater.core.errors import UsageError
 
 MAX_WINDOWS_PER_EVENT = 1_000
+PANES_MAX = 1_000
+"""The most panes of a window: each is a row."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,17 @@ class WindowSpec:
     @property
     def tumbling(self) -> bool:
         return self.size_ms == self.slide_ms
+
+    @property
+    def panes(self) -> WindowSpec:
+        """The windows whose merges these windows are: each holds whole panes, and each event is in one pane."""
+        pane_ms = math.gcd(self.size_ms, self.slide_ms)
+        return WindowSpec(pane_ms, pane_ms)
+
+    @property
+    def panes_max(self) -> int:
+        """The number of panes of a window."""
+        return self.size_ms // self.panes.size_ms
 
     @property
     def per_event_max(self) -> int:

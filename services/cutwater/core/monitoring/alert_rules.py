@@ -18,7 +18,7 @@ DRIFT_EPOCHS_MIN = 3
 DRIFT_EVENTS_MIN = 1_000
 SAMPLES_MIN = 6
 LATE_MIN = 10
-"""Fewer late pairs do not make a meaningful share."""
+"""Fewer late events do not make a meaningful share."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,9 @@ class Limits:
     dead_letters: int = 10
     """Dead letters within the window."""
     late: int = 1_000
-    """Late (event, window) pairs within the window."""
+    """Late events within the window."""
     late_share: float = 0.01
-    """Share of all pairs within the window."""
-    windows_of_event: int = 1
-    """Maximum number of windows of an event, and so of its pairs."""
+    """Share of all events within the window."""
     lateness_ms: int = 0
     publishes: bool = True
     """Whether the job has an output."""
@@ -161,18 +159,16 @@ def _late(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) ->
     text = late_warning(late, usable, limits)
     if text is not None:
         return Verdict(True, f"within {_s(limits.window_ms)} {text} (cutwater late list)", late)
-    few = late <= limits.late // 2 and late <= limits.late_share / 2 * usable * limits.windows_of_event
+    few = late <= limits.late // 2 and late <= limits.late_share / 2 * usable
     return Verdict(False, f"{late:,} late within {_s(limits.window_ms)}") if few or late < LATE_MIN // 2 else None
 
 
 def late_warning(late: int, usable: int, limits: Limits) -> str | None:
-    """Return a warning if too many pairs of the usable events were late, otherwise None. `late`: the number of
-    late (event, window) pairs."""
-    pairs = usable * limits.windows_of_event
-    if late < limits.late and (late < LATE_MIN or late < limits.late_share * pairs):
+    """Return a warning if too many of the usable events were late, otherwise None."""
+    if late < limits.late and (late < LATE_MIN or late < limits.late_share * usable):
         return None
     return (
-        f"{late:,} of {pairs:,} (event, window) pairs arrived after their window was closed and are not counted: "
+        f"{late:,} of {usable:,} events arrived after their window was closed and are not counted: "
         "one event far ahead in time closes windows early, or 'lateness' is too short"
     )
 

@@ -40,7 +40,7 @@ class Bucket:
     usable: int = 0
     """Events that are not dead letters, late ones included."""
     late: int = 0
-    """Late (event, window) pairs."""
+    """Late events."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class WrittenEpoch:
     rejected: int
     """Rejected events: each is a dead letter."""
     late: int
-    """(event, window) pairs that arrived after their window had closed: each is on the late list."""
+    """Events that arrived after their window, or their pane, had closed: each is on the late list."""
     skew_ms: int
     """The range of the source partitions' newest event times in this epoch."""
     schema_fingerprint: str

@@ -17,7 +17,7 @@ from functools import partial, reduce
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from cutwater.core.errors import UsageError
-from cutwater.core.job.measures import VALUE, Measure, Partials, merge
+from cutwater.core.job.measures import VALUE, Measure, Partials, merged_row
 from cutwater.core.protocol.generation import ROOT_PARENT, Generation
 from cutwater.core.protocol.lineage import Lineage
 
@@ -95,11 +95,6 @@ def each(
 def horizon_of(parts: Iterable[LineageRows[Place]]) -> int:
     """Return the highest horizon of the parts."""
     return max((part.horizon_ms for part in parts), default=0)
-
-
-def merged_row(measures: Sequence[Measure], one: Partials, other: Partials) -> dict[str, Any]:
-    """Merge the partials of one key and window over two disjoint sets of events."""
-    return {name: value for measure in measures for name, value in merge(measure, one, other).items()}
 
 
 def require_mergeable(measures: Iterable[Measure]) -> None:

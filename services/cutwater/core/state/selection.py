@@ -69,9 +69,12 @@ class Selection:
         """Return whether the row of this key and window end is included."""
         return (self.since_ms is None or end_ms > self.since_ms) and self.keeps_key(key)
 
-    def raised(self, floor_ms: int) -> int:
-        """Return the lower bound of kept windows: the later of `floor_ms` and `since_ms`."""
-        return floor_ms if self.since_ms is None else max(floor_ms, self.since_ms)
+    def raised(self, floor_ms: int, overlap_ms: int) -> int:
+        """Return the lower bound of kept rows: the later of `floor_ms` and `since_ms`.
+
+        `overlap_ms`: how long before a window's end its first row ends.
+        """
+        return floor_ms if self.since_ms is None else max(floor_ms, self.since_ms - overlap_ms)
 
     def of_bytes(self) -> Callable[[bytes], bool] | None:
         """Return a fast `keeps_key` for keys in UTF-8; None if every key is kept."""

@@ -299,10 +299,10 @@ class SnapshotResync:
         """Check again after the fetch: manifests of older versions do not say what was evicted."""
         milestone, kept = plan.seed.milestone, self._log_bounds(plan.seed.identity)
         for view in views:
-            at, _ = view.stored()
+            at, _ = view.panes()
             if at != milestone:
                 raise _Unfit(f"its files are a view at {at.token}")
-            if reason := unfit(milestone, view.lower_ms(milestone), self._topic, kept):
+            if reason := unfit(milestone, view.rows_lower_ms(milestone), self._topic, kept):
                 raise _Unfit(reason)
 
     def _write(
@@ -316,7 +316,7 @@ class SnapshotResync:
         for view, part in zip(views, plan.parts, strict=True):
             # A partition that two snapshots hold is taken from one.
             taken = frozenset(shard for partition in part.taken for shard in place.shards_of_partition(partition))
-            _, stored = view.stored(Part(shards=taken))
+            _, stored = view.panes(Part(shards=taken))
             for window, value in stored:
                 if written := writing.take(window, value):
                     rows(written)

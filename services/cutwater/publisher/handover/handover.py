@@ -112,14 +112,18 @@ class HandoverRunner:
                 continue
             self._states.drop_other_preloads({plan.to.milestone.generation, succession.generation})
             try:
-                return plan, self._reading.state(plan.to, self._floor_ms(plan.to.milestone, whole))
+                return plan, self._reading.state(plan.to, self._rows_floor_ms(plan.to.milestone, whole))
             except Overtaken as overtaken:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
                 succession.mark_overtaken(plan.to, overtaken.looked)
         raise Stopped
 
     def _floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
-        return NEVER_MS // 2 if whole is None else compared_above_ms(to, whole)
+        return NEVER_MS // 2 if whole is None else compared_above_ms(self._job, to, whole)
+
+    def _rows_floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
+        """Return the end up to which no row is needed for the compared windows."""
+        return self._floor_ms(to, whole) - self._job.overlap_ms
 
     def _old(self, plan: Handover, position: Published, whole: Milestone | None) -> Store | None:
         """Return the published state; None, with an error in the log, if it cannot be read any more."""
@@ -129,7 +133,7 @@ class HandoverRunner:
         try:
             if self._is_deleted(whole.generation):
                 raise UsageError(f"{topics.changelog(self._job.name, whole.generation)} does not exist")
-            return self._reading.state(entry, self._floor_ms(plan.to.milestone, whole), or_later=self._final)
+            return self._reading.state(entry, self._rows_floor_ms(plan.to.milestone, whole), or_later=self._final)
         except (DivergenceError, UsageError, Overtaken) as error:
             reason = "compaction has removed values of it" if isinstance(error, Overtaken) else str(error)
             self._log.error(
@@ -166,12 +170,15 @@ class HandoverRunner:
         repeat = bool(position.parts) and not goes_on
         floor_ms = self._floor_ms(to, whole)
         source = DifferenceSource(
-            (old, self._within(floor_ms, whole)) if old is not None and whole is not None else None,
-            (new, self._within(floor_ms, to)),
+            self._job,
+            None
+            if old is None or whole is None
+            else (old, self._within(self._known_above_ms(floor_ms, old, whole), whole)),
+            (new, self._within(max(floor_ms, self._whole_above_ms(to)), to)),
             RowKinds(
                 FINAL if self._final else UPDATE,
                 self._published_up_to_ms(plan, position, whole, old, repeat),
-                to.horizon_ms,
+                self._job.shown_above_ms(to.horizon_ms),
             ),
             begun=sum(position.rows) if goes_on else 0,
             repeat=repeat,
@@ -183,6 +190,18 @@ class HandoverRunner:
             rewinds_to=plan.rewinds_to,
         )
         return Attempt(plan, replace(position, progress=to.changelog_cut if repeat else mark), source)
+
+    def _whole_above_ms(self, to: Milestone) -> int:
+        """Return the window end above which the new state has all panes of its windows."""
+        return self._job.shown_above_ms(to.horizon_ms) if self._job.overlap_ms else NEVER_MS
+
+    def _known_above_ms(self, floor_ms: int, old: Store, whole: Milestone) -> int:
+        """Return the window end above which the old store has all panes. Windows below it are said again."""
+        if not self._job.overlap_ms:
+            return floor_ms
+        applied = old.applied.milestone if old.applied else whole
+        dropped_ms = min(applied.horizon_ms, whole.watermark_ms - self._job.overlap_ms)
+        return max(floor_ms, self._job.shown_above_ms(max(whole.horizon_ms, dropped_ms)))
 
     def _within(self, floor_ms: int, milestone: Milestone) -> Within:
         return floor_ms, milestone.watermark_ms if self._final else _EVER_MS

@@ -7,6 +7,7 @@ from itertools import islice
 
 from cutwater.adapters.avro.codec import HEADER_BYTES
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
+from cutwater.core.job.job import Job
 from cutwater.core.output.handover import RowKinds
 from cutwater.core.output.position import Published
 from cutwater.core.output.state_diff import diff_states
@@ -29,6 +30,7 @@ class DifferenceSource:
 
     def __init__(
         self,
+        job: Job,
         old: tuple[Store, Within] | None,
         new: tuple[Store, Within],
         wording: RowKinds,
@@ -38,7 +40,7 @@ class DifferenceSource:
         """`old`: the published state; None if it is lost. `begun`: the number of rows of this difference that are
         published already. `repeat`: publish equal rows, too."""
         self.kind = wording.plain
-        self._old, self._new = old, new
+        self._job, self._old, self._new = job, old, new
         self._wording = wording
         self._begun = begun
         self._same = None if repeat else _same_row
@@ -50,8 +52,8 @@ class DifferenceSource:
         """Do nothing: the caller closes the stores."""
 
     def _rows(self) -> Iterator[OutputRow]:
-        old = closed_pieces(self._old[0], *self._old[1]) if self._old else iter(())
-        new = closed_pieces(self._new[0], *self._new[1])
+        old = closed_pieces(self._old[0], self._job, *self._old[1]) if self._old else iter(())
+        new = closed_pieces(self._new[0], self._job, *self._new[1])
         for storage, value in diff_states(old, new, self._same):
             kind = self._wording.kind(key_layout.end_of(storage), gone=value is None)
             if kind is not None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from cutwater.adapters.avro.codec import Codec
-from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.views.changelog.row_batch import PIECE_ROWS, Piece, pieces_of
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
+from cutwater.views.store.window_rows import WindowRows
 
 NOT_READ = -1
 """The partition and offset of a row from a store, which has neither."""
@@ -25,17 +26,17 @@ class OutputRow(NamedTuple):
     """As in the changelog; empty for a tombstone."""
 
 
-def closed(store: Store, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, bytes]]:
+def closed(store: Store, job: Job, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield storage keys and values of windows with an end in (after, up to], in the store's order."""
-    return chain.from_iterable(closed_pieces(store, after_ms, up_to_ms))
+    return chain.from_iterable(closed_pieces(store, job, after_ms, up_to_ms))
 
 
-def closed_pieces(store: Store, after_ms: int, up_to_ms: int) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield the rows of `closed` in lists."""
+def closed_pieces(store: Store, job: Job, after_ms: int, up_to_ms: int) -> Iterator[Sequence[tuple[bytes, bytes]]]:
+    """Yield the rows of `closed` in pieces."""
     length = store.segment_ms
     after, up_to = key_layout.end_suffix(after_ms), key_layout.end_suffix(up_to_ms)
     first, last = key_layout.first_live(after_ms, length), key_layout.first_live(up_to_ms, length)
-    for piece in store.scan(key_layout.segment_prefix(first), key_layout.segment_prefix(last + 1), PIECE_ROWS):
+    for piece in _pieces(store, job, key_layout.segment_prefix(first), key_layout.segment_prefix(last + 1)):
         # Only the first and the last segment have windows on both sides of a bound.
         if key_layout.parse_segment(piece[0][0]) > first and key_layout.parse_segment(piece[-1][0]) < last:
             yield piece
@@ -43,13 +44,25 @@ def closed_pieces(store: Store, after_ms: int, up_to_ms: int) -> Iterator[list[t
             yield rows
 
 
+def _pieces(store: Store, job: Job, start: bytes, stop: bytes) -> Iterator[Sequence[tuple[bytes, bytes]]]:
+    if not job.overlap_ms:
+        return store.scan(start, stop, PIECE_ROWS)
+    windows = windows_in(store, job).rows(start, stop)
+    return iter(lambda: list(islice(windows, PIECE_ROWS)), [])
+
+
+def windows_in(store: Store, job: Job) -> WindowRows:
+    """Return the windows of a store of panes, as of now."""
+    return WindowRows(store.pin(), job, store.segment_ms)
+
+
 def pieces(rows: Iterable[OutputRow]) -> Iterator[Piece]:
     """Yield the rows in order, in pieces of one kind each."""
     for kind, group in groupby(rows, key=lambda row: row.kind):
-        yield from pieces_of(((NOT_READ, NOT_READ, _key(row.storage), row.value) for row in group), kind)
+        yield from pieces_of(((NOT_READ, NOT_READ, key_of_row(row.storage), row.value) for row in group), kind)
 
 
-def _key(storage: bytes) -> bytes:
-    # As in the changelog.
+def key_of_row(storage: bytes) -> bytes:
+    """Return the key as in the changelog."""
     window = key_layout.parse(storage)
     return _KEYS.encode({"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms})

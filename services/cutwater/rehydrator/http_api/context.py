@@ -133,7 +133,7 @@ class RouteContext:
     def milestone(self, shown: Milestone) -> dict[str, Any]:
         """Return a milestone in the form of answers."""
         return {
-            **milestone_fields(shown, self.view.lower_ms(shown)),
+            **milestone_fields(shown, self.view.horizon_ms(shown), self.view.lower_ms(shown)),
             "standby": self.peers.standby,
             "age_ms": self.view.age_ms(shown, self._now_ms()),
             **({"origin": self.origin} if self.origin else {}),

@@ -7,21 +7,20 @@ import json
 from binascii import b2a_base64
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from cutwater.core.errors import UnavailableError
-from cutwater.views.store.key_layout import Window
+from cutwater.views.query.row_blocks import block_of, end_block
+from cutwater.views.store.key_layout import parse
 
 LINES = "application/x-ndjson"
 EXPORTS_MAX = 2
 """Exports at a time: each keeps the files of its milestone."""
 EXPORT_S_MAX = 900.0
 """A slower client is disconnected: its answer lacks the end."""
-_PIECE_ROWS = 500
 
 
 class Exports:
@@ -60,18 +59,32 @@ class Export(StreamingResponse):
             self._exports.running -= 1
 
 
-def lines(head: Any, rows: Iterator[tuple[Window, bytes]]) -> Iterator[str]:
+Pieces = Iterator[list[tuple[bytes, bytes]]]
+"""Stored rows: storage keys and values."""
+
+
+def blocks(head: Any, pieces: Pieces) -> Iterator[bytes]:
+    """Yield `head` as a line of JSON, then the rows in blocks."""
+    yield json.dumps(head).encode() + b"\n"
+    count = 0
+    for piece in pieces:
+        count += len(piece)
+        yield block_of(piece)
+    yield end_block(count)
+
+
+def lines(head: Any, pieces: Pieces) -> Iterator[str]:
     """Yield JSON lines: `head`, the rows, and at the end the number of rows."""
     yield json.dumps(head) + "\n"
     count = 0
-    while piece := list(islice(rows, _PIECE_ROWS)):
+    for piece in pieces:
         count += len(piece)
         yield "".join(map(_line, piece))
     yield json.dumps({"rows": count}) + "\n"
 
 
-def _line(row: tuple[Window, bytes]) -> str:
+def _line(row: tuple[bytes, bytes]) -> str:
     """Only the key can contain characters that JSON escapes."""
-    (key, start_ms, end_ms), value = row
+    (key, start_ms, end_ms), value = parse(row[0]), row[1]
     window = f'"key": {json.dumps(key)}, "window_start_ms": {start_ms}, "window_end_ms": {end_ms}'
     return f'{{{window}, "value": "{b2a_base64(value, newline=False).decode()}"}}\n'

@@ -125,7 +125,11 @@ class Metrics:
 
         of("sequence", "Sequence of the milestone shown.", lambda one: one.sequence)
         of("watermark_timestamp_seconds", "Watermark of the milestone shown.", lambda one: one.watermark_ms / 1000)
-        of("horizon_timestamp_seconds", "Horizon of the milestone shown.", lambda one: one.horizon_ms / 1000)
+        of(
+            "horizon_timestamp_seconds",
+            "Horizon of the milestone shown.",
+            lambda one: shown().horizon_ms(one) / 1000,
+        )
         of(
             "lower_bound_timestamp_seconds",
             "Windows that end at or below it were evicted; NaN if none were.",

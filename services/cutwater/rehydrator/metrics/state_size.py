@@ -35,7 +35,7 @@ class Sized:
         self.evict: Evict = lambda _: None
         """For the applier: the time from which windows are kept."""
         if job.max_bytes is not None:
-            self.evict = SizeLimit(store, job.max_bytes, self.census, metrics, log).lower_ms
+            self.evict = SizeLimit(store, job.max_bytes, self.census, metrics, log, job.overlap_ms).lower_ms
 
     def answer(self) -> dict[str, Any]:
         """Return the last census, for JSON. Raises UnavailableError before the first."""

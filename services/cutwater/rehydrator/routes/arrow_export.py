@@ -17,6 +17,9 @@ from cutwater.rehydrator.http_api.streaming import Export, Exports
 from cutwater.views.query.arrow_batches import batches
 from cutwater.views.query.milestone_json import row_metadata
 from cutwater.views.query.pages import Part
+from cutwater.views.query.row_blocks import RowColumns, columns_of
+from cutwater.views.store.key_layout import key_bytes_of
+from cutwater.views.store.window_rows import StoredRow
 
 
 class Arrow:
@@ -53,12 +56,20 @@ class Arrow:
     def _stream(self, part: Part, prefix: str, asked: dict[str, str | None]) -> Iterator[bytes]:
         """Off the event loop: the library loads at its first use."""
         answering, view = self._answering, self._answering.view
-        milestone, stored = view.stored(part)
+        milestone, pieces = view.pieces(part)
         kept = answering.replica.row_selection if answering.replica else None
         told = row_metadata(view.job.name, answering.milestone(milestone), answering.partitions, kept)
         try:
             schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})
         except MachineError as error:
             raise HTTPException(501, f"this rehydrator has no Arrow: {error}") from None
-        rows = (row for row in stored if row[0].key.startswith(prefix))
-        return stream_of(schema, batches(view.job, schema, rows))
+        return stream_of(schema, batches(view.job, schema, _with_prefix(prefix, pieces)))
+
+
+def _with_prefix(prefix: str, pieces: Iterator[list[StoredRow]]) -> Iterator[RowColumns]:
+    """Yield the rows whose keys start with the prefix, by column."""
+    start = prefix.encode("utf-8", "surrogatepass")
+    for piece in pieces:
+        rows = [row for row in piece if key_bytes_of(row[0]).startswith(start)] if start else piece
+        if rows:
+            yield columns_of(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fastapi import Response
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
@@ -13,7 +13,8 @@ from fastapi.responses import JSONResponse
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.generation import Token
 from cutwater.rehydrator.http_api.context import RouteContext
-from cutwater.rehydrator.http_api.streaming import LINES, Export, Exports, lines
+from cutwater.rehydrator.http_api.streaming import LINES, Export, Exports, blocks, lines
+from cutwater.views.query.row_blocks import MEDIA_TYPE
 
 SNAPSHOT_S = 10.0
 """How long a request waits for a checkpoint."""
@@ -43,22 +44,25 @@ class ExportRoutes:
         self._sizes = sizes
         self._exports = exports
 
-    async def export(self) -> Response:
+    async def export(self, request: Request) -> Response:
         """Every row at one milestone, as lines of JSON.
 
         The first line has the milestone, the partitions that this rehydrator holds and the selection of a replica
         (each null for all), and whether it is a replica. Then each row follows, its value in base64 as in the
-        changelog. The last line is `{"rows": …}`; without it the answer was cut short.
+        changelog. The last line is `{"rows": …}`; without it the answer was cut short. If `Accept` is
+        `application/vnd.cutwater.rows`, blocks of bytes follow the first line, which take a tenth of the time.
         """
         with self._exports.admitted():
-            milestone, rows = await run_in_threadpool(self._answering.view.stored)
+            milestone, pieces = await run_in_threadpool(self._answering.view.pieces)
             head = {
                 "milestone": self._answering.milestone(milestone),
                 "partitions": self._answering.partitions,
                 "selection": self._answering.selection,
                 "replica": self._answering.replica is not None,
             }
-            return Export(lines(head, rows), LINES, self._exports)
+            if request.headers.get("accept") == MEDIA_TYPE:
+                return Export(blocks(head, pieces), MEDIA_TYPE, self._exports)
+            return Export(lines(head, pieces), LINES, self._exports)
 
     async def snapshot(self) -> Response:
         """Take a snapshot of this rehydrator's view now. The answer names its milestone.

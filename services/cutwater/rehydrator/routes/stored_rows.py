@@ -151,16 +151,13 @@ def about(answering: RouteContext, milestone: Milestone) -> Answer:
     """Return the facts that a merge needs about a region's part at a milestone."""
     view = answering.view
     root = root_of(milestone.generation, view.lineage)
-    lower = view.lower_ms(milestone)
-    above = milestone.horizon_ms if lower is None else max(milestone.horizon_ms, lower)
-    since_ms = (answering.selection or {}).get("since_ms")
     return {
         "job": view.job.name,
         "fingerprint": view.job.fingerprint,
         "lineage": None if root is None else str(root),
         "sources": _grouped(counted_sources(milestone, view.job.topic)),
         "layout_ms": view.segment_ms,
-        "complete_above_ms": above if since_ms is None else max(above, since_ms),
+        "complete_above_ms": view.complete_above_ms(milestone),
         "watermark_ms": milestone.watermark_ms,
         "milestones": [answering.owners(milestone)],
     }

@@ -90,6 +90,7 @@ class BulkLoader:
         self._file_rows = file_rows
         self._stall_s = stall_s
         self._native = native
+        self._overlap_ms = job.overlap_ms
         self._headers = (Codec(WINDOW_KEY_SCHEMA).header.hex(), Codec(job.state_schema).header.hex())
 
     def is_worthwhile(self, slices: Iterable[Slice]) -> bool:
@@ -149,7 +150,7 @@ class BulkLoader:
             slices=slices,
             folder=str(folder),
             segment_ms=self._store.segment_ms,
-            floor_ms=selection.raised(floor_ms) if selection else floor_ms,
+            floor_ms=selection.raised(floor_ms, self._overlap_ms) if selection else floor_ms,
             horizon_ms=milestone.horizon_ms,
             own=writer_of(milestone).decode(),
             key_header=key_header,

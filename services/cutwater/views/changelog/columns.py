@@ -45,6 +45,7 @@ class OwnRowReader:
 
     def __init__(self, job: Job, topic: str) -> None:
         self._topic = topic
+        self._overlap_ms = job.overlap_ms
         self._key_header = Codec(WINDOW_KEY_SCHEMA).header
         self._value_header = Codec(job.state_schema).header
 
@@ -71,7 +72,7 @@ class OwnRowReader:
         `selection`: the part of the rows to keep; None for all."""
         keeps = None
         if selection is not None:
-            floor_ms, keeps = selection.raised(floor_ms), selection.of_bytes()
+            floor_ms, keeps = selection.raised(floor_ms, self._overlap_ms), selection.of_bytes()
         windows = Windows(self._key_header, self._topic, segment_ms, floor_ms)
         if keeps is not None:
             rows = {key: value for key, value in rows.items() if keeps(windows.text(key))}

@@ -8,7 +8,7 @@ from operator import methodcaller
 
 from confluent_kafka import Message
 
-from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, crc64
+from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.adapters.hashing import rows_hash
 from cutwater.core.errors import DivergenceError
 from cutwater.core.events.formats import is_confluent
@@ -53,7 +53,7 @@ class Updates:
         self._part_bytes = part_bytes
         self._key_header = Codec(WINDOW_KEY_SCHEMA).header
         self._value_header = Codec(job.state_schema).header
-        self._fingerprint = crc64(job.state_schema).hex()
+        self._job = job
 
     def rows(self, plan: Step | Jump, since: Cut) -> Iterator[tuple[bytes, bytes]]:
         """Yield key and value of every row; see `pieces`."""
@@ -68,7 +68,7 @@ class Updates:
         removed values: the caller then continues with a later milestone.
         """
         milestone, first = plan.to.milestone, since if progress is None else progress
-        require_schema(self._ranges.topic, milestone, self._fingerprint)
+        require_schema(self._ranges.topic, milestone, self._job)
         if isinstance(plan, Jump):
             yield from self._newer(milestone, since, first)
         elif (own := self._own(milestone, since)) is not None:

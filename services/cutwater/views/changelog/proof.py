@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from zlib import crc32
 
+from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.hashing import row_hash
 from cutwater.core.driver.row_proof import breach, overgrown
 from cutwater.core.errors import DivergenceError
+from cutwater.core.job.job import Job
 from cutwater.core.protocol.changelog_rows import Writer, fold, signed
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import contained, fresh, mismatch
@@ -69,14 +71,23 @@ def require_whole(milestone: Milestone, first_above_ms: Mapping[int, int | None]
         raise Overtaken(milestone, looked)
 
 
-def require_schema(topic: str, milestone: Milestone, fingerprint: str) -> None:
-    """Raise DivergenceError if the milestone's rows have another schema than the job file's. This is the only
-    schema check of values framed with a registry id: ids differ between regions, and a state that needs a
-    registry to be read is lost with it."""
+def require_schema(topic: str, milestone: Milestone, job: Job) -> None:
+    """Raise DivergenceError if the milestone's rows have another schema than the job file's, or other panes.
+
+    This is the only schema check of values framed with a registry id: ids differ between regions, and a state that
+    needs a registry to be read is lost with it.
+    """
+    fingerprint = crc64(job.state_schema).hex()
     if milestone.schema_fingerprint != fingerprint:
         raise DivergenceError(
             f"{topic}: the values of milestone {milestone.token} have schema {milestone.schema_fingerprint}, but "
             f"the job file's measures have {fingerprint}; use the job file that the driver runs with"
+        )
+    if job.overlap_ms and milestone.definition != job.fingerprint:
+        raise DivergenceError(
+            f"{topic}: the rows of milestone {milestone.token} are of definition {milestone.definition}, but the "
+            f"job file's panes are of {job.fingerprint}; use the job file that the driver runs with. Rows that "
+            "have whole sliding windows are of an earlier version: start the job again under another name"
         )
 
 

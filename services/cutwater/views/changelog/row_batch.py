@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
+from operator import attrgetter
 
 PIECE_ROWS = 1_000
+_COLUMNS = attrgetter("keys"), attrgetter("values"), attrgetter("offsets")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Piece:
                 break
             count += 1
         return count
+
+
+def join_pieces(pieces: Sequence[Piece]) -> Piece:
+    """Return the rows of consecutive pieces of one partition as one."""
+    keys, values, offsets = ([one for piece in pieces for one in column(piece)] for column in _COLUMNS)
+    return replace(pieces[0], keys=keys, values=values, offsets=offsets)
 
 
 def pieces_of(rows: Iterable[tuple[int, int, bytes, bytes]], kind: str = "") -> Iterator[Piece]:

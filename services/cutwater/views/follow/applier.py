@@ -10,7 +10,6 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.hashing import rows_hash
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
@@ -78,7 +77,7 @@ class Applier:
         self._ranges = ranges
         self._reader = RowReader(job)
         self._own = OwnRowReader(job, ranges.topic)
-        self._fingerprint = crc64(job.state_schema).hex()
+        self._job = job
         self._now_ms = now_ms
         self._chunk_rows = chunk_rows
         self._floor_ms = floor_ms
@@ -88,7 +87,7 @@ class Applier:
     def apply(self, plan: Step | Jump) -> Applied:
         """Bring the store to the plan's milestone. Raises DivergenceError if the rows are not those that the
         milestone proves; Overtaken if some may be lost to compaction. The position then stays."""
-        require_schema(self._ranges.topic, plan.to.milestone, self._fingerprint)
+        require_schema(self._ranges.topic, plan.to.milestone, self._job)
         self.running = Applied()
         started = time.monotonic()
         # An interrupted jump continues with the loaded rows, so it keeps the stored lower bound.

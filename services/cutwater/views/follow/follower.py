@@ -262,7 +262,8 @@ class Follower:
             return
         self._overtaken = ""
         self._view.show(plan.to)
-        self._changes.show(plan.to.milestone, done.rows)
+        changed = done.rows if done.rows is None else self._view.changed_windows(done.rows)
+        self._changes.show(plan.to.milestone, changed)
         self._backlog.mark_applied(plan.to)
         self._observer.applied(plan.to.milestone, done)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
 
-from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.kafka_client_log import QUIET
@@ -152,7 +151,7 @@ class Preloader:
         if every < self._least_records or more < least:
             return more == 0
         topic = topics.changelog(self._job.name, self._generation)
-        require_schema(topic, milestone, crc64(self._job.state_schema).hex())
+        require_schema(topic, milestone, self._job)
         store = self._store = self._store or self._open_store()
         self._done = self._make_bulk(store, topic).load(milestone, slices, floor_ms)
         self._log.info(

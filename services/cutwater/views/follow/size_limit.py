@@ -34,7 +34,17 @@ class EvictionMetrics(Protocol):
 class SizeLimit:
     """The lower bound of the view at each step. Called by one thread."""
 
-    def __init__(self, store: Store, max_bytes: int, census: Counting, watched: EvictionMetrics, log: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        max_bytes: int,
+        census: Counting,
+        watched: EvictionMetrics,
+        log: Any,
+        overlap_ms: int = 0,
+    ) -> None:
+        """`overlap_ms`: how long after its own end a row may be part of an open window."""
+        self._overlap_ms = overlap_ms
         self._store = store
         self._max_bytes = max_bytes
         self._census = census
@@ -55,7 +65,7 @@ class SizeLimit:
             sizes,
             store.segment_ms,
             self._max_bytes,
-            milestone.watermark_ms,
+            milestone.watermark_ms - self._overlap_ms,
             milestone.horizon_ms,
             store.lower_ms,
         )

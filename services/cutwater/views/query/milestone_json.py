@@ -13,16 +13,17 @@ from cutwater.core.util.timestamps import iso
 _OF_THE_MOMENT = ("age_ms", "standby", "origin")
 
 
-def milestone_fields(milestone: Milestone, lower_ms: int | None) -> dict[str, Any]:
-    """Return the token and the main fields of a milestone; times as ISO 8601. `lower_ms`: windows that end at
-    or below it were evicted from the view; None if none were."""
+def milestone_fields(milestone: Milestone, horizon_ms: int, lower_ms: int | None) -> dict[str, Any]:
+    """Return the token and the main fields of a milestone; times as ISO 8601. `horizon_ms`: of windows,
+    which may be above that of the stored rows. `lower_ms`: windows that end at or below it were evicted from the
+    view; None if none were."""
     return {
         "token": str(milestone.token),
         "sequence": milestone.sequence,
         "generation": str(milestone.generation),
         "epoch": milestone.epoch,
         "watermark": iso(milestone.watermark_ms),
-        "horizon": iso(milestone.horizon_ms),
+        "horizon": iso(horizon_ms),
         "lower_bound": None if lower_ms is None else iso(lower_ms),
         "committed": iso(milestone.committed_ms),
     }

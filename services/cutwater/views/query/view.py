@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from cutwater.adapters.hashing import key_hash
@@ -14,6 +15,7 @@ from cutwater.core.protocol.lineage import Lineage
 from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.query.top_n import Ranking
 from cutwater.core.state.backlog import Entry
+from cutwater.views.query.change_feed import KEPT_BYTES, ROW_BYTES, Rows, size_of
 from cutwater.views.query.pages import (
     EVERYTHING,
     KeyPage,
@@ -33,9 +35,13 @@ from cutwater.views.query.presenter import Presenter, Row
 from cutwater.views.store import key_layout
 from cutwater.views.store.pinned_rows import PIECE_ROWS, PinnedRows
 from cutwater.views.store.store import Store
+from cutwater.views.store.window_rows import StoredRow, StoredRows, WindowRows
 
 SCAN_ROWS_MAX = 100_000
 """The most stored rows read for one page of a scan, whether they match or not."""
+EXPORT_ROWS = 2_000
+EXPORT_BYTES = 4 << 20
+"""Rows and bytes of values in a piece of an export. Pieces of large values are shorter, in equal shares."""
 TOP_ROWS_MAX = 1_000_000
 """The most rows read for a ranking, which takes some seconds."""
 _NEVER = 1 << 62
@@ -67,6 +73,10 @@ class Shown(NamedTuple):
 
     milestone: Milestone
     rows: PinnedRows
+    windows: StoredRows
+    """The windows of the rows; the rows themselves if each is one."""
+    above_ms: int
+    """Windows that end at or below it are not complete."""
 
 
 class View:
@@ -96,7 +106,10 @@ class View:
             lower = None  # the horizon has passed the evicted windows
         if self._bounds[-1][1] != lower:
             self._bounds = [*self._bounds[-BOUNDS_KEPT:], (entry.milestone.sequence, lower)]
-        self._shown = Shown(entry.milestone, self._store.pin())
+        rows = self._store.pin()
+        panes = self.job.overlap_ms > 0
+        windows = WindowRows(rows, self.job, self._store.segment_ms) if panes else rows
+        self._shown = Shown(entry.milestone, rows, windows, self.complete_above_ms(entry.milestone))
 
     def record_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Record that the job is alive without new milestones."""
@@ -133,10 +146,43 @@ class View:
             known = max(known, beat.at_ms)
         return max(0, now_ms - known)
 
+    def horizon_ms(self, milestone: Milestone) -> int:
+        """Return the horizon of windows: those that end at or below it are not part of the state."""
+        return self.job.shown_above_ms(milestone.horizon_ms)
+
     def lower_ms(self, milestone: Milestone) -> int | None:
         """Return the lower bound at this milestone, for windows evicted because of `max_bytes`; None: none
         were. Windows that end at or below it are missing, even above the horizon."""
+        rows_ms = self.rows_lower_ms(milestone)
+        return None if rows_ms is None else self.job.shown_above_ms(rows_ms)
+
+    def rows_lower_ms(self, milestone: Milestone) -> int | None:
+        """Do as `lower_ms`, for the stored rows."""
         return next((lower for first, lower in reversed(self._bounds) if first <= milestone.sequence), None)
+
+    def complete_above_ms(self, milestone: Milestone) -> int:
+        """Return the bound above which all windows are complete, in this view."""
+        selection = self._store.selection
+        since_ms = selection.since_ms if selection else None
+        bounds = (self.horizon_ms(milestone), self.lower_ms(milestone), since_ms)
+        return max(one for one in bounds if one is not None)
+
+    def changed_windows(self, rows: Rows, bytes_max: int = KEPT_BYTES) -> Rows | None:
+        """Return the shown windows that these stored rows are part of; None for more than so many bytes."""
+        shown = self._require()
+        if not self.job.overlap_ms:
+            return rows
+        if len(rows) * self.job.window.per_event_max * ROW_BYTES > bytes_max:
+            return None  # merging them would hold up the next milestone
+        found: dict[bytes, bytes] = {}
+        size = 0
+        for place, value in WindowRows(shown.rows, self.job, self._store.segment_ms).touched_by(rows):
+            if key_layout.end_of(place) > shown.above_ms:
+                found[place] = value
+                size += size_of({place: value})
+            if size > bytes_max:
+                return None
+        return found
 
     def evicted(self, milestone: Milestone, from_ms: int | None) -> int | None:
         """Return the lower bound if windows that start at or after `from_ms` may end at or below it."""
@@ -236,13 +282,32 @@ class View:
 
     def rows(self) -> tuple[Milestone, Iterator[Row]]:
         """Return the shown milestone and all its rows, however long reading them takes."""
-        milestone, stored = self.stored()
-        return milestone, (self._presenter.row(window, value) for window, value in stored)
-
-    def stored(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[Stored]]:
-        """Do as `rows` for a part of the rows, with values as in the changelog."""
         shown = self._require()
-        return shown.milestone, self._of(shown, part)
+        stored = self._of(shown, EVERYTHING)
+        return shown.milestone, (self._presenter.row(window, value) for window, value in stored)
+
+    def panes(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[Stored]]:
+        """Return the shown milestone and its rows as they are in the changelog: panes, if windows are merged."""
+        shown = self._require()
+        rows = shown._replace(windows=shown.rows, above_ms=shown.milestone.horizon_ms)
+        return shown.milestone, self._of(rows, part)
+
+    def pieces(self, part: Part = EVERYTHING) -> tuple[Milestone, Iterator[list[StoredRow]]]:
+        """Return the shown milestone and a part of its windows, as storage keys and values in pieces."""
+        shown = self._require()
+        return shown.milestone, self._pieces(shown, part)
+
+    def _pieces(self, shown: Shown, part: Part) -> Iterator[list[StoredRow]]:
+        rows = self._stored(shown, None, part)
+        above, end_bytes = key_layout.end_suffix(shown.above_ms), key_layout.END_BYTES
+        while piece := list(islice(rows, EXPORT_ROWS)):
+            # Bytes are compared: a window object for each row would take most of the time.
+            kept = [row for row in piece if row[0][-end_bytes:] > above]
+            if part != EVERYTHING:
+                kept = [row for row in kept if self._has(shown, part, key_layout.parse(row[0]))]
+            shares = max(1, -(-sum(len(value) for _, value in kept) // EXPORT_BYTES))
+            size = max(1, -(-len(kept) // shares))
+            yield from (kept[first : first + size] for first in range(0, len(kept), size))
 
     @property
     def missing_reason(self) -> str:
@@ -264,17 +329,17 @@ class View:
     def _stored(self, shown: Shown, after: bytes | None, part: Part) -> Iterator[tuple[bytes, bytes]]:
         """Yield all rows of the segments that may contain the part."""
         length = self._store.segment_ms
-        segment = key_layout.first_live(shown.milestone.horizon_ms, length)
+        segment = key_layout.first_live(shown.above_ms, length)
         if part.from_ms is not None:
             segment = max(segment, key_layout.segment_of(part.from_ms + 1, length))
         start, stop = key_layout.segment_prefix(segment), key_layout.WINDOWS_END
         if part.to_ms is not None:
             stop = key_layout.segment_prefix(key_layout.segment_of(part.to_ms + self._size_ms, length) + 1)
-        return shown.rows.rows(start if after is None else max(start, after + b"\x00"), stop)
+        return shown.windows.rows(start if after is None else max(start, after + b"\x00"), stop)
 
     def _has(self, shown: Shown, part: Part, window: key_layout.Window) -> bool:
         return (
-            window.end_ms > shown.milestone.horizon_ms
+            window.end_ms > shown.above_ms
             and (part.from_ms is None or window.start_ms >= part.from_ms)
             and (part.to_ms is None or window.start_ms < part.to_ms)
             and (part.shards is None or self.shards.shard(key_hash(window.key)) in part.shards)
@@ -299,18 +364,18 @@ class View:
         self, shown: Shown, key: str, from_ms: int | None, to_ms: int, most: int
     ) -> Iterator[tuple[key_layout.Window, bytes]]:
         """Yield a key's windows segment by segment, and skip empty segments."""
-        horizon, length = shown.milestone.horizon_ms, self._store.segment_ms
+        horizon, length = shown.above_ms, self._store.segment_ms
         start = horizon - self._size_ms if from_ms is None else from_ms
         segment = max(key_layout.first_live(horizon, length), key_layout.segment_of(start + 1, length))
         last = key_layout.segment_of(to_ms + self._size_ms, length)
         while segment <= last:
             prefix = key_layout.key_prefix(segment, key)
             first, stop = prefix + key_layout.time_suffix(start), prefix + key_layout.time_suffix(to_ms)
-            for storage, value in shown.rows.rows(first, stop, min(most, PIECE_ROWS)):
+            for storage, value in shown.windows.rows(first, stop, min(most, PIECE_ROWS)):
                 window = key_layout.parse(storage)
                 if window.end_ms > horizon:
                     yield window, value
-            following = shown.rows.first(key_layout.segment_prefix(segment + 1))
+            following = shown.windows.first(key_layout.segment_prefix(segment + 1))
             if following is None:
                 return
             segment = key_layout.parse_segment(following)

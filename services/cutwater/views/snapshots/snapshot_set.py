@@ -139,7 +139,7 @@ class StoredSeeds:
                 shards = {
                     shard for number in one.partitions for shard in self._job.shards.shards_of_partition(number)
                 }
-                for row in view.stored(Part(shards=shards))[1]:
+                for row in view.panes(Part(shards=shards))[1]:
                     if stopped():
                         raise Stopped
                     yield row

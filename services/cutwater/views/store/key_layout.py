@@ -85,6 +85,11 @@ def storage_key(window: Window, length_ms: int) -> bytes:
     return key_prefix(segment_of(window.end_ms, length_ms), window.key) + times
 
 
+def storage_key_in(segment: int, key: bytes, start_ms: int, end_ms: int) -> bytes:
+    """Return a storage key. `key`: as `key_of` returns it."""
+    return segment_prefix(segment) + key + time_suffix(start_ms) + end_suffix(end_ms)
+
+
 def parse_segment(storage: bytes) -> int:
     number: int = _LONG.unpack_from(storage, len(_WINDOWS))[0]
     return number - _SIGN
@@ -93,6 +98,17 @@ def parse_segment(storage: bytes) -> int:
 def key_of(storage: bytes) -> bytes:
     """Return the key part of a storage key, still escaped; equal exactly if the keys are."""
     return storage[SEGMENT_BYTES : -_TIMES.size]
+
+
+def key_bytes_of(storage: bytes) -> bytes:
+    """Return the key of a storage key, in UTF-8."""
+    return storage[SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00")
+
+
+def time_of(suffix: bytes) -> int:
+    """Return the time at the start of what follows a key, in ms."""
+    number: int = _LONG.unpack_from(suffix)[0]
+    return number - _SIGN
 
 
 def end_of(storage: bytes) -> int:
@@ -109,8 +125,7 @@ def end_suffix(end_ms: int) -> bytes:
 def parse(storage: bytes) -> Window:
     """Invert `storage_key`."""
     start, end = _TIMES.unpack_from(storage, len(storage) - _TIMES.size)
-    key = storage[SEGMENT_BYTES : -_TIMES.size - 2].replace(b"\x00\xff", b"\x00").decode()
-    return Window(key, start - _SIGN, end - _SIGN)
+    return Window(key_bytes_of(storage).decode(), start - _SIGN, end - _SIGN)
 
 
 def _clamp(number: int) -> int:

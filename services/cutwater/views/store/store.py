@@ -311,6 +311,7 @@ class Store:
             "job": job.name,
             "generation": str(generation),
             "schema": crc64(job.state_schema).hex(),
+            **({"pane_ms": job.row_windows.size_ms} if job.overlap_ms else {}),
         }
         with self._guard("reading the identity"):
             data = self._db.get(_IDENTITY)
@@ -319,7 +320,7 @@ class Store:
                 return length
             found: dict[str, Any] = json.loads(data)
         differs = [
-            f"{name} is {found.get(name)}, not {value}" for name, value in mine.items() if found[name] != value
+            f"{name} is {found.get(name)}, not {value}" for name, value in mine.items() if found.get(name) != value
         ]
         if differs:
             raise UsageError(

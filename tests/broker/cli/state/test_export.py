@@ -22,8 +22,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.state.partition_share import require_whole_once
 from cutwater.core.state.selection import Selection
 from cutwater.rehydrator.cluster.held_part import Replica
-from cutwater.views.query import arrow_batches
-from cutwater.views.store.key_layout import parse
+from cutwater.views.query import view as viewing
 from cutwater.views.store.store import folder_of
 from support.cli.jsonshapes import parsed
 from support.views.apiserving import Own, app_of, holding, serving
@@ -86,7 +85,7 @@ def test_every_measure_of_every_type(
 ) -> None:
     """Values, NULLs, decimals and estimates to the last digit; the file names its milestone, and lies alone."""
     own, job_file, expected = wide
-    monkeypatch.setattr(arrow_batches, "BATCH_ROWS", 70)
+    monkeypatch.setattr(viewing, "EXPORT_ROWS", 70)
     monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 100)
     out = tmp_path / "out" / "state.parquet"
     out.parent.mkdir()
@@ -238,7 +237,7 @@ def test_a_standby_is_asked_where_its_owner_is_away_or_behind(
             shared.show(0, sequence)
     first = "http://127.0.0.1:1" if owner == "away" else shared.urls[0]
     if owner == "busy":
-        monkeypatch.setattr(shared.views[0].view, "stored", _refused)
+        monkeypatch.setattr(shared.views[0].view, "pieces", _refused)
     words = ["--url", f"{first}|{url}/", "--url", shared.urls[1], "--at-least", "g1-local-00000000:2"]
     told = done(export(shared.job_file, tmp_path / "all.parquet", *words, "--json"))
     plain = export(shared.job_file, tmp_path / "all.parquet", *words)
@@ -329,7 +328,7 @@ def test_an_export_that_is_broken_off_leaves_the_older_file(
     out = tmp_path / "out" / "state.parquet"
     out.parent.mkdir()
     out.write_text("an older file")
-    monkeypatch.setattr(own.view, "stored", lambda: _broken(own))
+    monkeypatch.setattr(own.view, "pieces", lambda: _broken(own))
     with serving(app_of(own.view)) as url:
         refused = export(job_file, out, "--url", url)
     assert refused.exit_code == 4, refused.output
@@ -341,7 +340,7 @@ def _broken(own: Own) -> Any:
         for number, (storage, value) in enumerate(own.store.pin().rows(b"\x01", b"\x02")):
             if number == 300:
                 raise RuntimeError("the disk is away")
-            yield parse(storage), value
+            yield [(storage, value)]
 
     return own.view.milestone, some()
 

@@ -256,6 +256,6 @@ def digests(writing: Writing, view: Following) -> dict[int, RowTotals]:
     shards = writing.job.shards
     rows = (
         PlaceRow(shards.shard(key_hash(window.key)), RowName(*window), value)
-        for window, value in view.view.stored()[1]
+        for window, value in view.view.panes()[1]
     )
     return sum_by_shard(rows, lambda name, value: row_hash(repr(name).encode(), value))

@@ -127,11 +127,14 @@ def test_a_bound_on_the_state_is_said_and_counted() -> None:
     assert doubts(JOB, free) == []
 
 
-def test_sliding_windows_multiply_rows() -> None:
-    """An event in six windows makes six rows."""
+def test_sliding_windows_multiply_the_output_alone() -> None:
+    """An event in six windows makes one row in the state, and six in the output."""
     load = Load(events_per_s=100, keys=1)
     sliding = replace(JOB, window=WindowSpec(HOUR, HOUR // 6))
-    assert estimate(sliding, load).rows_per_s == pytest.approx(6 * estimate(JOB, load).rows_per_s)
+    one, six = estimate(JOB, load), estimate(sliding, load)
+    assert six.rows_per_s == pytest.approx(one.rows_per_s)
+    assert six.output_write_bytes_per_s == pytest.approx(6 * one.output_write_bytes_per_s)
+    assert six.live_rows == pytest.approx(one.live_rows * 6, rel=0.1)
 
 
 @given(st.floats(1, 1e6), st.integers(1, 10**6), st.floats(1.1, 10))

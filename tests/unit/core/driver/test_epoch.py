@@ -42,7 +42,7 @@ class Driver:
     def __post_init__(self) -> None:
         clearing = SimpleNamespace(collect=self._collect, collected=(8, 9)) if self.buried is not None else None
         self.epochs = Epochs(
-            SimpleNamespace(name=JOB, retention_ms=RETENTION_MS, fingerprint="definition"),  # type: ignore[arg-type]
+            SimpleNamespace(name=JOB, rows_retention_ms=RETENTION_MS, overlap_ms=0, fingerprint="definition"),  # type: ignore[arg-type]
             GENERATION,
             ATTEMPT,
             self.past,

@@ -23,7 +23,7 @@ from cutwater.core.monitoring.job_status import Bucket, JobStatus, Reader, Sampl
 from support.protocol_samples import GENERATION, JOB, barrier, milestone
 
 NOW = 10_000_000
-LIMITS = Limits(60_000, 180_000, 120_000, 300_000, 10, 1_000, 0.01, 2, 3_600_000)
+LIMITS = Limits(60_000, 180_000, 120_000, 300_000, 10, 1_000, 0.02, 3_600_000)
 EMPTY = JobStatus(JOB, GENERATION)
 
 
@@ -241,18 +241,18 @@ def test_skew_above_the_lateness(skew_ms: int, said: bool) -> None:
     ],
 )
 def test_late_events_by_number_and_share(late: int, usable: int, said: bool | None) -> None:
-    """Raised at one in a hundred of the pairs, or at a thousand; over at half of it, or where there are few."""
+    """Raised at one in fifty of the events, or at a thousand; over at half of it, or where there are few."""
     known = state(buckets=(bucket(late=late, usable=usable), bucket(360_000, late=10**9, usable=1)))
     found = judged(alerts.LATE, alerts.SOURCE, known)
     assert on(found) is said
     assert not said or (found is not None and found.value == late)
 
 
-def test_a_warning_of_late_events_counts_pairs() -> None:
+def test_a_warning_of_late_events_counts_them() -> None:
     assert late_warning(9, 1, LIMITS) is None
     text = late_warning(30, 1_000, LIMITS)
     assert text is not None
-    assert text.startswith("30 of 2,000 (event, window) pairs arrived after their window was closed")
+    assert text.startswith("30 of 1,000 events arrived after their window was closed")
 
 
 @pytest.mark.parametrize(

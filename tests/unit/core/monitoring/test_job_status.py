@@ -40,8 +40,7 @@ LIMITS = Limits(
     window_ms=300 * S,
     dead_letters=10,
     late=1_000,
-    late_share=0.01,
-    windows_of_event=2,
+    late_share=0.02,
     lateness_ms=3_600 * S,
 )
 ALERTS = topics.alerts(JOB)
@@ -321,22 +320,22 @@ def test_events_that_are_all_late_raise_by_their_share() -> None:
     story = Story()
     story.epoch(0, events=9, late=9, rejected=0)
     assert story.tick(1) == []
-    story.epoch(1, events=500, late=999, rejected=0)
+    story.epoch(1, events=500, late=499, rejected=0)
     assert story.tick(1) == [("late-events", "source", True)]
-    assert "1,008 of 1,018 (event, window) pairs" in story.state.alerts["late-events", "source"].text
+    assert "508 of 509 events" in story.state.alerts["late-events", "source"].text
 
 
 @pytest.mark.parametrize(("late", "raised"), [(19, False), (20, True)])
-def test_the_share_is_of_the_pairs_of_usable_events(late: int, raised: bool) -> None:
-    """Of 1,000 events in two windows each one in a hundred is 20; dead letters have no windows."""
+def test_the_share_is_of_usable_events(late: int, raised: bool) -> None:
+    """Of 1,000 events one in fifty is 20; dead letters do not count."""
     story = Story()
     story.epoch(0, events=1_009, rejected=9, late=late)
     assert (("late-events", "source", True) in story.tick(1)) is raised
 
 
 @pytest.mark.parametrize(("late", "raised"), [(999, False), (1_000, True)])
-def test_very_many_late_pairs_raise_whatever_their_share(late: int, raised: bool) -> None:
-    """A busy job may lose thousands of events within one in a hundred."""
+def test_very_many_late_events_raise_whatever_their_share(late: int, raised: bool) -> None:
+    """A busy job may lose thousands of events within one in fifty."""
     story = Story()
     story.epoch(0, events=10**7, rejected=0, late=late)
     assert (story.tick(1) == [("late-events", "source", True)]) is raised

@@ -31,7 +31,7 @@ def test_what_is_kept(selection: Selection | None, key: str, end_ms: int) -> Non
     newer = selection.since_ms is None or end_ms > selection.since_ms
     assert selection.keeps_key(key) == named
     assert selection.keeps(key, end_ms) == (named and newer)
-    assert newer == (end_ms > selection.raised(-10) or selection.since_ms is None)
+    assert newer == (end_ms > selection.raised(-10, 0) or selection.since_ms is None)
     keeps = selection.of_bytes()
     assert named == (keeps is None or keeps(key.encode()))
 

@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from cutwater.adapters.columnar import arrow
 from cutwater.adapters.columnar.arrow import MEDIA_TYPE
 from cutwater.core.errors import MachineError
-from cutwater.views.query import arrow_batches
+from cutwater.views.query import view as viewing
 from cutwater.views.query.pages import Part
 from support.views.apiserving import Own, app_of, serving
 from support.views.changelogs import HOUR_MS, Sold, make_job, until
@@ -71,7 +71,7 @@ def asked(own: Own, **query: Any) -> Any:
 @pytest.mark.slow
 def test_every_measure_of_every_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches of bounded size, with the milestone in the schema."""
-    monkeypatch.setattr(arrow_batches, "BATCH_ROWS", 64)
+    monkeypatch.setattr(viewing, "EXPORT_ROWS", 64)
     job, _ = measured_job(tmp_path)
     own = Own(tmp_path / "v", job)
     stored, expected = measured_rows(job, own.store, 500)
@@ -89,7 +89,7 @@ def test_every_measure_of_every_type(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_large_values_make_short_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_batches, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(viewing, "EXPORT_BYTES", 20_000)
     job, _ = measured_job(tmp_path)
     own = Own(tmp_path / "v", job)
     stored, _ = measured_rows(job, own.store, 500)
@@ -103,7 +103,7 @@ def test_large_values_make_short_batches(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_stream_that_is_cut_anywhere_is_noticed(small: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every byte; at some of them pyarrow alone would have taken a part for the whole."""
-    monkeypatch.setattr(arrow_batches, "BATCH_ROWS", 4)
+    monkeypatch.setattr(viewing, "EXPORT_ROWS", 4)
     whole = asked(small).content
 
     assert sum(batch.num_rows for batch in batches_of(whole)) == 20
@@ -147,14 +147,14 @@ def test_tokens_are_waited_for(small: Own) -> None:
 
 def test_a_stream_stays_at_its_milestone(small: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is shown before its first row is read."""
-    shown = small.view.stored
+    shown = small.view.pieces
 
     def and_then_the_next(*part: Part) -> Any:
         found = shown(*part)
         small.show(2, rows(small.job, small.store, [Sold("aa", 1, 99)]))
         return found
 
-    monkeypatch.setattr(small.view, "stored", and_then_the_next)
+    monkeypatch.setattr(small.view, "pieces", and_then_the_next)
     found = asked(small).content
     assert sorted(row["pieces"] for row in table(found).values()) == sorted([*range(10)] * 2)
     assert about_of(found)["sequence"] == "1"
@@ -164,11 +164,11 @@ def test_a_stream_stays_at_its_milestone(small: Own, monkeypatch: pytest.MonkeyP
 
 def test_streams_and_lines_share_the_bound(small: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one of each runs, of either kind no other begins; a client that leaves makes room."""
-    milestone, stored = small.view.stored()
+    milestone, stored = small.view.pieces()
     kept = list(stored)
     with serving(app_of(small.view)) as url:
         with monkeypatch.context() as patch, ExitStack() as stack:
-            patch.setattr(small.view, "stored", lambda *_part: (milestone, cycle(kept)))
+            patch.setattr(small.view, "pieces", lambda *_part: (milestone, cycle(kept)))
             for path in ("/v1/export", "/v1/arrow"):
                 assert stack.enter_context(httpx.stream("GET", f"{url}{path}")).status_code == 200
             for path in ("/v1/export", "/v1/arrow"):
@@ -186,13 +186,13 @@ def test_without_pyarrow_it_says_what_to_install(small: Own, monkeypatch: pytest
 
 def test_a_stream_that_breaks_off_is_an_incomplete_read(small: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk fails in the middle: HTTP itself says so, too."""
-    milestone, stored = small.view.stored()
+    monkeypatch.setattr(viewing, "EXPORT_ROWS", 2)
+    milestone, stored = small.view.pieces()
 
     def some() -> Iterator[Any]:
-        yield from islice(stored, 7)
+        yield from islice(stored, 3)
         raise MachineError("the disk is away")
 
-    monkeypatch.setattr(arrow_batches, "BATCH_ROWS", 2)
-    monkeypatch.setattr(small.view, "stored", lambda *_part: (milestone, some()))
+    monkeypatch.setattr(small.view, "pieces", lambda *_part: (milestone, some()))
     with serving(app_of(small.view)) as url, pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
         httpx.get(f"{url}/v1/arrow")
