@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_open_files() -> Iterator[None]:
-    """Clients of Kafka in reference cycles keep their sockets. Above 1,024 files Spark's callbacks are not heard, as
+    """Clients of Kafka in reference cycles keep their sockets. Above 1,024 files, Spark's callbacks are unheard:
     py4j waits for them with `select`."""
     yield
     if len(os.listdir("/dev/fd")) > OPEN_FILES_MAX:
