@@ -12,11 +12,19 @@ import pytest
 
 from cutwater.core.job.job import Job
 from cutwater.core.job.windows import WindowSpec
-from cutwater.publisher import transaction as writer_module
 from support.views.changelogs import HOUR_MS, Rows, Sold, Writing, make_job, until
 from support.views.generations_played import Next
 from support.views.outputs_told import as_rows, folded, kinds, require_contiguous, require_no_repeat, sold, told
-from support.views.publishing import create, in_mode, pieces, plain, publishing, read, wait_published
+from support.views.publishing import (
+    crash_at_write,
+    create,
+    in_mode,
+    pieces,
+    plain,
+    publishing,
+    read,
+    wait_published,
+)
 
 SIZE = 3
 """Windows of three hours, each hour one: the panes are hours."""
@@ -75,22 +83,13 @@ def test_a_crash_between_two_parts_loses_no_window(
 ) -> None:
     """The store is at the milestone already. Finals go on in the same order; updates begin their chunk again."""
     job = in_mode(writing.job, mode)
-    writes, real = 0, writer_module.OutputWriter.write
-
-    def dying(self: Any, *args: Any, **options: Any) -> Any:
-        nonlocal writes
-        writes += 1
-        if writes == 3:
-            raise KeyboardInterrupt
-        return real(self, *args, **options)
-
     writing.epoch(sold(10, 5, shops=10))
     with publishing(writing.cluster, job, tmp_path / "store", part_rows=50):
         wait_published(writing.cluster, job, 1)
-    monkeypatch.setattr(writer_module.OutputWriter, "write", dying)
+    writes = crash_at_write(monkeypatch, 3)
     writing.epoch(sold(11, 5, shops=90), watermark_ms=16 * HOUR_MS)
     with pytest.raises(KeyboardInterrupt), publishing(writing.cluster, job, tmp_path / "store", part_rows=50):
-        until(lambda: writes == 3, "the crash")
+        until(lambda: writes() == 3, "the crash")
     with publishing(writing.cluster, job, tmp_path / "store", part_rows=50):
         found = read(writing.cluster, job, 2)
     expected = windows(writing.state) if mode == "final" else windows(writing.state, [11])
@@ -99,30 +98,21 @@ def test_a_crash_between_two_parts_loses_no_window(
     assert folded(rows, -(10**12)) == windows(writing.state)
     if mode == "final":
         require_no_repeat(rows)
-    assert writes > 4
+    assert writes() > 4
 
 
 def test_a_milestone_that_was_begun_goes_on_with_a_later_one(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A jump leads to the newest milestone, also after a crash: what changed since is not taken for said."""
-    writes, real = 0, writer_module.OutputWriter.write
-
-    def dying(self: Any, *args: Any, **options: Any) -> Any:
-        nonlocal writes
-        writes += 1
-        if writes == 2:
-            raise KeyboardInterrupt
-        return real(self, *args, **options)
-
     writing.epoch(sold(10, 5, shops=30))
     with monkeypatch.context() as patch:
-        patch.setattr(writer_module.OutputWriter, "write", dying)
+        writes = crash_at_write(patch, 2)
         with (
             pytest.raises(KeyboardInterrupt),
             publishing(writing.cluster, writing.job, tmp_path / "store", part_rows=20),
         ):
-            until(lambda: writes == 2, "the crash")
+            until(lambda: writes() == 2, "the crash")
     writing.epoch([*sold(10, 50, shops=25), *(Sold(f"a-{number}", 11, number) for number in range(9))])
     with publishing(writing.cluster, writing.job, tmp_path / "store", part_rows=20):
         wait_published(writing.cluster, writing.job, 2)

@@ -18,7 +18,6 @@ from confluent_kafka import Consumer, TopicPartition
 from cutwater.client import committed
 from cutwater.core.errors import DivergenceError, FencedError, UnavailableError, UsageError
 from cutwater.core.job.job import Output
-from cutwater.core.output.position import Published
 from cutwater.core.protocol import topics
 from cutwater.core.state.backlog import Backlog, Entry
 from cutwater.publisher import transaction as writer_module
@@ -26,6 +25,7 @@ from cutwater.views.changelog import range_consumer as onward_module
 from support.views.changelogs import HOUR_MS, Rows, Sold, Writing, make_job, now_ms, until
 from support.views.publishing import (
     PublisherProcess,
+    crash_at_write,
     create,
     ends,
     finals,
@@ -139,29 +139,20 @@ def test_a_crash_between_two_parts_loses_and_repeats_nothing(
 ) -> None:
     """Broken off after a part, the milestone goes on behind that part after a restart."""
     job = finals(writing.job) if mode == "final" else writing.job
-    writes, real = 0, writer_module.OutputWriter.write
-
-    def dying(self: Any, *args: Any, **options: Any) -> Published:
-        nonlocal writes
-        writes += 1
-        if writes == 4:
-            raise KeyboardInterrupt
-        return real(self, *args, **options)
-
     writing.epoch(sold(1, 5, shops=10))
     with publishing(writing.cluster, job, tmp_path / "store", part_rows=50):
         wait_published(writing.cluster, job, 1)
-    monkeypatch.setattr(writer_module.OutputWriter, "write", dying)
+    writes = crash_at_write(monkeypatch, 4)
     writing.epoch(sold(2, 5, shops=230), watermark_ms=4 * HOUR_MS)
     with pytest.raises(KeyboardInterrupt), publishing(writing.cluster, job, tmp_path / "store", part_rows=50):
-        until(lambda: writes == 4, "the crash")
+        until(lambda: writes() == 4, "the crash")
     assert 100 <= len(plain(writing.cluster, job)) <= 160
     with publishing(writing.cluster, job, tmp_path / "store", part_rows=50):
         found = read(writing.cluster, job, 2)
     expected = sold(2, 5, shops=230) + (sold(1, 5, shops=10) if mode == "final" else [])
     assert pieces(found[-1]) == as_rows(expected)
     assert len(plain(writing.cluster, job)) == 240
-    assert writes > 4
+    assert writes() > 4
 
 
 def test_a_milestone_of_few_large_rows_is_split_too(writing: Writing, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog
 
 from cutwater.adapters.avro import protocol_records
@@ -31,6 +32,7 @@ from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.service import Publisher
 from cutwater.publisher.sources.changed_rows import has_store, source_of
+from cutwater.publisher.transaction import OutputWriter
 from cutwater.views.bulk.loader import BULK_RECORDS
 from cutwater.views.changelog.milestone_rows import PART_BYTES
 from cutwater.views.changelog.range_reader import Ranges
@@ -134,6 +136,21 @@ class PublisherProcess:
         """kill -9; returns the exit code, which tests assert on: the kill must have happened."""
         self.process.kill()
         return self.process.wait(20)
+
+
+def crash_at_write(patch: pytest.MonkeyPatch, number: int) -> Callable[[], int]:
+    """The publisher's write of this number ends it. Returns a function that counts the writes so far."""
+    writes, real = 0, OutputWriter.write
+
+    def dying(self: Any, *args: Any, **options: Any) -> Any:
+        nonlocal writes
+        writes += 1
+        if writes == number:
+            raise KeyboardInterrupt
+        return real(self, *args, **options)
+
+    patch.setattr(OutputWriter, "write", dying)
+    return lambda: writes
 
 
 def pieces(milestone: CommittedMilestone) -> Rows:

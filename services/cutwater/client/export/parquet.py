@@ -134,9 +134,8 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
         if view.milestone is None:
             raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which continues")
         milestone, pieces = view.pieces()
-        with closing(
-            batches(job, schema_of(job, {}), map(columns_of, pieces))
-        ) as made:  # open rows would keep the folder locked
+        # Closed at the end, since open rows would keep the folder locked.
+        with closing(batches(job, schema_of(job, {}), map(columns_of, pieces))) as made:
             told = milestone_fields(milestone, view.horizon_ms(milestone), view.lower_ms(milestone))
             yield Part(str(folder), milestone.token, told, held, selection, made)
 

@@ -10,13 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cutwater.adapters.avro import protocol_records
 from cutwater.core.job.job import Job
 from cutwater.core.job.windows import WindowSpec
-from cutwater.core.protocol.chain import ROOT_HASH
-from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.state.backlog import Entry
 from cutwater.core.state.selection import Selection
 from cutwater.views.query.pages import Order, Part
 from cutwater.views.query.presenter import Presenter
@@ -25,6 +21,7 @@ from cutwater.views.store import key_layout
 from cutwater.views.store.key_layout import Window
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job
+from unit.views.store.test_store import entry
 
 SIZE = 4
 """Windows of four hours, each two hours: the panes are two hours long."""
@@ -55,41 +52,13 @@ class Filled:
             self.storage(shop, hour): encoded(self.plain, Sold(shop, hour, n))[1]
             for (shop, hour), n in panes.items()
         }
-        entry = entry_of(self.job, self.sequence, horizon_hour * HOUR_MS)
-        self.store.commit(entry, rows, lower_ms=None if lower_hour is None else lower_hour * HOUR_MS)
-        self.view.show(entry)
-        return entry.milestone
+        shown = entry(self.job, self.sequence, horizon_hour * HOUR_MS)
+        self.store.commit(shown, rows, lower_ms=None if lower_hour is None else lower_hour * HOUR_MS)
+        self.view.show(shown)
+        return shown.milestone
 
     def shown(self) -> dict[tuple[str, int], int]:
         return {(row["key"], row["window_start"] // HOUR_MS): row["pieces"] for row in self.view.rows()[1]}
-
-
-def entry_of(job: Job, sequence: int, horizon_ms: int) -> Entry:
-    milestone = Milestone(
-        job=job.name,
-        generation=GENERATION,
-        attempt=1,
-        epoch=sequence - 1,
-        sequence=sequence,
-        parent_hash=ROOT_HASH,
-        barriers_position=0,
-        source_cut=Cut(),
-        changelog_cut=Cut(),
-        watermark_ms=0,
-        horizon_ms=horizon_ms,
-        rows=0,
-        digest=0,
-        events=0,
-        rejected=0,
-        late=0,
-        skew_ms=0,
-        schema_fingerprint="",
-        definition="",
-        epoch_started_ms=0,
-        written_ms=0,
-        committed_ms=0,
-    )
-    return Entry(milestone, protocol_records.encode(milestone), sequence)
 
 
 def windows(panes: Panes, above_hour: int = 0) -> dict[tuple[str, int], int]:
