@@ -170,13 +170,13 @@ class View:
     def changed_windows(self, rows: Rows, bytes_max: int = KEPT_BYTES) -> Rows | None:
         """Return the shown windows that these stored rows are part of; None for more than so many bytes."""
         shown = self._require()
-        if not self.job.overlap_ms:
+        if not isinstance(shown.windows, WindowRows):
             return rows
         if len(rows) * self.job.window.per_event_max * ROW_BYTES > bytes_max:
             return None  # merging them would hold up the next milestone
         found: dict[bytes, bytes] = {}
         size = 0
-        for place, value in WindowRows(shown.rows, self.job, self._store.segment_ms).touched_by(rows):
+        for place, value in shown.windows.touched_by(rows):
             if key_layout.end_of(place) > shown.above_ms:
                 found[place] = value
                 size += size_of({place: value})
