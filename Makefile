@@ -120,6 +120,7 @@ check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/docs
 	@$(MAKE) --no-print-directory docs

@@ -115,8 +115,8 @@ def properties(block: Block) -> None:
 def python(block: Block) -> None:
     """Programs are run by tests/integration/test_page_programs.py; a call of `describe` needs a session."""
     tree = ast.parse(block.text)
-    for call, test in FRAGMENTS.items():
-        assert call not in block.text or call in (ROOT / test).read_text(encoding="utf-8")
+    for fragment, test in FRAGMENTS.items():
+        assert fragment not in block.text or fragment in (ROOT / test).read_text(encoding="utf-8")
     if "describe(" in block.text:
         from cutwater_spark.attach import describe
 

@@ -21,7 +21,8 @@ from simulation.tail_guards import TAIL_GUARDS
 def guards_table() -> str:
     """The table of docs/GUARANTEES.md."""
     lines = ["| guard | keeps away | | without it, in | the checker says |", "|---|---|---|---|---|"]
-    for one in (*GUARDS, *REGION_GUARDS, *TAIL_GUARDS, *FLOOR_GUARDS):
+    every: list[Guard | RegionGuard] = [*GUARDS, *REGION_GUARDS, *TAIL_GUARDS, *FLOOR_GUARDS]
+    for one in every:
         said = ", ".join(sorted(one.anomalies))
         lines.append(f"| {one.name} | {one.keeps_away} | {one.invariant} | {_way(one)} | {said} |")
     return "\n".join(lines)

@@ -171,9 +171,10 @@ def age_by_any_heartbeat(self: View, milestone: Milestone, now_ms: int) -> int:
 
 
 def read_once(self: CommitSignal, consumer: Any, parent: Any) -> Any:
-    if not hasattr(self, "_once"):
-        self._once = _read_state(self, consumer, parent)
-    return self._once
+    kept = vars(self)
+    if "_once" not in kept:
+        kept["_once"] = _read_state(self, consumer, parent)
+    return kept["_once"]
 
 
 @contextmanager

@@ -157,7 +157,7 @@ def test_a_sum_without_room_is_refused_in_the_job_file(tmp_path: Path) -> None:
 def test_distinct_counts_the_empty_value(spark: SparkSession, tmp_path: Path) -> None:
     """The sketch library leaves out what is empty; a sketch of before, without it, merges with one of now."""
     job = job_of(tmp_path, {"label": ["null", "string"]}, "d: {measure: distinct, field: label}")
-    by_key = {"a": ["", "a", "a", " ", None], "b": [""], "c": ["a", " "], "d": [None]}
+    by_key: dict[str, list[str | None]] = {"a": ["", "a", "a", " ", None], "b": [""], "c": ["a", " "], "d": [None]}
     codec = Codec(job.event_schema)
     values = [
         codec.encode({"key": key, "at": AT, "label": one}) for key, labels in by_key.items() for one in labels

@@ -84,13 +84,13 @@ def differing(values: Sequence[bytes | None], mine: Sequence[Any], theirs: Seque
     ]
 
 
-TIMES = {
+TIMES: dict[str, list[int | None]] = {
     rejection.NO_EVENT_TIME: [None],
     rejection.UNDECODABLE: [YEARS[0] // 1000 - 1, YEARS[1] // 1000 + 1, 2**62],
     rejection.TOO_FAR_AHEAD: [AT + DAY + 1, YEARS[1] // 1000],
     rejection.TOO_FAR_BEHIND: [AT - MAX_BEHIND_MS - 1, AT // 1000, YEARS[0] // 1000],
 }
-FINE = [AT, AT + DAY, AT - MAX_BEHIND_MS, -1]
+FINE: list[int | None] = [AT, AT + DAY, AT - MAX_BEHIND_MS, -1]
 
 
 def test_json_is_told_as_it_is_done(spark: SparkSession, tmp_path: Path) -> None:

@@ -237,9 +237,9 @@ def assert_whole(regions: Regions, second: Second, barriers: list[Barrier], copy
         for one in own
     ]
     there, here = readings(eu.cluster, regions.copy, copy), readings(eu.cluster, source)
-    inherited = late_of(there, first, {}, 0, KIND)
+    inherited = late_of(there, first, {}, 0)
     placed = [in_order(one, source) for one in barriers]
-    late = late_of(there | here, placed, before_us, parent.watermark_ms, KIND)
+    late = late_of(there | here, placed, before_us, parent.watermark_ms)
     assert late_list(second, copy) == Counter(late), "each late pair once, at its own place, and no other"
     assert {at.partition >= FAR for at, _ in late} == {True, False}, "the test must make late events of both"
     for one in {placed[0], placed[len(placed) // 2], placed[-1]}:

@@ -118,7 +118,7 @@ def test_a_mirror_runs_and_is_operated_with_these_rights_alone(
     def arrived(sequence: int) -> None:
         events.produce(30)
         writing.epoch([Sold("a", 1, sequence)], source_cut=events.cut())
-        running = process(*copies, path, tmp_path / "log")
+        running = process(copies[0], copies[1], path, tmp_path / "log")
         try:
             until(lambda: last(own, job) >= sequence, "the arrival")
         finally:

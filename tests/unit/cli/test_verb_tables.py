@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import typer.main
@@ -57,7 +57,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shown:
         sample.patch(monkeypatch, tmp_path)
         words = [word.replace("{}", str(tmp_path)) for word in sample.words]
         seen = Pty(columns) if columns else None
-        file = seen.file if seen else io.StringIO()
+        file: Any = seen.file if seen else io.StringIO()
         with monkeypatch.context() as context:
             context.setattr(sys, "stdout", file)
             context.setattr(sys, "stderr", io.StringIO())

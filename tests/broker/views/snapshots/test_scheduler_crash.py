@@ -145,8 +145,8 @@ def test_killed_while_it_restores_from_a_snapshot(
         assert "snapshot restored" in one.log.read_text()
         assert "cutwater_view_records_applied_total 0.0" in one.get("/metrics").text
         assert "cutwater_view_snapshots_restored_total 1.0" in one.get("/metrics").text
-        view = folder.with_name(folder.name.removesuffix(".restoring"))
-        kept_files = {path.name: path.stat().st_ino for path in view.iterdir()}
+        restored = folder.with_name(folder.name.removesuffix(".restoring"))
+        kept_files = {path.name: path.stat().st_ino for path in restored.iterdir()}
         tables = {name: at for name, at in whole.items() if name.endswith(".sst")}
         assert tables.items() <= kept_files.items()
     assert not folder.exists()

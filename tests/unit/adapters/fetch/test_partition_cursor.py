@@ -128,7 +128,7 @@ def test_a_partition_without_a_leader_is_told_though_others_are_read(
 ) -> None:
     now_s = [100.0]
     monkeypatch.setattr(fetch_fetcher, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
-    stub = _Stub(dict.fromkeys(range(19), 0))
+    stub: Any = _Stub(dict.fromkeys(range(19), 0))
     stub.cluster = stub
     stub.leader_for_partition = lambda place: -1 if place == TopicPartition("t", 19) else 1
     for _ in range(2):
