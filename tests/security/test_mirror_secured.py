@@ -104,7 +104,7 @@ def test_an_origin_with_tls_and_users_is_mirrored_looked_at_and_left(stage: Stag
     try:
         for number in (1, 2):
             last = stage.epoch(number)
-            until(lambda last=last: stage.arrived(last), f"the arrival of {last}: {stage.log.read_text()}")
+            until(lambda last=last: stage.arrived(last), lambda last=last: f"{last}: {stage.log.read_text()}")
         shown = stage.call("mirror", "status", str(stage.path), "--json")
         topics = {one["topic"] for one in json.loads(shown.stdout)["partitions"]}
         assert topics >= {stage.job.topic, stage.writing.topic}
@@ -148,7 +148,7 @@ def test_a_switchover_takes_the_job_from_an_origin_with_tls_and_users(stage: Sta
     running = stage.mirror()
     try:
         last = stage.epoch(1)
-        until(lambda: stage.arrived(last), f"the arrival: {stage.log.read_text()}")
+        until(lambda: stage.arrived(last), lambda: f"the arrival: {stage.log.read_text()}")
         words = ("switchover", str(stage.path), "--json", "--wait", "0")
         refused = stage.call(*words)
         assert (refused.returncode, "may not" in refused.stderr) == (UsageError.exit_code, True), refused.stderr

@@ -33,17 +33,18 @@ from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.window_rows import MergedValue, ValueMerge
+from support.waits import What, said
 
 PATIENCE_S = 300.0
 GENERATION = Generation(1, "local")
 
 
-def wait_until(done: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+def wait_until(done: Callable[[], Any], what: What, patience_s: float = PATIENCE_S) -> Any:
     """The first true answer; fails the test with `what` when none comes within the bound."""
     deadline = time.monotonic() + patience_s
     while not (answer := done()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {patience_s:.0f} s in vain: {what}")
+            raise AssertionError(f"waited {patience_s:.0f} s in vain: {said(what)}")
         time.sleep(0.05)
     return answer
 

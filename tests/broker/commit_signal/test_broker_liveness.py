@@ -77,7 +77,7 @@ class Signaller:
         return [one for one in self.lines() if one["event"] == event]
 
     def wait_told(self, event: str, count: int, patience_s: float = WITHIN_S) -> dict[str, Any]:
-        wait_until(lambda: len(self.told(event)) >= count, f"'{event}' in {self.lines()[-5:]}", patience_s)
+        wait_until(lambda: len(self.told(event)) >= count, lambda: f"'{event}' in {self.lines()[-5:]}", patience_s)
         assert len(self.told(event)) == count
         return self.told(event)[-1]
 

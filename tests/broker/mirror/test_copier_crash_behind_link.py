@@ -60,7 +60,9 @@ def test_killed_at_each_point_over_a_long_way(
             crash = {"CUTWATER_CRASH_POINT": point, "CUTWATER_CRASH_MARK": str(mark)}
             dying = process(own, linked.far, tmp_path / f"{job.name}.yaml", log, **crash)
             try:
-                until(lambda dying=dying: dying.poll() is not None, f"{point}; {log.read_text()}")
+                until(
+                    lambda dying=dying: dying.poll() is not None, lambda point=point: f"{point}; {log.read_text()}"
+                )
             finally:
                 dying.kill()
             assert mark.exists(), f"{point} was not reached: {log.read_text()}"

@@ -43,7 +43,7 @@ def test_a_zombie_leaves(broker: Any, origin: Cluster, tmp_path: Path, busy: boo
                 at = load.sequence
                 wait_arrived(heir, broker.cluster, job, at + 5)
                 os.kill(zombie.pid, signal.SIGCONT)
-                heir.until(lambda: zombie.poll() is not None, f"the zombie to leave: {log.read_text()}")
+                heir.until(lambda: zombie.poll() is not None, lambda: f"the zombie to leave: {log.read_text()}")
                 at = load.sequence
                 wait_arrived(heir, broker.cluster, job, at + 5)
                 last = load.end()

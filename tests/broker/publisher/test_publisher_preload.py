@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Promotion, Withdrawal
-from cutwater.publisher.handover import state_stores as states_module
 from cutwater.publisher.handover.state_stores import StateStores
 from support.views.candidates_played import Candidate
 from support.views.changelogs import HOUR_MS, Writing, make_job, until
@@ -30,6 +29,12 @@ from support.views.outputs_told import (
 from support.views.publishing import create, ends, in_mode, publishing, read, wait_published
 
 DAY = 24 * HOUR_MS
+
+
+@pytest.fixture(autouse=True)
+def room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However full the machine's disk is."""
+    monkeypatch.setattr(StateStores, "roomy", lambda self: True)
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def begun(writing: Writing, job: Job, folder: Path) -> Iterator[list[Any]]:
 
 
 def wait_loaded(log: list[Any], one: Writing, epoch: int) -> None:
-    until(lambda: any(is_load(line, one, epoch) for line in log), f"{one.generation}, {epoch}, in {log}")
+    until(lambda: any(is_load(line, one, epoch) for line in log), lambda: f"{one.generation}, {epoch}, in {log}")
 
 
 def is_load(line: Any, one: Writing, epoch: int | None = None) -> bool:
@@ -210,7 +215,7 @@ def test_where_the_disk_has_little_room_nothing_is_loaded(
         candidate = Candidate(writing)
         candidate.begin()
         wait_loaded(log, candidate, 0)
-        monkeypatch.setattr(states_module, "FREE_SHARE", 1.1)
+        monkeypatch.setattr(StateStores, "roomy", lambda self: False)
         candidate.epoch(sold(2, 1))
         until(lambda: any(line["event"] == "a candidate is not preloaded" for line in log), "it to be given up")
         until(lambda: not folder_names(folder), "what was loaded to go")

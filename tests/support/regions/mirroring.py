@@ -222,7 +222,7 @@ class Running:
                 raise self.error
             return done()
 
-        until(reached, f"{what}; stopped: {self.mirror.copier.stopped}")
+        until(reached, lambda: f"{what}; stopped: {self.mirror.copier.stopped}")
 
     def end(self) -> None:
         self.mirror.stop()

@@ -152,7 +152,9 @@ class Side:
         return [str(one.token) for one, _ in commit_stream.milestones(self.cluster, self.job.name)]
 
     def await_token(self, token: str) -> None:
-        wait_until(lambda: token in self.tokens(), f"{token} on the stream of {self.region}: {self.tokens()}", 90)
+        wait_until(
+            lambda: token in self.tokens(), lambda: f"{token} on the stream of {self.region}: {self.tokens()}", 90
+        )
 
     def produce(self, count: int) -> Cut:
         """Events into the region's own source; its end behind them."""

@@ -38,6 +38,7 @@ from cutwater.views.follow.applier import Applied
 from cutwater.views.follow.follower import Follower
 from cutwater.views.query.view import State, View
 from cutwater.views.store.store import Store
+from support.waits import What, said
 
 GENERATION = Generation(1, "local")
 HOUR_MS = 3_600_000
@@ -379,8 +380,8 @@ def following(cluster: Cluster, job: Job, folder: Path, clock: Callable[[], int]
         one.end()
 
 
-def until(done: Callable[[], object], what: str, patience_s: float = 60.0) -> None:
+def until(done: Callable[[], object], what: What, patience_s: float = 60.0) -> None:
     deadline = time.monotonic() + patience_s
     while not done():
-        assert time.monotonic() < deadline, f"waited {patience_s:g} s in vain for {what}"
+        assert time.monotonic() < deadline, f"waited {patience_s:g} s in vain for {said(what)}"
         time.sleep(0.02)

@@ -129,7 +129,7 @@ class Keeping:
         """Take one now; returns when its manifest is there."""
         before = len(self.told.uploads)
         self.taking.request(20)
-        until(lambda: len(self.told.uploads) > before, f"the upload; told: {self.told.errors()}")
+        until(lambda: len(self.told.uploads) > before, lambda: f"the upload; told: {self.told.errors()}")
         return self.told.uploads[-1]
 
 

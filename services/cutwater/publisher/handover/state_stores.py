@@ -23,7 +23,8 @@ from cutwater.views.store.folders import adopt_preload, preload_folder, remove_p
 from cutwater.views.store.store import Store
 
 FREE_SHARE = 0.1
-"""The share of the disk that preloading leaves free: publishing needs space, too."""
+FREE_BYTES = 10 << 30
+"""Preloading leaves this share of the disk free, at most these bytes: publishing needs space, too."""
 AHEAD_MS = MIN_COMPACTION_LAG_MS - MARGIN_MS
 """A preloaded store may be at most this old: later, compaction may have removed newer values and tombstones."""
 
@@ -104,7 +105,7 @@ class StateStores:
     def roomy(self) -> bool:
         """Return True if the disk has room to preload."""
         usage = shutil.disk_usage(next(one for one in (self._root, *self._root.parents) if one.is_dir()))
-        return usage.free >= FREE_SHARE * usage.total
+        return usage.free >= min(FREE_SHARE * usage.total, FREE_BYTES)
 
     def mark_preload_started(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
         """Note that windows which end at or below `floor_ms` may be missing, even if the load is interrupted.

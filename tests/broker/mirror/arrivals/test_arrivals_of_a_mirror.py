@@ -159,10 +159,11 @@ def test_killed_between_any_two_steps_it_loses_and_repeats_nothing(
     job, path = make_job(tmp_path)
     writing = Writing(origin, job)
     events = Events(writing)
+    log = tmp_path / "log"
     for number, point in enumerate(POINTS, 1):
         mark = tmp_path / point
         env = {"CUTWATER_CRASH_POINT": point, "CUTWATER_CRASH_MARK": str(mark)}
-        dying = process(broker.cluster, origin, path, tmp_path / "log", **env)
+        dying = process(broker.cluster, origin, path, log, **env)
         try:
             for part in range(40):
                 events.produce(30)
@@ -170,10 +171,10 @@ def test_killed_between_any_two_steps_it_loses_and_repeats_nothing(
                 if dying.poll() is not None:
                     break
                 time.sleep(0.1)
-            until(lambda dying=dying: dying.poll() is not None, f"{point}; {(tmp_path / 'log').read_text()}")
+            until(lambda dying=dying: dying.poll() is not None, lambda point=point: f"{point}; {log.read_text()}")
         finally:
             dying.kill()
-        assert mark.exists(), f"{point} was not reached: {(tmp_path / 'log').read_text()}"
+        assert mark.exists(), f"{point} was not reached: {log.read_text()}"
     assert writing.last is not None
     with mirroring(broker.cluster, origin, job) as mirror:
         wait_arrived(mirror, broker.cluster, job, writing.last.sequence)

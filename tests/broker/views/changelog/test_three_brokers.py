@@ -75,7 +75,7 @@ class Three:
     def await_all(self) -> None:
         """Until each of them answers, and has caught up."""
         for number, broker in self.brokers.items():
-            until(broker.ready, f"broker {number} to answer; {self.children[number].log_tail()}")
+            until(broker.ready, lambda at=number: f"broker {at} to answer; {self.children[at].log_tail()}")
 
     def in_sync(self, topic: str, wanted: set[int]) -> bool:
         """Have all partitions of a topic just these replicas in sync, and a leader among them?"""
