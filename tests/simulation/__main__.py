@@ -16,12 +16,19 @@ from simulation.region_guards import REGION_GUARDS, RegionGuard
 from simulation.region_histories import Season
 from simulation.running import explain, run_seeds
 from simulation.tail_guards import TAIL_GUARDS
+from simulation.window_guards import WINDOW_GUARDS
 
 
 def guards_table() -> str:
     """The table of docs/GUARANTEES.md."""
     lines = ["| guard | keeps away | | without it, in | the checker says |", "|---|---|---|---|---|"]
-    every: list[Guard | RegionGuard] = [*GUARDS, *REGION_GUARDS, *TAIL_GUARDS, *FLOOR_GUARDS]
+    every: list[Guard | RegionGuard] = [
+        *GUARDS,
+        *WINDOW_GUARDS,
+        *REGION_GUARDS,
+        *TAIL_GUARDS,
+        *FLOOR_GUARDS,
+    ]
     for one in every:
         said = ", ".join(sorted(one.anomalies))
         lines.append(f"| {one.name} | {one.keeps_away} | {one.invariant} | {_way(one)} | {said} |")

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from cutwater.adapters.avro import protocol_records
+from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH, link
 from cutwater.core.protocol.generation import Generation
@@ -35,6 +36,8 @@ WRONG_LOSS = "wrong loss"
 WRONG_LIST = "wrong list"
 REOPENED = "closed window reopened"
 FORKED = "fork of who came back"
+WINDOWS, FINALS, ROWS = "windows", "finals", "rows"
+"""What a reader is given of each milestone: the windows that it changed, or closed, or the changelog's rows."""
 
 Window = tuple[str, int]
 State = dict[Window, tuple[int, int]]
@@ -50,7 +53,7 @@ class Anomaly(Exception):
 
 
 class Truth(NamedTuple):
-    """What a milestone stands for."""
+    """What a milestone stands for: in windows, as readers see it, or in rows."""
 
     milestone: Milestone
     state: State
@@ -58,13 +61,28 @@ class Truth(NamedTuple):
     changed: frozenset[Window]
     everything: State
     """Windows below the horizon too."""
+    horizon_ms: int
+    size_ms: int
+    """Of a window."""
+    rows: Truth | None = None
+    """The same in rows, if they are no windows."""
+
+    @property
+    def in_rows(self) -> Truth:
+        return self.rows or self
+
+    def closed_since(self, before: Truth | None) -> frozenset[Window]:
+        """The windows that the watermark has passed since."""
+        after_ms, up_to_ms = before.milestone.watermark_ms if before else -1, self.milestone.watermark_ms
+        return frozenset(one for one in self.everything if after_ms < one[1] + self.size_ms <= up_to_ms)
 
 
 class Checker:
-    def __init__(self, log: Log, disk: Disk, differs: bool) -> None:
+    def __init__(self, log: Log, disk: Disk, differs: bool, job: Job = JOB) -> None:
         self._log = log
         self._disk = disk
         self._differs = differs
+        self._job = job
         self._position = 0
         self._bytes = b""
         self._floors: dict[str, int] = {}
@@ -124,7 +142,7 @@ class Checker:
         self.truths.append(self._truth(milestone))
 
     def _truth(self, milestone: Milestone) -> Truth:
-        before = self.truths[-1] if self.truths else None
+        before = self.truths[-1].in_rows if self.truths else None
         state = dict(before.everything) if before else {}
         writer = milestone.attempt if self._differs else 0
         changed = set()
@@ -133,7 +151,25 @@ class Checker:
             changed.add(window)
             state[window] = (state.get(window, (0, 0))[0] + event.amount, writer)
         live = {one: found for one, found in state.items() if one[1] + HOUR_MS > milestone.horizon_ms}
-        return Truth(milestone, live, frozenset(changed), state)
+        rows = Truth(milestone, live, frozenset(changed), state, milestone.horizon_ms, HOUR_MS)
+        return self._in_windows(rows) if self._job.overlap_ms else rows
+
+    def _in_windows(self, rows: Truth) -> Truth:
+        """Each window is the sum of its hours; the newest of their writers is the greatest."""
+        size_ms = self._job.window.size_ms
+        above_ms = self._job.shown_above_ms(rows.horizon_ms)
+        windows: State = {}
+        for (key, hour_ms), (total, writer) in rows.everything.items():
+            for start_ms in range(hour_ms + HOUR_MS - size_ms, hour_ms + 1, HOUR_MS):
+                known = windows.get((key, start_ms), (0, 0))
+                windows[key, start_ms] = known[0] + total, max(known[1], writer)
+        changed = {
+            (key, start_ms)
+            for key, hour_ms in rows.changed
+            for start_ms in range(hour_ms + HOUR_MS - size_ms, hour_ms + 1, HOUR_MS)
+        }
+        live = {one: found for one, found in windows.items() if one[1] + size_ms > above_ms}
+        return Truth(rows.milestone, live, frozenset(changed), windows, above_ms, size_ms, rows)
 
     # --- readers
 
@@ -168,12 +204,13 @@ class Checker:
         if lower_ms is not None:
             if lower_ms > milestone.watermark_ms:
                 raise Anomaly(LOST_WRITE, f"{who} dropped windows up to {lower_ms}, which are open")
-            due = {window: row for window, row in due.items() if window[1] + HOUR_MS > lower_ms}
+            due = {window: row for window, row in due.items() if window[1] + truth.size_ms > lower_ms}
         self._compare(f"{who} at {milestone.token}", rows, due, truth)
 
     def look_at_bound(self, who: str, milestone: Milestone, lower_ms: int | None) -> None:
         """A reader that says from where on windows are there: what was let go of does not come back."""
-        floor = max(milestone.horizon_ms, milestone.horizon_ms if lower_ms is None else lower_ms)
+        horizon_ms = self._job.shown_above_ms(milestone.horizon_ms)
+        floor = horizon_ms if lower_ms is None else max(horizon_ms, lower_ms)
         known = self._floors.get(who, floor)
         if floor < known:
             raise Anomaly(INVERSION, f"{who} begins at {floor} behind {known}, at {milestone.token}")
@@ -184,20 +221,26 @@ class Checker:
         self._floors.pop(who, None)
 
     def look_at_changes(
-        self, who: str, before: int, first: int, sequence: int, rows: Mapping[Window, tuple[int, int]]
+        self,
+        who: str,
+        before: int,
+        first: int,
+        sequence: int,
+        rows: Mapping[Window, tuple[int, int]],
+        of: str = WINDOWS,
     ) -> None:
-        """A reader that was given the rows of milestones `first` to `sequence` behind milestone `before`."""
+        """A reader that was given what milestones `first` to `sequence` changed, or closed, behind `before`."""
         if sequence <= before:
             raise Anomaly(INVERSION, f"{who} is given sequence {sequence} behind {before}")
         if first != before + 1:
             raise Anomaly(GAP, f"{who} is given sequences from {first} behind {before}")
         for truths in [one for one in self._lost if sequence <= len(one)]:
             with suppress(Anomaly):
-                return self._compare_changes(who, before, rows, truths[:sequence])
+                return self._compare_changes(who, before, rows, truths[:sequence], of)
         if self._unknown(sequence):
             return None
         self.truth(who, sequence)
-        return self._compare_changes(who, before, rows, self.truths[:sequence])
+        return self._compare_changes(who, before, rows, self.truths[:sequence], of)
 
     def _unknown(self, sequence: int) -> bool:
         self.look_at_stream()
@@ -205,18 +248,25 @@ class Checker:
         return broken and all(sequence > len(one) for one in (self.truths, *self._lost))
 
     def _compare_changes(
-        self, who: str, before: int, rows: Mapping[Window, tuple[int, int]], truths: list[Truth]
+        self, who: str, before: int, rows: Mapping[Window, tuple[int, int]], truths: list[Truth], of: str
     ) -> None:
-        changed = frozenset[Window]().union(*(one.changed for one in truths[before:]))
-        due = {window: truths[-1].everything[window] for window in changed}
-        self._compare(f"{who} at sequence {len(truths)}", rows, due, truths[-1])
+        if of == ROWS:
+            truths = [one.in_rows for one in truths]
+        last = truths[-1]
+        if of == FINALS:
+            changed = last.closed_since(truths[before - 1] if before else None)
+            if before == len(truths) - 1:
+                last = last._replace(horizon_ms=-1)  # it tells of windows that its horizon has passed, too
+        else:
+            changed = frozenset[Window]().union(*(one.changed for one in truths[before:]))
+        due = {window: last.everything[window] for window in changed}
+        self._compare(f"{who} at sequence {len(truths)}", rows, due, last)
 
     def _compare(self, who: str, rows: Mapping[Window, tuple[int, int]], due: State, truth: Truth) -> None:
-        horizon_ms = truth.milestone.horizon_ms
         wrong = {
             window
             for window in {*rows, *due}
-            if rows.get(window) != due.get(window) and window[1] + HOUR_MS > horizon_ms
+            if rows.get(window) != due.get(window) and window[1] + truth.size_ms > truth.horizon_ms
         }
         if wrong:
             kind = self._kind(rows, wrong, truth)

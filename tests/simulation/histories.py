@@ -11,8 +11,9 @@ from typing import Any
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.protocol import topics
+from cutwater.publisher.sources.changed_rows import has_store
 from simulation.checker import Anomaly
-from simulation.job import JOB
+from simulation.job import JOB, job_of
 from simulation.spark import CHANGELOG
 from simulation.world import SLOTS, STALLING, Profile, Services, Step, World
 
@@ -47,6 +48,12 @@ def profile_of(random: Random) -> Profile:
     )
 
 
+def form_of(seed: int) -> dict[str, bool]:
+    """Of its own: the other steps of a seed stay as they are."""
+    random = Random(f"{seed} form")
+    return {"sliding": random.random() < 0.4, "final": random.random() < 0.3}
+
+
 @dataclass(frozen=True)
 class Climate:
     """What is certain in a history; the seed decides the rest."""
@@ -58,8 +65,8 @@ class Climate:
 
 def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) -> tuple[Profile, list[Step]]:
     """The same for the same seed, on any machine."""
-    random, climate = Random(seed), climate or Climate()
-    profile = replace(profile_of(random), **climate.profile)
+    random = Random(seed)
+    profile = replace(profile_of(random), **(climate.profile if climate else form_of(seed)))
     kinds = {"run": 60.0, "marker": 14.0, "events": 6.0}
     for fault in _FAULTS:
         kinds[fault] = random.choice((0.0, 0.0, 0.7, 2.0))
@@ -67,7 +74,9 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
     kinds["lose-tail"] = random.choice((0.0, 0.0, 0.0, 1.0))
     # Of its own: the other steps of a seed stay as they are.
     kinds["make-anew"] = Random(f"{seed} anew").choice((0.0, 0.0, 0.0, 0.3))
-    kinds |= climate.weights
+    if has_store(job_of(profile.sliding, profile.final)):
+        kinds["lose-store"] = Random(f"{seed} store").choice((0.0, 0.0, 0.5))
+    kinds |= climate.weights if climate else {}
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]
     if kinds["leap"]:
@@ -101,6 +110,8 @@ def _what(kind: str, random: Random) -> str:
 def play(profile: Profile, steps: Sequence[Step], services: Services | None = None) -> World:
     """Raises Anomaly."""
     world = World(profile, services)
+    world.faults["overlapping windows"] += profile.sliding
+    world.faults["windows published once"] += profile.final
     with _decoded_once():
         for step in steps:
             world.apply(step)

@@ -1,16 +1,19 @@
 """The job of the simulated world: events by the hour, a sum of their amounts, and which attempt wrote the row.
 
 The attempt in the row stands for what may differ when an epoch is computed again; it tells whose row is shown.
+Windows are of an hour, or of three that overlap: then a row is a pane of an hour, and readers see merges.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import key_hash
-from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.job.measures import LONG, value
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job, Output
+from cutwater.core.job.measures import LONG, FieldType, build, value
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.protocol.generation import Generation
@@ -36,8 +39,28 @@ JOB = Job(
     max_events_per_epoch=6,
     shuffle_partitions=1,
 )
-FINGERPRINT = crc64(JOB.state_schema).hex()
-_keys, _values = Codec(WINDOW_KEY_SCHEMA), Codec(JOB.state_schema)
+_NO_SKETCHES: Any = None
+SLIDING = replace(
+    JOB,
+    window=WindowSpec(3 * HOUR_MS, HOUR_MS),
+    measures=(
+        build("total", "sum", "amount", FieldType("int"), _NO_SKETCHES),
+        build("writer", "max", "writer", LONG, _NO_SKETCHES),
+    ),
+)
+_keys = Codec(WINDOW_KEY_SCHEMA)
+_values = {False: Codec(JOB.state_schema), True: Codec(SLIDING.state_schema)}
+
+
+@cache
+def job_of(sliding: bool, final: bool) -> Job:
+    """The same job with other windows, or with an output of windows that are closed."""
+    return replace(SLIDING if sliding else JOB, output=Output("final" if final else "updates"))
+
+
+@cache
+def fingerprint(sliding: bool = False) -> str:
+    return crc64((SLIDING if sliding else JOB).state_schema).hex()
 
 
 @cache
@@ -46,8 +69,8 @@ def key_bytes(key: str, start_ms: int) -> bytes:
 
 
 @cache
-def value_bytes(total: int, writer: int) -> bytes:
-    return _values.encode({"total": total, "writer": writer})
+def value_bytes(total: int, writer: int, sliding: bool = False) -> bytes:
+    return _values[sliding].encode({"total": total, "writer": writer})
 
 
 PARTITION_OF = {key: JOB.shards.partition(JOB.shards.shard(key_hash(key))) for key in KEYS}

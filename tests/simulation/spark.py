@@ -17,6 +17,7 @@ from cutwater.core.driver.row_proof import Written
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.start_state import FIRST
+from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
 from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
@@ -24,7 +25,7 @@ from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.clients import SimCluster
 from simulation.disk import Disk, SimCheckpoint
-from simulation.job import FINGERPRINT, GENERATION, HOUR_MS, JOB, PARTITION_OF, PARTITIONS, key_bytes, value_bytes
+from simulation.job import GENERATION, HOUR_MS, JOB, PARTITION_OF, PARTITIONS, fingerprint, key_bytes, value_bytes
 from simulation.log import Headers, Log
 from simulation.processes import Process, SimLock
 
@@ -59,6 +60,8 @@ class Habits:
     differs: bool = False
     """Another attempt of an epoch writes other bytes."""
     hints: bool = True
+    job: Job | None = None
+    """Another one than the driver's own."""
     late_rows: list[LateRow] = field(default_factory=list)
     began: dict[int, int] = field(default_factory=dict)
     """By attempt: how much the log held when its process began."""
@@ -85,6 +88,8 @@ class Driver:
         self._events = events
         self._was_read = disk.fetched
         self._habits = habits
+        self.job = habits.job or self.job
+        self._sliding = self.job.overlap_ms > 0
         self._now_ms = clock
         self._cluster = SimCluster(log, process)
         self._checkpoint = SimCheckpoint(disk, process)
@@ -117,7 +122,7 @@ class Driver:
             self._rows,
             barriers,
             self._checkpoint,
-            FINGERPRINT,
+            fingerprint(self._sliding),
             self._now_ms,
             clearing,
             origin=self.origin,
@@ -224,7 +229,8 @@ class Driver:
                     changed[window] = None
         rows: list[list[tuple[bytes, bytes]]] = [[] for _ in range(PARTITIONS)]
         for window in changed:
-            rows[PARTITION_OF[window[0]]].append((key_bytes(*window), value_bytes(totals[window], writer)))
+            value = value_bytes(totals[window], writer, self._sliding)
+            rows[PARTITION_OF[window[0]]].append((key_bytes(*window), value))
         return rows
 
     def _action(self, me: Writer) -> Written:

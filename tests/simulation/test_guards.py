@@ -13,9 +13,10 @@ from simulation.checker import Anomaly
 from simulation.guards import GUARDS, Guard
 from simulation.histories import Climate, anomaly_of, history_of
 from simulation.scenes import LUCKS, OtherwiseRun, ended
+from simulation.window_guards import WINDOW_GUARDS
 
 SEEDS_MAX = 400
-each = pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name.replace(" ", "-"))
+each = pytest.mark.parametrize("guard", [*GUARDS, *WINDOW_GUARDS], ids=lambda guard: guard.name.replace(" ", "-"))
 
 
 @each

@@ -40,6 +40,7 @@ FAULTS = (
     *(f"FencedError {slot}" for slot in ("driver", "signal", "publisher")),
     *(f"UnavailableError {slot}" for slot in ("driver", "signal", "publisher")),
     *("clock jump", "compacted", "evicted", "late row", "transaction timed out", "unknown outcome", "view lost"),
+    *("overlapping windows", "windows published once", "store lost"),
     *("checkpoint rolled back", "generation ended", "Concurrent driver"),
     *("aged", "tombstone", "tombstone not acknowledged"),
 )

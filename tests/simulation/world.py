@@ -34,16 +34,27 @@ from cutwater.core.state.partition_share import Partitions
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.service import Publisher
-from cutwater.publisher.sources.changed_rows import Changed
+from cutwater.publisher.sources.changed_rows import Changed, Source, has_store, source_of
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.follower import Follower
 from cutwater.views.query.view import State, View
 from cutwater.views.store.store import Store
-from simulation.checker import FALSE_ALARM, INVERSION, LOST_WRITE, STUCK, UNNOTICED, Anomaly, Checker
+from simulation.checker import (
+    FALSE_ALARM,
+    FINALS,
+    INVERSION,
+    LOST_WRITE,
+    ROWS,
+    STUCK,
+    UNNOTICED,
+    WINDOWS,
+    Anomaly,
+    Checker,
+)
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
-from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
+from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS, job_of
 from simulation.log import Log
 from simulation.processes import Luck, Process, SimEvent, SimExecutor
 from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
@@ -78,6 +89,10 @@ class Profile:
     """Does the view of all partitions evict windows, too? That of a part always does."""
     leaders: bool = True
     """Do brokers tell which leader a partition has?"""
+    sliding: bool = False
+    """Do windows overlap?"""
+    final: bool = False
+    """Is each window published once, when it is closed?"""
 
 
 class _Silent:
@@ -111,6 +126,7 @@ class Client:
 class World:
     def __init__(self, profile: Profile, services: Services | None = None) -> None:
         self.profile = profile
+        self.job = job_of(profile.sliding, profile.final)
         self.services = services or Services()
         self.faults: Counter[str] = Counter()
         self.luck = Luck()
@@ -128,9 +144,9 @@ class World:
         self.events: list[list[Event]] = [[] for _ in range(PARTITIONS)]
         self.event_ms = START_MS - START_MS % HOUR_MS
         self.disk = Disk()
-        self.tables = {name: TableDisk() for name in VIEWS}
-        self.habits = Habits(profile.retries, profile.zombies, profile.differs, profile.hints)
-        self.checker = Checker(self.log, self.disk, profile.differs)
+        self.tables = {name: TableDisk() for name in (*VIEWS, "publisher")}
+        self.habits = Habits(profile.retries, profile.zombies, profile.differs, profile.hints, self.job)
+        self.checker = Checker(self.log, self.disk, profile.differs, self.job)
         self.live: dict[str, Process] = {}
         self.stalled: dict[str, Process] = {}
         self.stopped: dict[str, str] = {}
@@ -182,15 +198,15 @@ class World:
         self.views.pop(name, None)
         store = self.services.store(
             Path(name),
-            JOB,
+            self.job,
             GENERATION,
             open_table=lambda _folder: SimTable(disk, process),
             partitions=partitions,
         )
-        view = View(store, JOB)
+        view = View(store, self.job)
         follower = self.services.follower(
             cluster,
-            JOB,
+            self.job,
             GENERATION,
             store,
             view,
@@ -209,19 +225,31 @@ class World:
 
     def _lower_ms(self, store: Store, milestone: Milestone) -> int | None:
         """The view may not grow: now and then it lets go of the closed windows of whole segments."""
-        lower = milestone.watermark_ms - milestone.watermark_ms % store.segment_ms
+        closed_ms = milestone.watermark_ms - self.job.overlap_ms
+        lower = closed_ms - closed_ms % store.segment_ms
         return lower if lower > store.floor_ms(milestone.horizon_ms) and self.luck() % 2 else None
 
     def _publisher(self, process: Process, cluster: Any, clock: Callable[[], int]) -> None:
-        def source(ranges: Ranges, _generation: object) -> Changed:
-            return self.services.changed(Updates(JOB, ranges, clock, self.profile.part_rows))
+        job, part_rows = self.job, self.profile.part_rows
+
+        def open_store() -> Store:
+            disk = self.tables["publisher"]
+            segment = job.window.slide_ms if self.profile.final else job.window.size_ms
+            return self.services.store(
+                Path("publisher"), job, GENERATION, segment, lambda _folder: SimTable(disk, process)
+            )
+
+        def source(ranges: Ranges, _generation: object) -> Source:
+            if has_store(job):
+                return source_of(job, open_store, ranges, clock, part_rows)
+            return self.services.changed(Updates(job, ranges, clock, part_rows))
 
         publisher = self.services.publisher(
             cluster,
-            JOB,
+            job,
             GENERATION,
             source,
-            StateStores(Path("no-hand-over"), JOB),
+            StateStores(Path("no-hand-over"), job, lasting=has_store(job)),
             _Silent(),
             _Silent(),
             self.profile.part_rows,
@@ -232,11 +260,11 @@ class World:
         publisher.run()
 
     def _client(self, process: Process, cluster: Any, slot: str, clock: Callable[[], int]) -> None:
-        client = self.clients[slot]
+        client, never = self.clients[slot], lambda: False
         if slot == "consumer":
-            found = from_output(JOB, cluster, client.token, lambda: False, None, 1_000_000)
+            found = from_output(self.job, cluster, client.token, never, None, 1_000_000)
         else:
-            found = from_changelog(JOB, cluster, GENERATION, client.token, lambda: False, None, 1_000_000, clock)
+            found = from_changelog(self.job, cluster, GENERATION, client.token, never, None, 1_000_000, clock)
         for milestone in found:
             self._given(slot, client, milestone)
 
@@ -245,7 +273,8 @@ class World:
             (change.key, change.window_start_ms): (change.values["total"], change.values["writer"])
             for change in one.changes
         }
-        self.checker.look_at_changes(slot, client.seen, one.first_sequence, one.token.sequence, rows)
+        of = ROWS if slot == "reader" else FINALS if self.profile.final else WINDOWS
+        self.checker.look_at_changes(slot, client.seen, one.first_sequence, one.token.sequence, rows, of)
         client.token, client.seen = one.token, one.token.sequence
 
     # --- steps
@@ -347,6 +376,13 @@ class World:
         self.tables[slot] = TableDisk()
         self.shown[slot] = 0
         self.checker.begins_anew(slot)
+
+    def _do_lose_store(self, _what: str) -> None:
+        """The publisher's disk is gone."""
+        self.faults["store lost"] += 1
+        if "publisher" in self.live:
+            self.live.pop("publisher").kill()
+        self.tables["publisher"] = TableDisk()
 
     def _do_forget(self, slot: str) -> None:
         """A client begins anew, without its token."""
