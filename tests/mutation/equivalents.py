@@ -31,6 +31,22 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "Backlog._check",
         "without self._applied: self._applied and milestone.sequence == self._sequence",
     ): "without one the sequence is 0, which no milestone has",
+    ("driver/epoch.py", "Epochs.__init__", "2 for 1"): "each epoch puts its own number in the place of that one",
+    (
+        "events/formats.py",
+        "confluent_numbers",
+        "without one[0] == 0: one and one[0] == 0",
+    ): "only what is framed counts, which is looked at once more behind it",
+    (
+        "monitoring/alert_rules.py",
+        "_events_grow",
+        "1 for 0",
+    ): "three of one event are below the least number that counts",
+    (
+        "job/draft_proposal.py",
+        "_equals_record_key",
+        ">= for >: len(keyed) >= 0.9 * len(rows) > 0",
+    ): "without rows there is no proposal, whatever its key would be",
 }
 """(module, function, what) → reason."""
 

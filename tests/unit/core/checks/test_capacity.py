@@ -25,6 +25,8 @@ from cutwater.core.checks.capacity import (
 )
 from cutwater.core.checks.event_sample import RowSizes
 from cutwater.core.checks.plan import merge_acls, size
+from cutwater.core.job.measures import FieldType
+from cutwater.core.job.measures import value as value_measure
 from cutwater.core.job.windows import WindowSpec
 
 HOUR = 3_600_000
@@ -181,3 +183,28 @@ def test_a_row_is_the_sum_of_its_parts() -> None:
     assert row_bytes_of(JOB, RowSizes(key=50.0)) - row_bytes_of(JOB, RowSizes(key=20.0)) == pytest.approx(30)
     assert row_bytes_of(JOB, RowSizes(key=0.0)) > RECORD_BYTES + HEADERS_BYTES
     assert (size(999), size(1_000), size(1e16)) == ("999 B", "1 KB", "10,000 TB")
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("boolean", 2),
+        ("int", 4),
+        ("float", 5),
+        ("long", 6),
+        ("double", 9),
+        ("timestamp-millis", 9),
+        ("string", 3 + 2),
+    ],
+)
+def test_a_value_takes_the_bytes_of_its_type(name: str, count: int) -> None:
+    """A row with it is larger by that; of a text by its mean length in the sample, and its own length."""
+    column = replace(value_measure("last", FieldType(name)), field="city")
+    known = RowSizes(texts={"city": 3.0})
+    one, more = (row_bytes_of(replace(JOB, measures=(column,) * times), known) for times in (1, 2))
+    assert more - one == count
+
+
+def test_a_load_that_nobody_knows_is_assumed_as_the_options_say() -> None:
+    """1,000 events a second, each of 200 bytes and what Kafka adds to them."""
+    assert estimate(JOB, Load()).source_read_bytes_per_s == pytest.approx(1_000 * (200 + RECORD_BYTES))

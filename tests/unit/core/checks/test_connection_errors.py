@@ -22,6 +22,7 @@ UNTRUSTED = PLACE + (
     "(install ca-certificates package) (after 7ms in state SSL_HANDSHAKE)"
 )
 ALERT = PLACE + "Receive failed: error:0A000412:SSL routines::ssl/tls alert "
+UNKNOWN_HOST = "sasl_ssl://kafka:9092/bootstrap: Failed to resolve 'kafka:9092': Name or service not known"
 REFUSED = PLACE + "Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms in state CONNECT)"
 
 
@@ -42,6 +43,7 @@ REFUSED = PLACE + "Connect to ipv4#127.0.0.1:1 failed: Connection refused (after
         ("_FATAL", "Fatal error: Cluster authorization failed", "ACLs", True),
         ("_SSL", PLACE + "SSL handshake failed: Disconnected", "CUTWATER_KAFKA_SECURITY_PROTOCOL", False),
         ("_TRANSPORT", REFUSED, "CUTWATER_BOOTSTRAP_SERVERS", False),
+        ("_RESOLVE", UNKNOWN_HOST, "CUTWATER_BOOTSTRAP_SERVERS", False),
         ("_ALL_BROKERS_DOWN", "1/1 brokers are down", "CUTWATER_KAFKA_SECURITY_PROTOCOL", False),
     ],
 )

@@ -131,6 +131,32 @@ def test_what_a_cluster_lacks_is_found(change: Any, check: str, level: Level) ->
     assert levels(check_cluster(replace(FACTS, **change)))[check] is level
 
 
+@pytest.mark.parametrize(
+    ("api", "name"), [(0, "Produce"), (1, "Fetch"), (3, "Metadata"), (26, "EndTxn"), (60, "DescribeCluster")]
+)
+def test_an_api_that_a_broker_lacks_is_named(api: int, name: str) -> None:
+    """By the number that Kafka's protocol gives it."""
+    lacking = replace(FACTS, version=BrokerVersion(frozenset(APIS) - {api}, 30))
+    found = only(check_cluster(lacking), "Kafka version")
+    assert (found.level, found.found) == (Level.ERROR, f"the broker lacks {name}")
+
+
+def test_of_a_cluster_that_did_not_answer_nothing_is_known() -> None:
+    facts = ClusterFacts("kafka:9092", problem="no answer")
+    assert (facts.brokers, facts.version, facts.found, facts.refused, facts.clock_ms) == (0, None, {}, {}, None)
+    assert levels(check_cluster(facts)) == {"brokers": Level.ERROR}
+
+
+def test_copies_are_the_safe_ones_unless_somebody_says_otherwise() -> None:
+    """Three of each, of which two acknowledge."""
+    safe = "replication factor 3, min.insync.replicas 2"
+    assert only(check_cluster(FACTS), "copies").found == safe
+    assert only(check_cluster(FACTS, 3, 2), "copies").found == safe
+    assert only(check_cluster(FACTS, 2, 1), "copies").found.startswith(
+        "replication factor 2, min.insync.replicas 1"
+    )
+
+
 def test_releases_are_told_by_the_metadata_version() -> None:
     """Kafka's own table: the level of a release, and of what lies between two."""
     names = {7: "3.3", 19: "3.7", 21: "3.9", 25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3", 99: "4.4 or newer"}
@@ -235,6 +261,19 @@ def test_topics_are_wrong_creatable_refused_or_thin() -> None:
     assert level(FoundTopic("t", 1, {"cleanup.policy": "delete"}, 3)) is Level.ERROR
     unclean = right | {"unclean.leader.election.enable": "true"}
     assert level(FoundTopic("t", 1, unclean, 3)) is Level.WARNING
+
+
+def test_a_topic_is_fine_or_has_findings_and_never_both() -> None:
+    spec = TopicSpec("t", 1, (("cleanup.policy", "compact"),))
+    right = {"cleanup.policy": "compact", "min.insync.replicas": "2"}
+
+    def told(**more: str) -> list[Level]:
+        facts = replace(FACTS, found={"t": FoundTopic("t", 1, right | more, 3)})
+        return [one.level for one in check_topics(facts, [spec], Replication(3, 2))]
+
+    assert told() == [Level.OK]
+    assert told(**{"unclean.leader.election.enable": "true"}) == [Level.WARNING]
+    assert told(**{"min.insync.replicas": "4"}) == [Level.ERROR]
 
 
 def test_a_source_that_may_lose_what_it_acknowledged_is_told() -> None:

@@ -135,3 +135,12 @@ def test_foreign_rows_are_found_before_anything_is_said() -> None:
     with pytest.raises(DivergenceError, match="somebody else's rows"):
         one.run()
     assert not [said for said in one.done if isinstance(said, Start)]
+
+
+def test_a_checkpoint_that_is_ahead_of_the_stream_is_refused_once_nobody_else_writes() -> None:
+    """Before, an older driver may be about to write the barrier that is missing; behind the fence it cannot."""
+    one = Driver(planned=5, committed=5)
+    with pytest.raises(DivergenceError, match="has committed 5, but the newest barrier is 4"):
+        one.run()
+    assert "fenced" in one.done
+    assert not [said for said in one.done if isinstance(said, Start)]

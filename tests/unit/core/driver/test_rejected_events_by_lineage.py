@@ -263,3 +263,34 @@ def test_a_job_that_another_region_has_begun_is_whole_there_from_its_first_epoch
         [],
         [f"entries of region local up to epoch 0 of {FIRST} are listed there, not here"],
     )
+
+
+@pytest.mark.parametrize(
+    ("arrived", "missing"), [([0, 1, 2], None), ([0, 2], 1), ([0, 3, 1], 2), ([2, 0, 1], None), ([2, 1, 0], None)]
+)
+def test_an_epoch_that_is_missing_in_between_is_named(arrived: list[int], missing: int | None) -> None:
+    """In whatever order those around it were read."""
+    world = World()
+    world.epoch(FIRST, [])
+    world.claim(world.stream[0])
+    candidate = list(world.writers)[-1]
+    found = world.ancestry()
+    for epoch in arrived:
+        found.take(milestone(epoch, generation=candidate))
+    problems = found.accounts(candidate).problems
+    assert problems == (
+        []
+        if missing is None
+        else [f"epoch {missing} of {candidate}: its milestone was not found; run the command again"]
+    )
+
+
+def test_without_a_commit_stream_the_parents_epochs_are_missed_from_the_first_on() -> None:
+    """A candidate is known by its own topic alone: what its parent listed is not."""
+    found = Ancestry(lambda one: one.rejected)
+    candidate = Generation(2, "local", "00000001")
+    found.claim(candidate, milestone(0))
+    found.take(milestone(0, generation=candidate))
+    assert found.accounts(candidate).problems == [
+        f"epoch 0 of {FIRST}: its milestone was not found; run the command again"
+    ]

@@ -162,6 +162,8 @@ def test_the_message_names_the_first_few() -> None:
         "changelog/0@101 by g1-local-00000000 attempt 1 epoch 7 and 5 more"
     )
     assert describe(log(("b", "2", None)), "changelog") == "changelog/0@100 by an unknown writer"
+    many = describe(log(*[("a", "1", EARLIER)] * 7), "changelog")
+    assert (many.count("changelog/0@"), many.endswith(" and 2 more")) == (5, True), "the rest is counted"
 
 
 def test_the_message_says_more_only_where_there_are_more() -> None:

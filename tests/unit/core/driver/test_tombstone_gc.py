@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.driver.row_proof import ChangelogRow, foreign_rows, strays
-from cutwater.core.driver.tombstone_gc import ScanPosition, due, is_garbage, places, sift
+from cutwater.core.driver.tombstone_gc import Collector, ScanPosition, due, is_garbage, places, sift
 from cutwater.core.protocol.changelog_rows import Writer
-from support.protocol_samples import GENERATION, OTHER
+from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.records import Barrier
+from support.protocol_samples import GENERATION, OTHER, barrier
 
 ME = Writer(GENERATION, 2, 7)
 
@@ -102,3 +106,55 @@ def test_a_tombstone_above_the_horizon_is_foreign() -> None:
     assert foreign_rows([zombie, row], ME, 1) == [zombie]
     assert foreign_rows([tombstone(200, ME, b"b"), row], ME, 1) == [tombstone(200, ME, b"b")]
     assert strays([zombie._replace(writer=ME)], GENERATION, 8, 3) == [zombie._replace(writer=ME)]
+
+
+class Changelog:
+    """Two partitions, each with a row of every window end from 1 to 4, in this order; and what is buried."""
+
+    def __init__(self) -> None:
+        self.buried: list[tuple[int, list[bytes]]] = []
+
+    def records(self, partition: int, first: int, end: int) -> Iterable[ChangelogRow]:
+        rows = (ChangelogRow(partition, at, f"k{at}".encode(), b"v", ME, at + 1) for at in range(4))
+        return [one for one in rows if first <= one.offset < end]
+
+    def bury(self, partition: int, keys: Sequence[bytes], _me: Writer) -> None:
+        self.buried.append((partition, list(keys)))
+
+    def collector(self, share: float = 0.0, last: Barrier | None = None) -> Collector:
+        return Collector(self, 2, self.bury, share, last)
+
+
+def at(horizon_ms: int, *ends: int) -> Barrier:
+    """A barrier whose changelog cut has these ends, of the first partitions."""
+    return barrier(3, horizon_ms=horizon_ms, watermark_ms=4, changelog_cut=Cut.of_topic("rows", ends))
+
+
+def test_what_the_horizon_has_passed_is_buried_once() -> None:
+    """The epoch's number chooses the partition; the next look goes on where this one has stopped."""
+    log = Changelog()
+    clears = log.collector()
+    assert clears.collect(ME._replace(epoch=4), at(1, 4, 4)) == {0: 1}
+    assert (log.buried, clears.collected) == ([(0, [b"k0"])], (1, 0))
+    assert clears.collect(ME._replace(epoch=5), at(2, 4, 4)) == {1: 2}
+    assert clears.collect(ME._replace(epoch=6), at(1, 4, 4)) == {}
+    assert clears.collect(ME._replace(epoch=6), at(4, 4, 4)) == {0: 3}
+    assert (log.buried[1:], clears.collected) == ([(1, [b"k0", b"k1"]), (0, [b"k1", b"k2", b"k3"])], (4, 2))
+
+
+def test_an_attempt_clears_from_where_the_barrier_says() -> None:
+    log = Changelog()
+    last = barrier(3, collected=(2, 0))
+    assert log.collector(last=last).collect(ME._replace(epoch=4), at(4, 4, 4)) == {0: 2}
+    assert log.buried == [(0, [b"k2", b"k3"])]
+
+
+@pytest.mark.parametrize(
+    ("before", "share"), [(None, 0.0), (at(0, 4, 4), 0.0), (at(4, 4, 4), 1.0), (at(4, 0, 4), 0.0), (at(4), 0.0)]
+)
+def test_nothing_is_cleared_without_a_reason(before: Barrier | None, share: float) -> None:
+    """No barrier or horizon yet, a share that means never, and a partition without rows, or in no cut yet."""
+    log = Changelog()
+    clears = log.collector(share)
+    assert clears.collect(ME._replace(epoch=4), before) == {}
+    assert (log.buried, clears.collected) == ([], (0, 0))

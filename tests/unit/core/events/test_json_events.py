@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cutwater.core.errors import UsageError
-from cutwater.core.events.json_events import encode, json_fields
+from cutwater.core.events.json_events import JsonField, encode, json_fields
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
@@ -78,3 +78,16 @@ def test_a_named_type_may_be_used_again() -> None:
     kind = {"type": "enum", "name": "Kind", "symbols": ["x", "y"]}
     made = {**schema(a=kind, b=["null", "Kind"], c="ns.Kind"), "namespace": "ns"}
     assert [(one.kind, one.symbols) for one in json_fields(made)] == [("enum", ("x", "y"))] * 3
+
+
+def test_a_decimal_without_precision_is_bytes() -> None:
+    """As Avro says: a logical type that is not valid is ignored; and a precision alone makes no decimal."""
+    for told in ({"logicalType": "decimal"}, {"logicalType": "decimal", "precision": 0}, {"precision": 9}):
+        (field,) = json_fields(schema(a={"type": "bytes", **told}))
+        assert field.kind == "bytes", told
+    (field,) = json_fields(schema(a=DECIMAL))
+    assert (field.kind, field.precision, field.scale) == ("decimal", 9, 2)
+
+
+def test_a_plain_type_has_neither_size_nor_digits() -> None:
+    assert json_fields(schema(a="string")) == (JsonField("a", "string", False),)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, confluent_number, confluent_numbers, is_confluent
+from cutwater.core.events.formats import (
+    CONFLUENT_HEADER_BYTES,
+    confluent_header,
+    confluent_number,
+    confluent_numbers,
+    is_confluent,
+)
 
 FRAMED = b"\x00\x00\x00\x01\x02body"
 
@@ -37,3 +43,9 @@ def test_the_numbers_of_some_records() -> None:
     ]
     assert confluent_numbers(values) == {258, 7}
     assert confluent_numbers([]) == set()
+    assert confluent_numbers([b"\x00", b"\x01\x00\x00\x00\x07", b'{"a":1}']) == set(), "framed in no way"
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**24 - 1, 2**24, 2**32 - 1])
+def test_a_number_may_fill_its_four_bytes(number: int) -> None:
+    assert confluent_numbers([confluent_header(number) + b"body"]) == {number}

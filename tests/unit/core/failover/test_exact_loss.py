@@ -69,3 +69,24 @@ def test_a_count_is_exact_only_where_nothing_was_deleted() -> None:
     assert not ExactLoss([missed()], Late(0, 0), ("an epoch is not listed whole",)).exact
     assert not ExactLoss([missed(), missed(forgotten=1)], Late(0, 0)).exact
     assert not ExactLoss([missed(), missed(cut=3, rewritten_from=0)], Late(0, 0)).exact
+
+
+def test_a_partition_of_which_nothing_was_copied_lies_nowhere() -> None:
+    assert later([], 0, 9, 9) == Later(0, 0, 0, 0, 0)
+    assert (Later().first, Later().end) == (0, 0), "both 0 for none"
+
+
+def test_what_the_origin_holds_from_its_beginning_on_is_not_gone() -> None:
+    """Unless it says from where on it holds records, it holds all of them."""
+    copy = [Record(0, 10), Record(1, 11)]
+    assert later(copy, 0, 2, read=0).gone == 0
+    assert later(copy, 0, 2, read=0, kept=1).gone == 1
+
+
+def test_events_of_after_the_promotion_are_counted_where_there_was_one() -> None:
+    """By partition, and none where none is told of; a candidate has no promotion that they could be after."""
+    quiet = PartitionLoss(TopicPartition("flights.events", 0), 10, 20, 8, 0, 0, 0, Later())
+    busy = PartitionLoss(TopicPartition("flights.events", 1), 10, 20, 8, 0, 0, 0, Later(), afterwards=3)
+    assert ExactLoss([quiet, busy], Late(0, 0), promoted_ms=7).afterwards == 3
+    assert ExactLoss([quiet], Late(0, 0), promoted_ms=7).afterwards == 0
+    assert ExactLoss([quiet, busy], Late(0, 0)).afterwards is None

@@ -60,7 +60,7 @@ def test_of_several_the_last_that_was_asked_for_counts() -> None:
     assert left.promoting is left.by_id[SECOND]
     given_up = left.by_id[THIRD]
     assert (given_up.open, given_up.withdrawn, given_up.withdrawn_ms) == (False, "too slow", 7)
-    assert left.by_id[SECOND].open
+    assert (left.by_id[SECOND].open, left.by_id[SECOND].withdrawn_ms) == (True, 0)
     assert not given_up.decision
     assert known(Decision(JOB, SECOND, "eu", "why", 3)).by_id[SECOND].decision
 

@@ -59,6 +59,16 @@ def test_a_fork_stays_until_it_is_given_up() -> None:
     )
 
 
+def test_a_fork_is_left_by_what_comes_after_it_alone() -> None:
+    """What came back from another region went on before the generations that follow it here."""
+    claims = dict(NOW.known.by_id)
+    claims[SECOND] = Candidate(Claim("job", SECOND, b"", 2, 7, "", 0, origin="eu"))
+    now = NOW._replace(known=Candidates(claims), parents={})
+    assert f"{SECOND} came back from another region" in (retention_reason(FIRST, now) or "")
+    assert retention_reason(SECOND, now) is None, "its own return is no reason to keep it"
+    assert retention_reason(THIRD, now) is None
+
+
 def test_what_was_left_lately_stays() -> None:
     """Of what was promoted when the time began all that comes before was left by then, and nothing else."""
     then = NOW._replace(since=SECOND)

@@ -190,6 +190,28 @@ def test_the_records_key_decides() -> None:
     assert propose(made, KINDS).key == "kind"
 
 
+@pytest.mark.parametrize(("keyed", "key"), [(90, "kind"), (89, "user")])
+def test_nine_of_ten_record_keys_are_enough(keyed: int, key: str) -> None:
+    """Some producers write a record without a key now and then; where it is usual, the key says nothing."""
+    made = [replace(one, key=one.event["kind"] if one.offset < keyed else None) for one in rows(100)]
+    assert propose(made, KINDS).key == key
+
+
+def test_the_time_that_is_named_after_the_event_is_taken() -> None:
+    """Before one that is named as a time alone, wherever it stands."""
+    made = [replace(one, event={"time": START, "user": "u", "event_time": START}) for one in rows(20)]
+    times = dict.fromkeys(("time", "event_time"), "timestamp-millis")
+    assert propose(made, {**times, "user": "string"}).event_time == "event_time"
+
+
+def test_five_other_fields_are_named_beside_the_one_that_is_taken() -> None:
+    """A wide record has dozens that could be it: nobody reads them all."""
+    names = [f"text_{number}" for number in range(9)]
+    made = [replace(one, event={**one.event, **dict.fromkeys(names, "x")}) for one in rows(20)]
+    why_key = propose(made, {**KINDS, **dict.fromkeys(names, "string")}).key_why
+    assert why_key.endswith("; also possible: id, kind, text_0, text_1, text_2")
+
+
 def test_what_the_user_says_goes() -> None:
     """--key and --event-time are taken, or refused with what the field is."""
     assert propose(rows(50), KINDS, key="kind", event_time="ingested_at").key == "kind"
@@ -220,6 +242,19 @@ def test_disorder_shows_even_where_record_timestamps_are_event_times() -> None:
     assert propose(made, KINDS).lateness_ms == 2 * HOUR
 
 
+def test_one_event_in_a_thousand_is_not_waited_for() -> None:
+    """The bound is a quantile: two of a thousand that are late raise it, and one does not."""
+    for late, lateness_ms in ((1, 10_000), (2, 2 * HOUR)):
+        behind = [40 * MINUTE] * late + [0] * (1_000 - late)
+        assert propose(rows(1_000, behind=behind[::-1]), KINDS).lateness_ms == lateness_ms
+
+
+def test_partitions_that_are_written_at_once_are_not_late_behind_one_another() -> None:
+    """Each in order and at the same times: read side by side, as the driver does, nothing comes late."""
+    both = [*rows(100), *(replace(one, partition=1) for one in rows(100))]
+    assert propose(both, KINDS).lateness_ms == 10_000
+
+
 def test_partitions_that_lag_behind_others_count_as_late() -> None:
     """Each partition in order, one of them 40 minutes behind at the same time: the watermark is one for all."""
     ahead = rows(50)
@@ -243,6 +278,12 @@ def test_far_futures_raise_max_ahead() -> None:
     """Event times ahead of their records by more than a day would be rejected by the default."""
     assert propose(rows(50), KINDS).max_ahead_ms == DAY
     assert propose(rows(50, behind=(-3 * DAY,)), KINDS).max_ahead_ms == 7 * DAY
+    assert propose(rows(50, behind=(-1_000 * DAY,)), KINDS).max_ahead_ms == 3_650 * DAY
+
+
+def test_durations_are_rounded_up_to_those_that_people_use() -> None:
+    """Twice ten hours is a day, and no longer."""
+    assert propose(rows(100, behind=(0, 10 * HOUR)), KINDS).lateness_ms == DAY
 
 
 def test_one_wild_time_moves_no_bound() -> None:

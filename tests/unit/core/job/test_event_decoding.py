@@ -62,6 +62,13 @@ def test_each_change_is_named_as_the_job_file_names_it() -> None:
     ]
 
 
+def test_a_job_without_known_schemas_has_none() -> None:
+    """JSON events have no schema of their own: said as a word, not as a gap in the sentence."""
+    name = ONE.known[0].name
+    assert replace(ONE, known=()).changes(ONE) == [f"the schemas of events were none and are {name}"]
+    assert ONE.changes(replace(ONE, known=())) == [f"the schemas of events were {name} and are none"]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"known": [{"header": "x"}]}', '{"known": []}'])
 def test_damaged_text_is_refused(text: str) -> None:
     """Bytes that are no decoding end the driver by name, rather than decode events in some other way."""

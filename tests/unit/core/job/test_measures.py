@@ -202,3 +202,11 @@ def test_a_measure_without_its_type_is_refused() -> None:
 def test_a_column_that_cannot_be_kept_is_refused() -> None:
     with pytest.raises(UsageError, match="column 'm' is bytes; allowed types"):
         value_measure("m", FieldType("bytes"))
+
+
+def test_two_values_of_a_query_of_ones_own_are_never_merged() -> None:
+    """Nobody knows what they mean: one that stands alone is kept, and two are refused by the column's name."""
+    column = value_measure("share", FieldType("double"))
+    assert merge(column, {"share": 0.5}, {"share": None}) == {"share": 0.5}
+    with pytest.raises(UsageError, match="column 'share' comes from a query of your own"):
+        merge(column, {"share": 0.5}, {"share": 0.25})

@@ -14,7 +14,7 @@ from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_changes import decide_changes
 from cutwater.core.monitoring.alert_rules import JUDGES, Limits
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import JobStatus, drift
+from cutwater.core.monitoring.job_status import Drift, JobStatus, Reader, drift
 from cutwater.core.monitoring.job_status_fold import (
     observe_end,
     observe_nothing,
@@ -134,6 +134,28 @@ def test_the_drift_counts_epochs_time_events_and_milestones() -> None:
     found = drift(story.state)
     assert (found.epochs, found.ms, found.waiting, found.unpublished) == (3, 30 * S, 7, 1)
     assert found.events == source_cut(3).records_since(source_cut(0))
+
+
+def test_a_job_that_has_done_nothing_has_no_drift() -> None:
+    """Of what waits at its source nothing is known before somebody looks."""
+    empty = JobStatus(JOB, GENERATION)
+    assert drift(empty) == Drift(0, 0, 0, None, 0)
+    assert drift(replace(empty, waiting=7)) == Drift(0, 0, 0, 7, 0)
+
+
+def test_a_job_whose_every_epoch_has_its_milestone_has_no_drift() -> None:
+    """Nor where the stream is read ahead of the barriers, or the output's position ahead of the stream."""
+    done = replace(JobStatus(JOB, GENERATION), processed=barrier(3), committed=milestone(3), publisher=Reader(1))
+    assert drift(done) == Drift(0, 0, 0, None, 0)
+    assert drift(replace(done, processed=barrier(2))) == Drift(0, 0, 0, None, 0)
+    assert drift(replace(done, publisher=Reader(9))).unpublished == 0
+
+
+def test_a_drift_is_never_negative() -> None:
+    """An epoch that read nothing new, by a driver whose clock is behind the one before."""
+    done = replace(JobStatus(JOB, GENERATION), committed=milestone(3))
+    late = replace(done, processed=barrier(4, source_cut=source_cut(3), written_ms=5))
+    assert drift(late) == Drift(1, 0, 0, None, 1)
 
 
 def test_an_epoch_that_spark_does_not_commit_is_stuck_until_the_next_barrier() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.errors import DivergenceError
-from cutwater.core.output.handover import RowKinds, Succession
+from cutwater.core.output.handover import Handover, RowKinds, Succession
 from cutwater.core.protocol.chain import ROOT_HASH, link
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
@@ -160,3 +160,14 @@ def test_what_compaction_has_overtaken_is_no_goal_where_somebody_looked() -> Non
         plan = succession.plan(now_ms)
         assert plan is not None
         assert plan.to == goal
+
+
+def test_without_published_parts_no_milestone_is_the_target_yet() -> None:
+    """The stream's first one neither, which has the lowest number: when it is old, the newest is taken."""
+    entries = stream(0, 3)
+    succession = Succession(GENERATION, None)
+    for entry in entries:
+        succession.add(entry)
+    assert [one.milestone.sequence for one in entries] == [1, 2, 3]
+    plan = succession.plan(entries[-1].milestone.written_ms + 2 * DAY_MS)
+    assert plan == Handover(entries[-1]), "and goes back behind nothing"

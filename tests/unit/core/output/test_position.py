@@ -256,3 +256,13 @@ def test_the_published_milestone_is_where_to_go_on() -> None:
     published = milestone(1)
     assert applied(whole_at(2), published) == Entry(published, b"record", 2)
     assert applied(nothing(JOB, GENERATION, FORM), None) is None
+
+
+def test_before_the_first_milestone_nothing_is_published_and_nothing_begun() -> None:
+    at = nothing(JOB, GENERATION, FORM)
+    assert (at.milestone, at.stream_offset, at.target, at.parts, at.rows) == (b"", 0, 0, 0, ())
+
+
+def test_an_end_goes_back_behind_nothing_unless_it_says_so() -> None:
+    end = End(JOB, GENERATION, 3, 3, 0, True, 9, 50, 60, 70)
+    assert tail_of(None, end, 9) == Tail(replace(end, rewinds_to=0), 0)

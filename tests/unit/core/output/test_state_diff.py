@@ -59,3 +59,11 @@ def test_rows_that_are_shown_alike_are_no_difference() -> None:
     """`same` decides for rows that lie apart, too, where the pieces do not hold the same places."""
     old, new = {b"a": b"a1", b"b": b"b1", b"c": b"a1"}, {b"a": b"a2", b"c": b"a2"}
     assert list(diff_states(pieces(old, [2]), pieces(new, [1]), same)) == [(b"b", None)]
+
+
+def test_a_row_that_has_changed_is_a_difference_wherever_it_stands() -> None:
+    """In pieces that hold the same places, and in such that do not."""
+    old, new = {b"a": b"a1", b"b": b"b1"}, {b"a": b"b1", b"b": b"b1", b"c": b"c"}
+    for size in (1, 2, 3):
+        found = diff_states(pieces(old, [2]), pieces(new, [size]), same)
+        assert list(found) == [(b"a", b"b1"), (b"c", b"c")]

@@ -85,7 +85,7 @@ def test_a_generation_that_was_released_leaves() -> None:
 def test_an_empty_stream_begins_at_the_beginning() -> None:
     """Nothing written yet: position 0, no epoch, no attempt."""
     assert resume(JOB, GENERATION, [], hash_of) == FRESH
-    assert (FRESH.position, FRESH.last_epoch) == (0, -1)
+    assert (FRESH.position, FRESH.last_epoch, FRESH.attempt) == (0, -1, 0)
 
 
 LONG: list[Signal] = [

@@ -69,6 +69,11 @@ def test_what_is_to_come_is_not_lost() -> None:
     assert (stream.lineage.ahead(other), bool(stream.lineage.why_lost(other))) == (False, True)
 
 
+def test_before_a_stream_was_read_every_token_may_be_to_come() -> None:
+    assert UNKNOWN.ahead(FIRST.token)
+    assert UNKNOWN.why_lost(FIRST.token) is None
+
+
 def test_a_pruned_beginning_is_believed() -> None:
     """The stream does not say any more how early its oldest generation began."""
     stream = Stream()

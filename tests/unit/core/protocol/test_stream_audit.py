@@ -116,3 +116,15 @@ def test_what_every_reader_checks_is_checked_too(damage: Callable[[Pairs], Pairs
 def test_a_milestone_that_cannot_be_is_named_by_itself(changes: dict[str, int], named: str) -> None:
     found = [str(one) for one in check([pair(milestone(0, **changes))], Barriers())]
     assert any(named in one for one in found) if named else not found
+
+
+def test_a_changelog_that_was_empty_may_get_any_partitions() -> None:
+    """An epoch without a row has no cut of it; from the first row on the partitions stay what they are."""
+    first = milestone(0, rows=0, digest=0, changelog_cut=Cut())
+    second, third = (milestone(epoch, sequence=epoch + 1) for epoch in (1, 2))
+    assert check(changed([pair(first), pair(second), pair(third)], 0), Barriers()) == []
+    other = replace(second, changelog_cut=Cut.of_topic("flights.changelog.g1-local-00000000", [20]))
+    found = check(changed([pair(first), pair(other), pair(third)], 0), Barriers())
+    assert [(one.sequence, one.reason) for one in found] == [
+        (3, "the changelog's partitions are not those of the milestone before")
+    ]

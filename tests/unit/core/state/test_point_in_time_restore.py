@@ -86,7 +86,7 @@ def test_a_snapshot_is_where_an_empty_folder_begins() -> None:
     entries = stream(1, 2, 3)
     there = known(entries, 4 * HOUR_MS, snapshots=[kept(entries, 1), kept(entries, 2)])
     made = plan(Target(), there)
-    assert made.snapshot == kept(entries, 2)
+    assert (made.snapshot, made.passed_over) == (kept(entries, 2), None)
     assert made.slices == (Slice(0, 20, 30), Slice(1, 20, 30))
     second = plan(Target(token=entries[1].milestone.token), there)
     assert (second.snapshot, second.records_max, second.held) == (kept(entries, 2), 0, True)

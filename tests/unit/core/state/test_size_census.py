@@ -45,3 +45,11 @@ def test_sums_are_exact_however_few_keys_are_held(found: list[tuple[int, int, st
     assert sizes.shards == {at: Size(rows, 10 * rows) for at, rows in shards.items()}
     assert len(sizes.largest) <= LARGEST_KEYS
     assert [one.bytes for one in sizes.largest] == sorted((one.bytes for one in sizes.largest), reverse=True)
+
+
+def test_what_is_taken_from_all_is_the_weight_of_the_first_that_is_not_to_be_known() -> None:
+    """Of one name to be known it is the second's: the third has none left, and the error is that weight."""
+    sketch = Heaviest(1)
+    for name, weight in (("a", 5), ("b", 3), ("c", 1)):
+        sketch.add(name, weight)
+    assert (sketch.first(9), sketch.error) == ([("a", 2)], 3)

@@ -318,6 +318,16 @@ def test_a_policy_by_example() -> None:
     assert retained_sequences([], Policy(), 0) == frozenset()
 
 
+def test_without_settings_a_day_of_hours_and_a_week_of_days_stay() -> None:
+    """And the last three, of one an hour for two weeks."""
+    history = [SnapshotAge(number, number * HOUR_MS) for number in range(1, 14 * 24)]
+    now_ms = history[-1].created_ms
+    usual = Policy()
+    assert len(retained_sequences(history, usual._replace(days=0), now_ms)) == 24
+    assert len(retained_sequences(history, usual._replace(hours=0, last=1), now_ms)) == 7
+    assert len(retained_sequences(history, usual._replace(hours=0, days=0), now_ms)) == 3
+
+
 # --- garbage
 
 GRACE_MS = 1_000

@@ -207,3 +207,15 @@ def test_numbers_that_are_none() -> None:
 def test_an_item_that_just_fits_is_not_broken() -> None:
     """A text of exactly the width stands on a line of its own and is not broken at its blank."""
     assert packed(["x", "ab cd"], ",", 7, "12345", 2) == ["12345x,", "  ab cd"]
+
+
+def test_words_in_a_colour_and_facts_stand_to_the_left() -> None:
+    """Only what is a number stands to the right, whatever else a cell may be."""
+    for cell in (Styled("up", "green"), Lines(("up",)), True):
+        made = table("", [Column("a long heading"), Column("next")], [(cell, "x")])
+        assert text(made)[-1].startswith(("up", "true")), cell
+
+
+def test_a_table_in_a_message_of_an_error_shows_no_rows() -> None:
+    """They may hold what customers have written."""
+    assert "secret" not in repr(table("orders", [Column("name")], [("secret",)]))
