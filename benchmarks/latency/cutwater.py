@@ -32,7 +32,7 @@ from cutwater.core.output.position import End
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.records import Committed as Hint
-from cutwater.local.stack import Stack, started
+from cutwater.local.stack import Stack, start_stack
 
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b3.yaml"
 TUNED_DRIVER = "benchmarks.latency.tuned_driver"
@@ -72,7 +72,7 @@ class CutwaterContest(Contest):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        with started(self._stack, threading.Event()), ExitStack() as readers:
+        with start_stack(self._stack, threading.Event()), ExitStack() as readers:
             for one in (self._files, self._committed, self._visible):
                 readers.enter_context(one)
             yield

@@ -168,7 +168,7 @@ class Progress:
         if len(self._known) < len(self._targets):
             self._known = set(self._admin.list_topics(timeout=20).topics) & set(self._targets)
         places = [one for one in self._open if one.topic in self._known]
-        self._written = self._ends.committed(places)
+        self._written = self._ends.committed_ends(places)
         return any(self._written.values())
 
     def is_complete(self) -> bool:

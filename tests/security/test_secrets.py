@@ -22,7 +22,7 @@ from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.topics.commit_stream import milestones, source_end
 from cutwater.local import running_file
 from cutwater.local.broker_security import BrokerSecurity
-from cutwater.local.stack import Stack, started
+from cutwater.local.stack import Stack, start_stack
 from support.events import counting
 from support.harness import descendants, wait_until
 from support.kafka.certificates import Authority
@@ -83,7 +83,7 @@ def safe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Safe]:
         patch.setenv("CUTWATER_SNAPSHOT_KEY", SNAPSHOT_KEY)
         settings = load_settings()
     stack = Stack(folder / "job.yaml", settings, print, security=security)
-    with started(stack, threading.Event()) as found:
+    with start_stack(stack, threading.Event()) as found:
         assert found is not None
         made = Safe(stack, found, folder / "tls")
         EventWriter(stack.cluster, stack.job).write_all(EVENTS)

@@ -221,7 +221,7 @@ GUARDS = (
         "an end below the cut means wait",
         "a restore that ends too early",
         "I1",
-        off(Range, "_done", ends_early),
+        off(Range, "_is_done", ends_early),
         Climate(),
         frozenset({*_WRONG, FALSE_ALARM}),
     ),

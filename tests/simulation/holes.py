@@ -63,7 +63,7 @@ _commit = Store.commit
 _below = Range._below
 _rows = Applier._rows
 _apply = Applier.apply
-_done = Range._done
+_done = Range._is_done
 _step = commit.step
 _heartbeat = commit._heartbeat
 _read_state = CommitSignal._read_state
@@ -100,7 +100,7 @@ def any_writer() -> Iterator[None]:
 
 def ends_early(self: Range, partition: int) -> bool:
     """Any end of a partition counts, below the cut too."""
-    if self._log.ended(partition, 0):
+    if self._log.has_ended(partition, 0):
         self.first_above_ms.setdefault(partition, None)
         return True
     return bool(_done(self, partition))

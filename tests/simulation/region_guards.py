@@ -85,7 +85,7 @@ def never_waits(self: ArrivalTracker, cut: Cut, _told: Any, _require: Any) -> An
     return _held(self, Cut.of(held), (), lambda *_args: None)
 
 
-_held = ArrivalTracker._held
+_held = ArrivalTracker._copies_of
 
 
 @contextmanager
@@ -299,7 +299,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "arrivals wait for both cuts",
         "the arrival of a milestone of which a partition is still to come",
         "I5",
-        off(ArrivalTracker, "_held", never_waits),
+        off(ArrivalTracker, "_copies_of", never_waits),
         Season({"claims": 0}, {"link:slow": 2.0}),
         _NOT_WHOLE,
     ),

@@ -152,7 +152,7 @@ class Flow:
             )
             if self.job.overlap_ms:
                 windows = merged_windows(panes, self.job.window, merge.merge)
-            shown |= {(key, start): values.values(merge.stored(one)) for start, one in windows}
+            shown |= {(key, start): values.values(merge.encode(one)) for start, one in windows}
         return shown
 
     def close(self) -> None:

@@ -51,10 +51,10 @@ class Brokers:
 
     def heard(self) -> None:
         self._hanging.reset()
-        self._answered()
+        self._record_answer()
         self._show_hidden()
 
-    def _answered(self) -> None:
+    def _record_answer(self) -> None:
         self._trouble = ""
         gone_s = self._contact.record_answer(self._clock_s())
         if gone_s is not None:
@@ -68,7 +68,7 @@ class Brokers:
             return False
         error = topic_error(consumer, self._topic, ASK_S)
         if error is None:
-            self._answered()
+            self._record_answer()
             self._hanging.check()
             self._show_hidden()
         elif self._contact.record_timeout(self._clock_s()):

@@ -54,12 +54,12 @@ class Checked(NamedTuple):
 
 def read_late_list(cluster: Cluster, job: Job, events: pd.DataFrame) -> Checked:
     found = late_pairs(cluster, job.name)
-    where = places(events, stored(cluster, job)) if found.entries else {}
+    where = places(events, stored_events(cluster, job)) if found.entries else {}
     checked = check(found.entries, events, where, job.window, job.row_windows)
     return checked._replace(faults=[*found.problems, *checked.faults])
 
 
-def lost(events: pd.DataFrame, window: WindowSpec, late: Checked, counted: int) -> Lost:
+def check_pairs(events: pd.DataFrame, window: WindowSpec, late: Checked, counted: int) -> Lost:
     """Check that the `counted` pairs and the late ones are all pairs, and that the list has no fault."""
     pairs = oracle.pairs(events, window.size_ms, window.slide_ms)
     left = pairs - counted - len(late.pairs)
@@ -68,7 +68,7 @@ def lost(events: pd.DataFrame, window: WindowSpec, late: Checked, counted: int) 
     return Lost([sums, *faults], bool(late.faults) or left != 0)
 
 
-def stored(cluster: Cluster, job: Job) -> Iterator[Stored]:
+def stored_events(cluster: Cluster, job: Job) -> Iterator[Stored]:
     """Yield every event of the source topic except the closing one, partition by partition."""
     codec = Codec(job.event_schema)
     consumer = make_consumer(cluster)

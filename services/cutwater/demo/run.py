@@ -38,16 +38,16 @@ def run(days: int, console: Terminal, targeted: Targeted, pictures: Path) -> int
     event that interrupts, opens the stack that processes the flights. `pictures`: the plot's folder."""
     stages = Stages(console.print, time.monotonic)
     events = flights.events(days)
-    stages.done(f"{len(events):,} events of {days} days read")
+    stages.report_done(f"{len(events):,} events of {days} days read")
     with stop_on_signals() as stop, targeted(stop) as target:
         if target is None:
             return INTERRUPTED
-        stages.done(f"stack ready ({target.look})")
+        stages.report_done(f"stack ready ({target.look})")
         if not Replay(target, console, stop, stages).all(events):
             return INTERRUPTED
         code = verdict(target, events, pictures, console)
-        stages.done("compared with DuckDB, row by row")
-    stages.done("stack ended")
+        stages.report_done("compared with DuckDB, row by row")
+    stages.report_done("stack ended")
     stages.end()
     return code
 
@@ -86,7 +86,7 @@ class Replay:
             follower.close()
             for view in self._views:
                 view.close()
-        self._stages.done("last windows closed, and shown by every view")
+        self._stages.report_done("last windows closed, and shown by every view")
         return True
 
     def _steps(self, writer: EventWriter, events: pd.DataFrame, closing: Mapping[str, Any]) -> Iterator[None]:
@@ -102,10 +102,10 @@ class Replay:
             progress.produced += writer.write_all(flights.flight_records(events.iloc[first : first + CHUNK]))
             yield
             yield from self._until(lambda: progress.produced - progress.processed <= max(0, lead_max - CHUNK))
-        self._stages.done("events replayed", later=True)
+        self._stages.report_done("events replayed", later=True)
         progress.phase = "waiting for the last epochs"
         yield from self._until(lambda: progress.committed >= progress.produced)
-        self._stages.done("last epochs committed", later=True)
+        self._stages.report_done("last epochs committed", later=True)
         # Only now: its time is far ahead, and any event in a later epoch would be late.
         progress.produced += writer.write_all([closing])
         progress.phase = "closing the last windows"

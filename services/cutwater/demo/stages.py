@@ -13,7 +13,7 @@ class Stages:
         self._first = self._began = clock()
         self._later: list[str] = []
 
-    def done(self, what: str, later: bool = False) -> None:
+    def report_done(self, what: str, later: bool = False) -> None:
         """Report a stage that has ended; `later`: together with the next one, below the live table."""
         now = self._clock()
         self._later.append(f"{what}: {now - self._began:.1f} s")

@@ -21,7 +21,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.demo.job_file import with_lateness
 from cutwater.local import running_file
 from cutwater.local.background_stack import Background
-from cutwater.local.stack import Stack, started
+from cutwater.local.stack import Stack, start_stack
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def own(
     if lateness is not None:
         job_file = with_lateness(job_file, lateness, settings.data_dir)
     stack = Stack(job_file, settings, lambda line: console.print(line, whole=True))
-    with started(stack, stop) as description:
+    with start_stack(stack, stop) as description:
         if description is None:
             yield None
             return

@@ -42,7 +42,7 @@ def verdict(target: Target, events: pd.DataFrame, pictures: Path, console: Termi
         )
         for fault in faults:
             console.print(f"not complete: {fault}")
-    lost = late_list.lost(events, job.window, listed, sum(row["movements"] for row in served))
+    lost = late_list.check_pairs(events, job.window, listed, sum(row["movements"] for row in served))
     for line in lost.lines:
         console.print(line)
     return 1 if wrong or lost else 0

@@ -338,7 +338,7 @@ def api_answers(url: str) -> bool:
 
 
 @contextmanager
-def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
+def start_stack(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None]:
     """Start a stack, with its file from the first moment; yield its description, or None if `stop` was set.
 
     If an error ends the stack, the file keeps it. Raise a CutwaterError, after ending every child, if one fails to
@@ -365,7 +365,7 @@ def started(stack: Stack, stop: threading.Event) -> Iterator[RunningStack | None
 
 def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStack], None]) -> None:
     """Run a stack until `stop` is set; `report` is called with its description once every process answers."""
-    with started(stack, stop) as description:
+    with start_stack(stack, stop) as description:
         if description:
             report(description)
             with archive_written(stack.java, stack.data_dir / "logs"):

@@ -78,7 +78,7 @@ class Copier:
         self._settings = TopicConfigSync(own, origin, job, region, log, metrics, kept, clock_s)
         looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
         self._looking = Preflight(*looks, replication, clock_s)
-        self._watch = Watch(origin, region, self._left, log, clock_s)
+        self._watch = Watch(origin, region, self._is_superseded, log, clock_s)
         self._unreadable = unreadable
         self._rarely, self._judged, self._clock_s = LogThrottle(), LogThrottle(JUDGE_S), clock_s
         self._followed: dict[str, CopiedTopic] = {}
@@ -118,7 +118,7 @@ class Copier:
         """Copy a topic of the origin too, or add it to `stopped` if it cannot be copied without a gap. The check
         takes several rounds, and is repeated while brokers do not answer: call this each round.
         """
-        if topic in self.stopped and self.stopped[topic].cause == GONE and self._left(topic):
+        if topic in self.stopped and self.stopped[topic].cause == GONE and self._is_superseded(topic):
             self._drop(topic)  # the stream did not say so yet
         if topic in self._followed or topic in self.stopped or topic in self.dropped:
             return
@@ -128,7 +128,7 @@ class Copier:
             self.stop(topic, stop.gap)
             return
         except UnavailableError as error:
-            if not (isinstance(error, AbsentError) and self._left(topic)):
+            if not (isinstance(error, AbsentError) and self._is_superseded(topic)):
                 self._log.warning("waiting", topic=topic, reason=str(error))
             return
         if one is None:
@@ -303,14 +303,14 @@ class Copier:
     def stop(self, topic: str, gap: Gap) -> None:
         """Stop copying a topic; the others continue."""
         self._leave(topic)
-        if gap.cause == GONE and self._left(topic):
+        if gap.cause == GONE and self._is_superseded(topic):
             self._drop(topic)
             return
         self.stopped[topic] = gap
         self._metrics.stopped(topic, gap.cause)
         self._log.error("stopped", topic=topic, cause=gap.cause, reason=gap.text)
 
-    def _left(self, topic: str) -> bool:
+    def _is_superseded(self, topic: str) -> bool:
         return is_superseded(topics.generation_of(self._job, topic), self.promoted)
 
     def _drop(self, topic: str) -> None:

@@ -43,8 +43,8 @@ class Slot:
         the position; UnavailableError if the outcome is unknown: restart and read the positions.
         """
         now = self._now_ms()
-        moves = [(one, self._moved(one, now)) for one in taken]
-        moves = [(one, new) for one, new in moves if one.records or is_worth_writing(new, self._known(one))]
+        moves = [(one, self._next_position(one, now)) for one in taken]
+        moves = [(one, new) for one, new in moves if one.records or is_worth_writing(new, self._position_of(one))]
         if not moves:
             return
         reach("copy-read")
@@ -54,13 +54,13 @@ class Slot:
         for one, new in moves:
             one.followed.committed(one.partition, new, len(one.records))
 
-    def _known(self, one: FetchedRecords) -> Mirrored:
+    def _position_of(self, one: FetchedRecords) -> Mirrored:
         return one.followed.positions[one.partition]
 
-    def _moved(self, one: FetchedRecords, now_ms: int) -> Mirrored:
+    def _next_position(self, one: FetchedRecords, now_ms: int) -> Mirrored:
         followed = one.followed
         base, leader = followed.bases[one.partition], followed.leader(one.partition)
-        return advance_position(self._known(one), one.piece, base, now_ms, followed.spared.lag_ms, leader)
+        return advance_position(self._position_of(one), one.piece, base, now_ms, followed.spared.lag_ms, leader)
 
     def _proved(self, taken: Sequence[FetchedRecords], positions: Sequence[Mirrored]) -> Sequence[Batch]:
         wrote = [one for one in taken if one.records]

@@ -71,7 +71,7 @@ def detect_format(
     if format_ == CONFLUENT:
         return _confluent(samples, topic, schema)
     if format_ == AVRO:
-        file, found = _known(_most(value[:HEADER_BYTES] for value in values), topic, schema, folders)
+        file, found = _find_schema(_most(value[:HEADER_BYTES] for value in values), topic, schema, folders)
         return _decoded(AVRO, samples, _avro(AVRO, found, [Codec(found).header]), found, file)
     raise UsageError(
         f"topic {topic}: values start with {values[0][:HEADER_BYTES].hex()}: neither JSON objects, nor Avro in "
@@ -92,7 +92,9 @@ def _most(found: Iterable[Any]) -> Any:
     return max(counts, key=lambda one: counts[one])
 
 
-def _known(header: bytes, topic: str, schema: Path | None, folders: Iterable[Path]) -> tuple[Path, dict[str, Any]]:
+def _find_schema(
+    header: bytes, topic: str, schema: Path | None, folders: Iterable[Path]
+) -> tuple[Path, dict[str, Any]]:
     files = [schema] if schema else [file for folder in (*folders, schema_folder()) for file in _files(folder)]
     for file in files:
         try:

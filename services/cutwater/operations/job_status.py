@@ -154,12 +154,12 @@ class SourceEnds:
 
     def ask(self, state: JobStatus) -> Cut:
         """Return the present ends for `read_committed`. Raises UnavailableError or UsageError."""
-        return Cut.of(self._ends.committed(list(self._places(state))))
+        return Cut.of(self._ends.committed_ends(list(self._places(state))))
 
     def open_transactions(self, state: JobStatus) -> list[OpenTransaction]:
         """Return the open transactions that hide later records. Raises as `ask` does."""
         places = list(self._places(state))
-        written, seen = self._ends.written(places), self._ends.committed(places)
+        written, seen = self._ends.written_ends(places), self._ends.committed_ends(places)
         return [
             OpenTransaction(*place, seen[place], written[place] - seen[place])
             for place in sorted(places)

@@ -69,7 +69,7 @@ class Rehydrator:
         self._tidy = False
         self._refused: Generation | None = None
         """Promoted, but these settings cannot serve it."""
-        self._lookout = PromotionPoll(settings.cluster, job.name, self._stopped)
+        self._lookout = PromotionPoll(settings.cluster, job.name, self._stopped_generation)
         self._ahead = CandidatePreloader(job, settings, self._settled, self._full, log)
         self._front = GenerationRouter(self._shown.generation_app)
         metrics.watch(lambda: self._shown.view, now_ms)
@@ -131,7 +131,7 @@ class Rehydrator:
         self._server.stop()
         api.join(STOP_S)
         for one in every:
-            if one.ended(STOP_S) and not api.is_alive():
+            if one.wait_ended(STOP_S) and not api.is_alive():
                 one.view.close()  # otherwise the process ends with it open, which RocksDB's log survives
         if self._fatal is not None:
             raise self._fatal
@@ -180,7 +180,7 @@ class Rehydrator:
         """The latest generation that was started or refused."""
         return max(self._at_work.generation, self._refused or self._at_work.generation)
 
-    def _stopped(self) -> Generation | None:
+    def _stopped_generation(self) -> Generation | None:
         """The generation at which the view has stopped; None while it follows the commit stream. Also None for a
         replica: its origin's promotions are on no stream of this region.
         """
@@ -224,7 +224,7 @@ class Rehydrator:
     def _clear_away(self) -> None:
         kept_s = KEPT_FOR_PEERS_S if self._settings.shares else KEPT_S
         for one, since_s in list(self._past):
-            if time.monotonic() - since_s < kept_s or one.generation_app.open_requests or not one.ended(0):
+            if time.monotonic() - since_s < kept_s or one.generation_app.open_requests or not one.wait_ended(0):
                 continue
             self._front.drop(one.generation_app)
             one.view.close()

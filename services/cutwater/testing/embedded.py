@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cutwater.local.background_stack import Background
-from cutwater.local.stack import Stack, started
+from cutwater.local.stack import Stack, start_stack
 from cutwater.testing.deployment import Deployment
 from cutwater.testing.process_settings import settings_and_environment
 
@@ -32,7 +32,7 @@ def embedded(
         env["CUTWATER_CHECKPOINT"] = str(place.resolve() / "checkpoint")
         own = own.model_copy(update={"data_dir": place, "port": 0, "checkpoint": env["CUTWATER_CHECKPOINT"]})
         stack = Stack(Path(job_file), own, lambda _line: None, env)
-        with started(stack, threading.Event()), Background(stack) as background:
+        with start_stack(stack, threading.Event()), Background(stack) as background:
             yield Deployment(
                 stack.job,
                 stack.cluster,

@@ -109,7 +109,7 @@ def _windows_in(job: Job, rows: Iterator[PlaceRow]) -> Iterator[PlaceRow]:
             yield from held
             continue
         for start_ms, value in windows:
-            yield PlaceRow(shard, RowName(key, start_ms, start_ms + size_ms), values.stored(value))
+            yield PlaceRow(shard, RowName(key, start_ms, start_ms + size_ms), values.encode(value))
 
 
 class ViewInfo(NamedTuple):

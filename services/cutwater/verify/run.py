@@ -255,13 +255,13 @@ class _Verification:
         self, place: str, scope: Scope, judge: RowComparison
     ) -> tuple[dict[int, RowTotals], dict[int, RowTotals]]:
         """Return the place's sums within its scope by shard, and those that the changelog requires."""
-        mine = (row for row in self._held(place) if scope.holds(row.shard, row.name))
-        theirs = (row for row in self._held(CHANGELOG) if scope.holds(row.shard, row.name))
+        mine = (row for row in self._windows_of(place) if scope.holds(row.shard, row.name))
+        theirs = (row for row in self._windows_of(CHANGELOG) if scope.holds(row.shard, row.name))
         if place == OUTPUT:
             theirs = (PlaceRow(row.shard, row.name, judge.presented_value(row.value)) for row in theirs)
         return sum_by_shard(mine, held_hash), sum_by_shard(theirs, held_hash)
 
-    def _held(self, place: str, shards: frozenset[int] | None = None) -> Iterator[PlaceRow]:
+    def _windows_of(self, place: str, shards: frozenset[int] | None = None) -> Iterator[PlaceRow]:
         """Return the windows of a place: changelog and state hold panes, if the job's windows overlap."""
         rows = self._scratch[place].rows(shards)
         return windows_in(self._job, rows) if place in (CHANGELOG, STATE) else rows
@@ -273,7 +273,7 @@ class _Verification:
         first: list[RowDifference] = []
         suspected: dict[str, int] = {}
         rows = 0
-        for found in side_by_side({place: self._held(place, shards) for place in places}):
+        for found in side_by_side({place: self._windows_of(place, shards) for place in places}):
             difference = judge.difference(*found)
             if difference is None:
                 continue

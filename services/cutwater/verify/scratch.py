@@ -73,12 +73,12 @@ class ScratchTable:
     def rows(self, shards: frozenset[int] | None = None) -> Iterator[PlaceRow]:
         self.flush()
         if shards is None:
-            yield from self._held(self._database.execute(_ALL, (self.place,)))
+            yield from self._place_rows(self._database.execute(_ALL, (self.place,)))
         else:
             for shard in sorted(shards):
-                yield from self._held(self._database.execute(_SHARD, (self.place, shard)))
+                yield from self._place_rows(self._database.execute(_SHARD, (self.place, shard)))
 
-    def _held(self, rows: Iterable[tuple[int, str, int, int, bytes]]) -> Iterator[PlaceRow]:
+    def _place_rows(self, rows: Iterable[tuple[int, str, int, int, bytes]]) -> Iterator[PlaceRow]:
         for shard, key, start_ms, end_ms, value in rows:
             yield PlaceRow(shard, RowName(key, start_ms, end_ms), value)
 

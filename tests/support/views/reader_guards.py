@@ -143,7 +143,7 @@ GUARDS = (
         end_missing,
         frozenset({*STOPS, "UnavailableError"}),
         cells(
-            ((*VIEWS, *UPDATES), off(Range, "_done", ends_early)),
+            ((*VIEWS, *UPDATES), off(Range, "_is_done", ends_early)),
             ((BULK, NATIVE), off(BulkLoader, "load", up_to_the_end)),
             (OUTPUT, "its end markers say what is whole: see the guards of the simulation"),
             (SEED, of_seed("end below the cut")),

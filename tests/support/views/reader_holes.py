@@ -42,7 +42,7 @@ def both(*holes: Hole) -> Hole:
     return entered
 
 
-_below, _done, _rows, _told_apart = Range._below, Range._done, Applier._rows, Updates._told_apart
+_below, _done, _rows, _told_apart = Range._below, Range._is_done, Applier._rows, Updates._told_apart
 _take, _take_native, _task, _load, _show = (
     NewestRows.take,
     NativeNewestRows.take,
@@ -60,7 +60,7 @@ def everything(self: Range, partition: int, messages: list[Any]) -> list[Any]:
 
 def ends_early(self: Range, partition: int) -> bool:
     self._log.keep_for_next(partition, [])
-    return True if self._log.ended(partition, 0) else _done(self, partition)
+    return True if self._log.has_ended(partition, 0) else _done(self, partition)
 
 
 def of_any_writer(self: Applier, messages: Any, milestone: Milestone, jump: bool = False) -> Any:

@@ -106,9 +106,9 @@ def test_rows_and_late_pairs_are_all_pairs(times: list[int], data: st.DataObject
     rows = oracle.expected(events, window.size_ms, window.slide_ms, checked.pairs)
     counted = int(rows["movements"].sum())
     assert counted == len(every) - len(chosen)
-    assert not late_list.lost(events, window, checked, counted)
-    assert late_list.lost(events, window, checked, counted - 1)
-    assert late_list.lost(events, window, checked._replace(faults=["x"]), counted)
+    assert not late_list.check_pairs(events, window, checked, counted)
+    assert late_list.check_pairs(events, window, checked, counted - 1)
+    assert late_list.check_pairs(events, window, checked._replace(faults=["x"]), counted)
 
 
 def test_the_copied_job_file_differs_in_lateness_and_epochs_only(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def meaning(text: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _known(schema: str) -> tuple[bytes, Any]:
+def _header_and_parser(schema: str) -> tuple[bytes, Any]:
     return MARKER + crc64(json.loads(schema)), parse_schema(json.loads(schema))
 
 
@@ -66,7 +66,7 @@ class Codec:
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
         # A schema is parsed once per process.
-        self.header, self._parsed = _known(json.dumps(schema))
+        self.header, self._parsed = _header_and_parser(json.dumps(schema))
 
     def encode(self, record: dict[str, Any]) -> bytes:
         """Encode a record. Raises UsageError naming the field if the record does not fit the schema."""
@@ -84,7 +84,7 @@ class Codec:
             raise UsageError(f"the record does not fit schema {self.schema.get('name')}: {reason}") from error
         return body.getvalue()
 
-    def written(self, record: dict[str, Any]) -> bytes:
+    def encode_body(self, record: dict[str, Any]) -> bytes:
         """Encode a record without the header that is known to fit, in a third of the time."""
         body = io.BytesIO()
         fastavro.schemaless_writer(body, self._parsed, record)

@@ -36,7 +36,7 @@ def columns(
         found = {name: each(of, of.all) for name, each in read.items()}
     except (LookupError, ValueError, ArithmeticError, TypeError):
         return None
-    return found if of.ended else None
+    return found if of.is_at_end else None
 
 
 def by_row(found: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
@@ -59,7 +59,7 @@ class _Bodies:
         self.all = np.arange(len(bodies))
 
     @property
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """True if each record was read exactly to its end."""
         return bool((self._at == self._ends).all())
 

@@ -17,7 +17,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.mirror.topic_config_sync import MAY_BE_KEPT
 from cutwater.core.protocol.generation import REGION_PATTERN, Generation
 from cutwater.core.protocol.mirror_records import SLOTS
-from cutwater.core.query.peer_placement import Shares, held, shares_of
+from cutwater.core.query.peer_placement import Shares, held_partitions, shares_of
 from cutwater.core.state.manifest_signature import Keys
 from cutwater.core.state.partition_share import Partitions
 
@@ -441,7 +441,7 @@ class Settings(BaseSettings):
 
     def held(self, partitions: int) -> Partitions | None:
         """Return the held partitions; None for all. Raises UsageError if the peers cannot share `partitions`."""
-        return held(self.peer_url, self.shares, partitions)
+        return held_partitions(self.peer_url, self.shares, partitions)
 
     @property
     def watch_views(self) -> Shares:

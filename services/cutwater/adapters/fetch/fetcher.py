@@ -157,7 +157,7 @@ class Fetcher:
         client = await self._clients.first()
         while client is not None:
             # Until the next client is ready, this one continues: it may get answers for some partitions.
-            following = asyncio.create_task(self._clients.another(self._lost))
+            following = asyncio.create_task(self._clients.another(self._has_stalled))
             try:
                 await self._fetch_all(client, following)
             finally:
@@ -166,7 +166,7 @@ class Fetcher:
                 return
             client = await following
 
-    def _lost(self) -> bool:
+    def _has_stalled(self) -> bool:
         now_s = time.monotonic()
         return any(way.is_stalled(now_s) for way in self._ways.values())
 
@@ -176,7 +176,7 @@ class Fetcher:
         under_way: dict[int, asyncio.Task[None]] = {}
         nudged = asyncio.create_task(self._wait_for_wakeup())
         while not self._closed and not following.done():
-            for node, asked in self._wanted(client, under_way.keys()).items():
+            for node, asked in self._partitions_to_read(client, under_way.keys()).items():
                 under_way[node] = asyncio.create_task(self._fetch(client, node, asked))
             waits = [*under_way.values(), nudged]
             await asyncio.wait(waits, timeout=PAUSE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -191,7 +191,9 @@ class Fetcher:
             task.cancel()
         await asyncio.wait(left, timeout=CLOSE_S)
 
-    def _wanted(self, client: ReadingClient, busy: Iterable[int]) -> dict[int, dict[int, PartitionCursor]]:
+    def _partitions_to_read(
+        self, client: ReadingClient, busy: Iterable[int]
+    ) -> dict[int, dict[int, PartitionCursor]]:
         wanted: dict[int, dict[int, PartitionCursor]] = {}
         with self._changed:
             for partition in self._in_turn():

@@ -35,12 +35,12 @@ class TokenGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # There are no websockets here: the application itself answers that there is no such route.
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._shown(scope):
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._has_token(scope):
             await self._app(scope, receive, send)
         else:
             await refuse(send, 401, self._problem, (b"www-authenticate", b'Bearer realm="cutwater"'))
 
-    def _shown(self, scope: Scope) -> bool:
+    def _has_token(self, scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         token = token.strip()
@@ -73,7 +73,7 @@ class BrowserGuard:
 
     def _problem(self, scope: Scope) -> str:
         hosts = _values(scope, b"host")
-        if self._only_names and any(not self._known(name_of(one)) for one in hosts):
+        if self._only_names and any(not self._is_allowed(name_of(one)) for one in hosts):
             told = ", ".join(hosts)[:_SHOWN_CHARS]
             return (
                 f"{told!r} is no name of this port, which requires no token: use its address, set a token, or "
@@ -89,7 +89,7 @@ class BrowserGuard:
             return "a page of another site may not do this: use cutwater or curl, or set a token"
         return ""
 
-    def _known(self, name: str) -> bool:
+    def _is_allowed(self, name: str) -> bool:
         # Addresses are safe: DNS rebinding needs a host name.
         return (
             not name or name == "localhost" or name.endswith(".localhost") or name in self._names or _is_ip(name)

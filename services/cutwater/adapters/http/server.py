@@ -62,7 +62,7 @@ class HttpMetrics:
         for reason in REASONS:
             self._ended.labels(reason)  # exported from 0: an alert does not see a first count
 
-    def ended(self, reason: str) -> None:
+    def count_end(self, reason: str) -> None:
         self._ended.labels(reason).inc()
 
     def close(self) -> None:
@@ -105,11 +105,11 @@ class _Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
         self._flowing()
-        self._port.connections.closed(self)
+        self._port.connections.remove(self)
         super().connection_lost(exc)
 
     def cut_off(self, reason: str) -> None:
-        self._port.metrics.ended(reason)
+        self._port.metrics.count_end(reason)
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -123,7 +123,7 @@ class _Connection(HttpToolsProtocol):
             self._await("head", self._port.times.head_s)  # bytes that start no request
 
     def send_400_response(self, msg: str) -> None:
-        self._port.metrics.ended("malformed")
+        self._port.metrics.count_end("malformed")
         super().send_400_response(msg)
 
     def pause_writing(self) -> None:
@@ -164,7 +164,7 @@ class _Connection(HttpToolsProtocol):
             await application(scope, receive, send)
             return
         if problem := self._port.connections.begin_request(self):
-            self._port.metrics.ended("busy")
+            self._port.metrics.count_end("busy")
             await refuse(send, 503, _FULL.format(problem), (b"retry-after", b"1"))
             return
         try:
@@ -198,7 +198,7 @@ class _Connection(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self.cut_off(reason)
             return
-        self._port.metrics.ended(reason)
+        self._port.metrics.count_end(reason)
         body = json.dumps({"detail": problem}).encode()
         head = f"HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)

@@ -49,7 +49,7 @@ def is_attached(values: dict[Any, Any]) -> bool:
 
 def check_fields(model: type[_Checked], document: Document, errors: JobErrors) -> _Checked:
     """Return the file's values, with stand-ins for invalid ones. Raises UsageError if that is impossible."""
-    values = _known(model, document.values, (), _Walk(model, document, errors))
+    values = _without_unknown(model, document.values, (), _Walk(model, document, errors))
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -71,7 +71,7 @@ class _Walk:
     errors: JobErrors
 
 
-def _known(model: type[Model], values: dict[Any, Any], at: Place, walk: _Walk) -> dict[Any, Any]:
+def _without_unknown(model: type[Model], values: dict[Any, Any], at: Place, walk: _Walk) -> dict[Any, Any]:
     """Copy a mapping without unknown fields; a misspelt field gets its probable name."""
     fields = _fields(model)
     known: dict[Any, Any] = {}
@@ -90,7 +90,7 @@ def _inside(field: FieldInfo, value: Any, at: Place, walk: _Walk) -> Any:
     if not isinstance(value, dict):
         return value
     if _model(field) is not Model:
-        return _known(_model(field), value, at, walk)
+        return _without_unknown(_model(field), value, at, walk)
     (*_, inner) = get_args(field.annotation) or (None,)
     if not (isinstance(inner, type) and issubclass(inner, Model)):
         return value
@@ -98,7 +98,7 @@ def _inside(field: FieldInfo, value: Any, at: Place, walk: _Walk) -> Any:
     for key, one in value.items():
         name = _measure_name(key, value, at, walk)
         if name:
-            named[name] = _known(inner, one, (*at, name), walk) if isinstance(one, dict) else one
+            named[name] = _without_unknown(inner, one, (*at, name), walk) if isinstance(one, dict) else one
     return named
 
 

@@ -51,11 +51,11 @@ class Offsets:
         found = self._patiently(places, WRITTEN)
         return {place.partition: end for place, end in found.items()}
 
-    def written(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def written_ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the next offset of each place, open transactions included."""
         return self._patiently(places, WRITTEN) if places else {}
 
-    def committed(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end of each place under `read_committed`: an open transaction hides what follows it."""
         return self._patiently(places, COMMITTED) if places else {}
 

@@ -52,8 +52,8 @@ class HangingTransaction:
         self._next_s = self._clock_s() + self._look_s
         self._ends = self._ends or Offsets(self._cluster, _PATIENCE_S)
         try:
-            seen = self._ends.committed([self._place])[self._place]
-            written = self._ends.written([self._place])[self._place]
+            seen = self._ends.committed_ends([self._place])[self._place]
+            written = self._ends.written_ends([self._place])[self._place]
         except UnavailableError:
             return  # the reader's own client reports it
         again = self._open_at == seen

@@ -70,7 +70,8 @@ class OwnLog:
         # Wait until committed records can be read: Kafka ends a transaction in each partition separately, and
         # soon.
         for _ in range(MARKER_TRIES):
-            written, seen = self._witness.ends.written(self._places), self._witness.ends.committed(self._places)
+            ends = self._witness.ends
+            written, seen = ends.written_ends(self._places), ends.committed_ends(self._places)
             if written == seen:
                 return
             self._sleep(MARKER_PAUSE_S)

@@ -224,11 +224,11 @@ def _amounts(made: Plan) -> Iterator[tuple[str, str]]:
         f"disk of the cluster, {copies} copies",
         f"{most}{size((one.changelog_disk_bytes + one.output_disk_bytes) * copies)} after the retentions",
     )
-    yield "growth per day", f"{size(_grown(made) * copies)}: {_growing(made)}"
+    yield "growth per day", f"{size(_growth_per_day(made) * copies)}: {_growing(made)}"
     yield "disk of this machine", f"{most}{size(one.local_disk_bytes)}"
 
 
-def _grown(made: Plan) -> float:
+def _growth_per_day(made: Plan) -> float:
     return made.estimate.closed_rows_bytes_per_day + made.estimate.protocol_disk_bytes_per_day
 
 

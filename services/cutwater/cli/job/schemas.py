@@ -93,17 +93,17 @@ def show(
         {
             "job": job.name,
             "format": job.format.kind,
-            "event": _shown(job.event_schema),
-            "older": [_shown(one) for one in job.format.older],
+            "event": _describe_schema(job.event_schema),
+            "older": [_describe_schema(one) for one in job.format.older],
             "writers": _writers(job, settings_for(data_dir)),
-            "key": _shown(WINDOW_KEY_SCHEMA),
-            "state": _shown(job.state_schema),
-            "output": _shown(job.output_schema),
+            "key": _describe_schema(WINDOW_KEY_SCHEMA),
+            "state": _describe_schema(job.state_schema),
+            "output": _describe_schema(job.output_schema),
         }
     )
 
 
-def _shown(schema: dict[str, Any]) -> dict[str, Any]:
+def _describe_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return {"fingerprint": crc64(schema).hex(), "schema": schema}
 
 

@@ -98,7 +98,7 @@ def _ends(settings: Settings, origin: str, places: list[TopicPartition]) -> dict
     except UnavailableError:
         return None
     try:
-        return Offsets(there, ASK_S).written(places)
+        return Offsets(there, ASK_S).written_ends(places)
     except CutwaterError:
         return None
 

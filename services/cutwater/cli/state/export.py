@@ -67,11 +67,11 @@ def export(
     gc.freeze()  # collections then skip the objects loaded so far, which saves a fifth of the time
     started = time.monotonic()
     with _counting() as report:
-        written = list(_written(job, settings, to, url, at_least, data_dir, report))
+        written = list(_write_export(job, settings, to, url, at_least, data_dir, report))
     _print_result(written, time.monotonic() - started, as_json)
 
 
-def _written(
+def _write_export(
     job: Job,
     settings: Settings,
     to: Path,

@@ -26,7 +26,7 @@ from cutwater.operations.service_main import keep_private
 from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.follow.applier import Applied
 from cutwater.views.snapshots.local_tier import Checkpoints
-from cutwater.views.snapshots.point_in_time import Rebuild, known
+from cutwater.views.snapshots.point_in_time import Rebuild, read_sources
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Restorer, Tier, stream_check
 from cutwater.views.store.store import folder_of
@@ -97,10 +97,10 @@ def restore(
     folder = folder_of(settings.data_dir, job.name, settings.generation)
     tiers = _tiers(settings, job, wanted, folder) if from_snapshots and selection is None else ()
     with err.status("reading the commit stream"):
-        there = known(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _ConsoleLog())
+        there = read_sources(settings.cluster, job, settings.generation, wanted, now_ms(), tiers, _ConsoleLog())
     if dry_run and not folder.exists():
         made = plan(target, there)
-        _print_plan(made, holding, crew, folder, None, _shown(job, made.lower_ms), as_json)
+        _print_plan(made, holding, crew, folder, None, _window_bound(job, made.lower_ms), as_json)
         return
     watching = _ProgressBar()
     with closing(
@@ -124,7 +124,7 @@ def restore(
             with watching.bar(made.records_max):
                 done = rebuild.run(made)
         lower_ms = rebuild.lower_ms if done or made.since else made.lower_ms
-        _print_plan(made, holding, crew, folder, done, _shown(job, lower_ms), as_json)
+        _print_plan(made, holding, crew, folder, done, _window_bound(job, lower_ms), as_json)
 
 
 def _tiers(settings: Settings, job: Job, partitions: Partitions | None, folder: Path) -> tuple[Tier, ...]:
@@ -237,7 +237,7 @@ def _snapshot(one: RestorableSnapshot) -> dict[str, Any]:
     }
 
 
-def _shown(job: Job, lower_ms: int | None) -> int | None:
+def _window_bound(job: Job, lower_ms: int | None) -> int | None:
     """Return the bound of windows from that of rows."""
     return None if lower_ms is None else job.shown_above_ms(lower_ms)
 

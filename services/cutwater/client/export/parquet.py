@@ -83,7 +83,7 @@ def write(job: Job, parts: Sequence[Part], out: Path, report: Report = lambda _r
             written.append(_file(job, [part], path, report, before, later=parts[number + 1 :]))
         return written
     if len({part.token for part in parts}) > 1:
-        raise UsageError(f"{out}: one file holds one milestone, but the parts have several: {_shown(parts)}")
+        raise UsageError(f"{out}: one file holds one milestone, but the parts have several: {_list_parts(parts)}")
     if len(parts) > 1 and any(part.selection for part in parts):
         raise UsageError(f"{out}: each replica holds a selection: name one of them, or a folder")
     return [_file(job, parts, out, report)]
@@ -174,8 +174,8 @@ def open_rehydrators(
         time.sleep(_PAUSE_S)
         stands = find_late(asked, headers, newest) is not None
     raise UnavailableError(
-        f"the peers were at different milestones in {TRIES - left} tries: {_shown(parts)}. Try again, or name a "
-        "folder with --out: then each makes a file at its own milestone"
+        f"the peers were at different milestones in {TRIES - left} tries: {_list_parts(parts)}. Try again, or "
+        "name a folder with --out: then each makes a file at its own milestone"
     )
 
 
@@ -211,9 +211,9 @@ def _open_export(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Par
 def _newest(parts: Iterable[Part]) -> Token:
     tokens = [part.token for part in parts]
     if len({token.generation for token in tokens}) > 1:
-        raise UsageError(f"these rehydrators show several generations, or several jobs: {_shown(parts)}")
+        raise UsageError(f"these rehydrators show several generations, or several jobs: {_list_parts(parts)}")
     return max(tokens, key=lambda token: token.sequence)
 
 
-def _shown(parts: Iterable[Part]) -> str:
+def _list_parts(parts: Iterable[Part]) -> str:
     return ", ".join(f"{part.place} at {part.token}" for part in parts)

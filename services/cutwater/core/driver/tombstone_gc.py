@@ -106,7 +106,7 @@ class Collector:
             return {}
         partition = me.epoch % len(self._places)
         end = {place.partition: offset for place, offset in before.changelog_cut}.get(partition, 0)
-        place = self._known(partition, end)
+        place = self._find_oldest(partition, end)
         if not due(place, before.horizon_ms, before.watermark_ms, self._share):
             return {}
         records_max = min(max(SLICE_RECORDS, before.rows), SLICE_RECORDS_MAX)
@@ -116,7 +116,7 @@ class Collector:
         self._places[partition] = found.place
         return {partition: len(found.keys)} if found.keys else {}
 
-    def _known(self, partition: int, end: int) -> ScanPosition:
+    def _find_oldest(self, partition: int, end: int) -> ScanPosition:
         """Return the position with the window end of its first row."""
         place = self._places[partition]
         if place.oldest_ms is None and place.position < end:

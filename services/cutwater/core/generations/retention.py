@@ -43,7 +43,7 @@ def retention_reason(generation: Generation, now: GenerationFacts) -> str | None
     for child, parent in now.parents.items():
         if parent == generation and (child == now.promoted or _coming(child, now)):
             return f"{child} was started from one of its milestones"
-    if not _left(generation, now):
+    if not _was_replaced(generation, now):
         return "it was replaced too recently (CUTWATER_KEEP_GENERATIONS_HOURS)"
     return _read(generation, now)
 
@@ -83,7 +83,7 @@ def _coming(generation: Generation, now: GenerationFacts) -> bool:
     return generation.number > now.promoted.number and candidate is not None and candidate.open
 
 
-def _left(generation: Generation, now: GenerationFacts) -> bool:
+def _was_replaced(generation: Generation, now: GenerationFacts) -> bool:
     """Return whether it was replaced before `since_ms`: each promotion ends all lower numbers."""
     if generation.number < now.promoted.number:
         return now.since is not None and generation.number < now.since.number

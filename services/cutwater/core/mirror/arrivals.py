@@ -194,9 +194,9 @@ class ArrivalTracker:
     def _arrival(self, entry: Entry, now_ms: int) -> Arrival:
         milestone = entry.milestone
         told = milestone.evidence
-        events = self._held(milestone.source_cut, told, self._require_kept)
+        events = self._copies_of(milestone.source_cut, told, self._require_kept)
         young = now_ms - milestone.written_ms < self._retention_ms - MARGIN_MS
-        rows = self._held(
+        rows = self._copies_of(
             milestone.changelog_cut, told, lambda copy, cut: self._require_whole(copy, cut, young, milestone)
         )
         # Last, since it searches the whole offset map, and a milestone may wait for long.
@@ -216,7 +216,7 @@ class ArrivalTracker:
             arrived_ms=now_ms,
         )
 
-    def _held(self, cut: Cut, told: Evidence, require: Callable[[_Copy, int], None]) -> list[_Held]:
+    def _copies_of(self, cut: Cut, told: Evidence, require: Callable[[_Copy, int], None]) -> list[_Held]:
         """Return the copies of a cut's partitions. Each is past the cut, of the same log, and can translate it."""
         evidence = {one.topic: one for one in told}
         found: list[_Held] = []

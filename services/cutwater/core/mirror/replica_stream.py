@@ -66,7 +66,7 @@ class ReplicaStream:
                 continue
             self._milestones.popleft()
             if arrival.sequence > entry.milestone.sequence:
-                yield MissedMilestone(self._passed(entry))
+                yield MissedMilestone(self._with_cut_before(entry))
                 continue
             if arrival.milestone_hash != link(entry.record) or arrival.generation != entry.milestone.generation:
                 raise DivergenceError(
@@ -77,7 +77,7 @@ class ReplicaStream:
             self._before = self._arrivals.popleft()
             yield _here(entry, offset, arrival)
 
-    def _passed(self, entry: Entry) -> Entry:
+    def _with_cut_before(self, entry: Entry) -> Entry:
         """Return the entry with the cut of the arrival before it, as its own cut has the origin's offsets."""
         before = self._before
         if before is None or before[1].generation != entry.milestone.generation:

@@ -55,8 +55,8 @@ def take_stream(state: JobStatus, topic: str, offset: int, record: StreamRecord)
         confirmed=max(read.confirmed, record.epoch),
         owed_ms=max(read.owed_ms, record.committed_ms) if owed else 0,
         buckets=_add_to_bucket(state.buckets, record, state.bucket_ms),
-        publisher=_passed(state.publisher, record),
-        view=_passed(state.view, record) if state.view else None,
+        publisher=_mark_behind(state.publisher, record),
+        view=_mark_behind(state.view, record) if state.view else None,
     )
 
 
@@ -64,7 +64,7 @@ def take_published(state: JobStatus, topic: str, offset: int, sequence: int, at_
     """Add the publisher's position: the milestone that the output holds completely, and its time."""
     if (read := _read(state, topic, offset)) is None:
         return state
-    return replace(read, publisher=_moved(state.publisher, sequence, at_ms))
+    return replace(read, publisher=_advance_reader(state.publisher, sequence, at_ms))
 
 
 def take_alert(state: JobStatus, topic: str, offset: int | None, alert: Alert) -> JobStatus:
@@ -82,7 +82,7 @@ def take_unreadable(state: JobStatus, topic: str, offset: int) -> JobStatus:
 def observe_view(state: JobStatus, sequence: int, now_ms: int) -> JobStatus:
     """Add the view's milestone; sequence 0 if it shows nothing."""
     before = state.view or Reader(moved_ms=now_ms)
-    return replace(state, view=_moved(before, sequence, now_ms) if sequence > before.sequence else before)
+    return replace(state, view=_advance_reader(before, sequence, now_ms) if sequence > before.sequence else before)
 
 
 def observe_end(state: JobStatus, end: Cut, now_ms: int, sample_ms: int) -> JobStatus:
@@ -136,12 +136,12 @@ def _add_to_bucket(buckets: tuple[Bucket, ...], one: Milestone, bucket_ms: int) 
     return tuple(sorted((*others, now), key=lambda each: each.begin_ms))[-BUCKETS_MAX:]
 
 
-def _passed(reader: Reader, newest: Milestone) -> Reader:
+def _mark_behind(reader: Reader, newest: Milestone) -> Reader:
     """Return the reader; one that was caught up is behind from this milestone."""
     caught_up = reader.sequence == newest.sequence - 1
     return replace(reader, behind_ms=newest.committed_ms) if caught_up else reader
 
 
-def _moved(reader: Reader, sequence: int, at_ms: int) -> Reader:
+def _advance_reader(reader: Reader, sequence: int, at_ms: int) -> Reader:
     # If it is still behind, its time restarts, because it makes progress.
     return Reader(sequence, at_ms) if sequence != reader.sequence else reader

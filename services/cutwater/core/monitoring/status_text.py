@@ -44,10 +44,10 @@ def _with_events(state: JobStatus, waiting: int, now_ms: int) -> str:
     if state.idle:
         return f"{since}: has it been killed?"
     newest = state.processed.epoch if state.processed else NONE
-    return f"at epoch {newest + 1}: {since}{_left(state, waiting)}"
+    return f"at epoch {newest + 1}: {since}{_time_left(state, waiting)}"
 
 
-def _left(state: JobStatus, waiting: int) -> str:
+def _time_left(state: JobStatus, waiting: int) -> str:
     """Return the estimated remaining time by the rate of the newest epoch."""
     one = state.processed
     took_ms = one.written_ms - one.epoch_started_ms if one else 0

@@ -102,10 +102,10 @@ def _after(one: Milestone, before: Milestone) -> Iterator[str]:
         yield f"the schema changes from {before.schema_fingerprint} to {one.schema_fingerprint}"
     if one.definition != before.definition:
         yield f"the definition changes from {before.definition} to {one.definition}"
-    yield from _grown(one, before)
+    yield from _growth_faults(one, before)
 
 
-def _grown(one: Milestone, before: Milestone) -> Iterator[str]:
+def _growth_faults(one: Milestone, before: Milestone) -> Iterator[str]:
     # Every row takes at least one offset.
     places = {place for place, _ in one.changelog_cut}
     if before.changelog_cut.entries and places != {place for place, _ in before.changelog_cut}:

@@ -41,7 +41,7 @@ def owner_of(peer: str, shares: Shares) -> str:
     return next((owner for owner, standbys in shares.items() if peer in standbys), peer)
 
 
-def held(peer: str, shares: Shares, partitions: int) -> Partitions | None:
+def held_partitions(peer: str, shares: Shares, partitions: int) -> Partitions | None:
     """Return the partitions that a peer holds; None for all, that is, for a lone owner or without peers. Raises
     UsageError if the owners cannot share the partitions, or the peer is not one of `shares`."""
     if not shares:
@@ -68,10 +68,10 @@ class Silences:
         self._until_s[peer] = now_s + self._away_s
         return True
 
-    def answered(self, peer: str) -> None:
+    def record_answer(self, peer: str) -> None:
         """Record an answer."""
         self._until_s.pop(peer, None)
 
-    def silent(self, peer: str, now_s: float) -> None:
+    def record_silence(self, peer: str, now_s: float) -> None:
         """Record a missing answer."""
         self._until_s[peer] = now_s + self._away_s

@@ -116,6 +116,6 @@ class Done:
         return Done(**{**told, "next": {int(at): offset for at, offset in told["next"].items()}})
 
 
-def left(slices: Iterable[Slice], done: Done) -> list[Slice]:
+def remaining_slices(slices: Iterable[Slice], done: Done) -> list[Slice]:
     """Return what is still to be read of the slices."""
     return [Slice(at, max(first, done.next.get(at, first)), end) for at, first, end in slices]

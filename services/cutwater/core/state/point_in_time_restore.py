@@ -119,14 +119,14 @@ def restorable(known: RestoreSources) -> list[Entry]:
 
 def plan(target: Target, known: RestoreSources, since: Milestone | None = None) -> RestorePlan:
     """Plan a restore. Raises UsageError for an unknown, no longer restorable or too old milestone."""
-    at = _wanted(target, known)
+    at = _target_index(target, known)
     entry, milestone = known.stream[at], known.stream[at].milestone
     if since is not None and since.sequence > milestone.sequence:
         raise UsageError(
             f"the folder holds a view at {since.token}, beyond {milestone.token}: views do not go back. Name "
             "another --data-dir"
         )
-    held = _held(known, at)
+    held = _has_later_records(known, at)
     if since is not None and since != milestone and not held:
         raise UsageError(
             f"{milestone.token} is in a snapshot only, and the folder holds a view at {since.token} already. Name "
@@ -137,11 +137,11 @@ def plan(target: Target, known: RestoreSources, since: Milestone | None = None) 
     if newest is not None and held and newest.lacks(milestone.horizon_ms):
         whole = _newest([one for one in older if not one.lacks(milestone.horizon_ms)], milestone)
         slices = _slices(known, milestone, whole.milestone.changelog_cut if whole else Cut())
-        if not _lost(known, slices):
+        if not _deleted_slices(known, slices):
             return RestorePlan(entry, since, whole, slices, held, passed_over=newest)
     begun = newest.milestone if newest else since
     slices = _slices(known, milestone, begun.changelog_cut if begun else Cut())
-    if lost := _lost(known, slices):
+    if lost := _deleted_slices(known, slices):
         first = lost[0]
         raise UsageError(
             f"partition {first.partition} of the changelog starts at {known.starts[first.partition]}, but offsets "
@@ -159,7 +159,7 @@ def _newest(snapshots: Sequence[RestorableSnapshot], milestone: Milestone) -> Re
     return None if best is None else snapshots[best[-1]]
 
 
-def _lost(known: RestoreSources, slices: Sequence[Slice]) -> list[Slice]:
+def _deleted_slices(known: RestoreSources, slices: Sequence[Slice]) -> list[Slice]:
     """Return the slices of which records were deleted."""
     return [one for one in slices if one.first < known.starts.get(one.partition, 0)]
 
@@ -173,7 +173,7 @@ def _slices(known: RestoreSources, milestone: Milestone, since: Cut) -> tuple[Sl
     )
 
 
-def _wanted(target: Target, known: RestoreSources) -> int:
+def _target_index(target: Target, known: RestoreSources) -> int:
     """Return the target's index in the stream."""
     if not known.stream:
         raise UsageError("the commit stream holds no milestone of this generation yet")
@@ -203,7 +203,7 @@ def _ours(known: RestoreSources, one: RestorableSnapshot) -> bool:
 
 def _available(known: RestoreSources, at: int) -> bool:
     milestone = known.stream[at].milestone
-    return _held(known, at) or any(one.milestone == milestone for one in known.snapshots)
+    return _has_later_records(known, at) or any(one.milestone == milestone for one in known.snapshots)
 
 
 def _is_meant(target: Target, milestone: Milestone) -> bool:
@@ -212,7 +212,7 @@ def _is_meant(target: Target, milestone: Milestone) -> bool:
     return target.at_ms is None or milestone.committed_ms <= target.at_ms
 
 
-def _held(known: RestoreSources, at: int) -> bool:
+def _has_later_records(known: RestoreSources, at: int) -> bool:
     milestone = known.stream[at].milestone
     following = any(known.ends.get(place.partition, 0) > end for place, end in milestone.changelog_cut)
     # The next epoch wrote what follows the cut: not before it started, or before the cut's own rows were written.

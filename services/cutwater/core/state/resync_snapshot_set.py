@@ -83,8 +83,8 @@ def find_complete_set(
     for same in by_milestone.values():
         taken, left = [], every
         # The largest first gives the fewest files. Each partition is taken from one snapshot only.
-        for one in sorted(same, key=lambda one: -len(_held(one, every))):
-            if mine := _held(one, left):
+        for one in sorted(same, key=lambda one: -len(_partitions_of(one, every))):
+            if mine := _partitions_of(one, left):
                 taken.append((one, mine))
                 left -= mine
         if not best[0] or len(left) < len(best[1]):
@@ -92,5 +92,5 @@ def find_complete_set(
     return best
 
 
-def _held(one: Manifest, of: Partitions) -> Partitions:
+def _partitions_of(one: Manifest, of: Partitions) -> Partitions:
     return of if one.partitions is None else of & one.partitions

@@ -139,7 +139,7 @@ class Manifest:
                 raise Unusable(problem)
             return _manifest(plain)
         except _WRONG as error:
-            raise Unusable(f"the manifest has an invalid value: {_shown(error)}") from None
+            raise Unusable(f"the manifest has an invalid value: {_shorten(error)}") from None
 
 
 def _manifest(plain: Mapping[str, Any]) -> Manifest:
@@ -170,23 +170,23 @@ def _manifest(plain: Mapping[str, Any]) -> Manifest:
 def _number(value: Any, least: int = 0, most: int = _NUMBER_MAX) -> int:
     """Return a checked integer: a number in JSON may be a fraction or infinite, and `true` is an int in Python."""
     if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{_shown(value)} is not an integer from {least} to {most}")
+        raise ValueError(f"{_shorten(value)} is not an integer from {least} to {most}")
     return value
 
 
 def _numbers(value: Any) -> Partitions:
     if not isinstance(value, list):
-        raise ValueError(f"{_shown(value)} is not a list of partitions")
+        raise ValueError(f"{_shorten(value)} is not a list of partitions")
     return frozenset(_number(one, most=_PARTITION_MAX) for one in value)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > _TEXT_CHARS_MAX:
-        raise ValueError(f"{_shown(value)} is not a name")
+        raise ValueError(f"{_shorten(value)} is not a name")
     return value
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     """Shorten a foreign value for an error text."""
     return f"{str(value)[:_SHOWN_CHARS]!r}"
 
@@ -217,10 +217,10 @@ def share_name(partitions: Partitions | None, replica_in: str = "") -> str:
     `all.in-eu` is a view in another region, made from copies: the same milestone with cuts of its own. Views of
     the origin ignore such names, so both regions may share a store.
     """
-    return _held(partitions) + (f".in-{replica_in}" if replica_in else "")
+    return _partitions_name(partitions) + (f".in-{replica_in}" if replica_in else "")
 
 
-def _held(partitions: Partitions | None) -> str:
+def _partitions_name(partitions: Partitions | None) -> str:
     if partitions is None:
         return "all"
     told = "p" + "-".join(map(str, sorted(partitions)))

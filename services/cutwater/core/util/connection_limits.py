@@ -83,7 +83,7 @@ class Connections(Generic[One]):
         name = client_of(host)
         cut = self._to_cut(self._addresses.get(name))
         if cut is not None:
-            self.closed(cut)
+            self.remove(cut)
         self._addresses.setdefault(name, _Address()).unanswered[one] = None
         self._address_of[one] = name
         return cut
@@ -116,7 +116,7 @@ class Connections(Generic[One]):
             its.idle[one] = None
             self._working -= 1
 
-    def closed(self, one: One) -> None:
+    def remove(self, one: One) -> None:
         """Remove a connection. An unknown one changes nothing."""
         name = self._address_of.pop(one, None)
         if name is None:

@@ -64,7 +64,7 @@ class Table:
 
     def lines(self, width_max: int | None) -> list[Line]:
         """Return the table as lines. `width_max`: the columns of the terminal, None for no limit."""
-        grid = [[_shown(cell) for cell in row] for row in self.rows]
+        grid = [[_render_cell(cell) for cell in row] for row in self.rows]
         names = [printable(one.name) for one in self.columns]
         widths = [max(map(width, (name, *(row[at].text for row in grid)))) for at, name in enumerate(names)]
         layout = _layout(self.columns, widths, width_max)
@@ -155,7 +155,7 @@ class _Layout(NamedTuple):
     left_out: frozenset[int] = frozenset()
 
 
-def _shown(cell: Any) -> _Shown:
+def _render_cell(cell: Any) -> _Shown:
     if cell is None:
         return _Shown(())
     if isinstance(cell, Styled):

@@ -104,7 +104,7 @@ class ForkWatch:
         ids = {name: one.topic_id for name, one in self._identities.read([self._claims, self._stream]).items()}
         if len(ids) < 2:
             return 0  # nothing is claimed here, or nothing is copied
-        ends = self._ends.committed([TopicPartition(self._claims, 0), TopicPartition(self._stream, 0)])
+        ends = self._ends.committed_ends([TopicPartition(self._claims, 0), TopicPartition(self._stream, 0)])
         self._read_claims(_Seen(ids[self._claims], ends[TopicPartition(self._claims, 0)]))
         if self._parents:
             self._read_stream(_Seen(ids[self._stream], ends[TopicPartition(self._stream, 0)]))

@@ -101,7 +101,7 @@ class SnapshotRows:
 
     def _proved(self, positions: list[int], copies: list[Copies]) -> list[Batch]:
         places = {one.partition: TopicPartition(one.topic, one.partition) for one in copies}
-        ends = self._ends.written(list(places.values()))
+        ends = self._ends.written_ends(list(places.values()))
         for one in copies:
             place = places[one.partition]
             self._local[one.partition] = self._bases[one.partition] + len(one.records)

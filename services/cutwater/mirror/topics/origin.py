@@ -66,7 +66,7 @@ class Origin:
 
     def ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end of each partition, with the shorter time-out."""
-        return self._glance.written(places)
+        return self._glance.written_ends(places)
 
 
 def ensure(cluster: Cluster, copy: CopySpec, replication: Replication) -> FoundTopic:

@@ -166,7 +166,7 @@ class Preflight:
         """
         # Stable ends first: read last, they would hide a transaction that ends in between, whose marker is not
         # below the end. Records written after it would then look like another program's.
-        stable = self._witness.ends.committed([TopicPartition(target, one) for one in held])
+        stable = self._witness.ends.committed_ends([TopicPartition(target, one) for one in held])
         ends = self._witness.ends.topic_ends(target, partitions)
         held_back = [place.partition for place, end in stable.items() if end < ends[place.partition]]
         if held_back:

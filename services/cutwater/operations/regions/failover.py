@@ -136,7 +136,7 @@ class Failover:
     def earlier_claim(self, found: OriginCopies) -> EarlierClaim | None:
         """Return the claim of an earlier try, promoted or not. Raises as `resumed`, `require_kept` and
         `require_free` do."""
-        last, known = self._last(), self._known()
+        last, known = self._last(), self._read_candidates()
         if last is None:
             behind, base, gave_up = 0, None, False
         else:
@@ -165,7 +165,7 @@ class Failover:
         source = self._job.topic
         return Claim(
             job=self._job.name,
-            generation=self._known().next_id(self._region, found.arrival.milestone_hash, *before),
+            generation=self._read_candidates().next_id(self._region, found.arrival.milestone_hash, *before),
             parent=found.parent,
             partitions=len(found.arrival.changelog_cut),
             rewinds_to=require_joined(self._joined(found.arrival), self._job.name).at if last else 0,
@@ -224,7 +224,7 @@ class Failover:
         here = self._exists(topics.milestones(self._job.name))
         return promoted(self._cluster, self._job.name) if here else None
 
-    def _known(self) -> Candidates:
+    def _read_candidates(self) -> Candidates:
         here = self._exists(topics.candidates(self._job.name))
         return candidates.candidates(self._cluster, self._job.name) if here else Candidates()
 

@@ -181,7 +181,7 @@ class _Loss:
         read = Cut.of({place: offset for place, offset in newest.source_cut if place.topic == self._copy})
         if found := LogCheck(self._own, ASK_S).find_losses(newest.evidence, read):
             return found
-        ends = Offsets(self._own).committed([place for place, _ in read])
+        ends = Offsets(self._own).committed_ends([place for place, _ in read])
         return [
             f"{place.topic}/{place.partition} has lost the end of a transaction, which hides its records from "
             f"offset {ends[place]} on"
@@ -263,5 +263,5 @@ def _read_milestones(cluster: Cluster, topic: str) -> Iterator[StreamMilestone]:
 
 def _behind(cluster: Cluster, topic: str, cut: Cut) -> int:
     places = {place: offset for place, offset in cut if place.topic == topic}
-    ends: Mapping[TopicPartition, int] = Offsets(cluster).committed(list(places))  # the origin has just answered
+    ends: Mapping[TopicPartition, int] = Offsets(cluster).committed_ends(list(places))
     return sum(max(0, ends[place] - offset) for place, offset in places.items())

@@ -13,7 +13,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import ROOT_PARENT
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
-from cutwater.publisher.sources.stored_rows import OutputRow, closed, key_of_row, pieces, windows_in
+from cutwater.publisher.sources.stored_rows import OutputRow, closed_windows, key_of_row, pieces, windows_in
 from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS, Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.changelog.record_reader import KeyReader
@@ -83,19 +83,19 @@ class Finals:
         bring_store_to(self._store, self._applier, plan)
         # Windows do not change once a milestone has closed them, but by amendments, which follow in an order of
         # their own: the published rows are first again.
-        rows = chain(self._closed(position, milestone), self._amended(plan, whole))
+        rows = chain(self._closed_windows(position, milestone), self._amended_windows(plan, whole))
         yield from pieces(islice(rows, sum(position.rows), None))
 
-    def _closed(self, position: Published, milestone: Milestone) -> Iterator[OutputRow]:
+    def _closed_windows(self, position: Published, milestone: Milestone) -> Iterator[OutputRow]:
         after_ms = self._closed_ms
         if self._job.overlap_ms and after_ms == _EVER and milestone.generation.parent != ROOT_PARENT:
             # The generation began with its parent's state: of windows at the horizon some panes are not there.
             after_ms = self._job.shown_above_ms(milestone.horizon_ms)
-        for storage, value in closed(self._store, self._job, after_ms, milestone.watermark_ms):
+        for storage, value in closed_windows(self._store, self._job, after_ms, milestone.watermark_ms):
             kind = CORRECTION if key_layout.end_of(storage) <= position.closed_ms else FINAL
             yield OutputRow(kind, storage, value)
 
-    def _amended(self, plan: Step | Jump, whole: Milestone | None) -> list[OutputRow]:
+    def _amended_windows(self, plan: Step | Jump, whole: Milestone | None) -> list[OutputRow]:
         """Return the changed rows of windows that were closed before, which late events have amended."""
         milestone = plan.to.milestone
         if self._changed is None or whole is None or (isinstance(plan, Step) and not milestone.amended):

@@ -26,7 +26,7 @@ class OutputRow(NamedTuple):
     """As in the changelog; empty for a tombstone."""
 
 
-def closed(store: Store, job: Job, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, bytes]]:
+def closed_windows(store: Store, job: Job, after_ms: int, up_to_ms: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield storage keys and values of windows with an end in (after, up to], in the store's order."""
     return chain.from_iterable(closed_pieces(store, job, after_ms, up_to_ms))
 

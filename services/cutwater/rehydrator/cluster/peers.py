@@ -13,7 +13,7 @@ from fastapi import HTTPException, Request, Response
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.shards import ShardMap
-from cutwater.core.query.peer_placement import Shares, Silences, held, owner_of
+from cutwater.core.query.peer_placement import Shares, Silences, held_partitions, owner_of
 from cutwater.core.state.partition_share import Partitions, owners
 from cutwater.rehydrator.metrics.metrics import Metrics
 
@@ -72,7 +72,7 @@ class Peers:
         self._names = tuple(sorted(shares))
         self.agreed = hashlib.sha256("\n".join(self._owners).encode()).digest()[:AGREED_BYTES]
         """Identifies the division of partitions: requests and cursors of another division are refused."""
-        self.partitions: Partitions | None = held(own, shares, shards.partitions)
+        self.partitions: Partitions | None = held_partitions(own, shares, shards.partitions)
         """The partitions that this one holds; None for all."""
         self.owner = owner_of(own, shares)
         """The owner of the part that this one holds."""
@@ -186,7 +186,7 @@ class Peers:
             elif answer.status_code < _FAILED or len(holders) == 1:
                 return answer
             else:
-                refused[holder] = _shown(answer)
+                refused[holder] = _shown_sequence(answer)
         if mine:
             refused = {holder: shown for holder, shown in refused.items() if shown > self._shows()}
         found = await self._anyhow(refused, silent, url, body)
@@ -242,9 +242,9 @@ class Peers:
                 found = Response(await body_of(answer), answer.status_code, shows, kind)
         except (httpx.HTTPError, TimeoutError) as error:
             self._metrics.peer_failures.inc()
-            self._silences.silent(peer, time.monotonic())
+            self._silences.record_silence(peer, time.monotonic())
             return type(error).__name__
-        self._silences.answered(peer)
+        self._silences.record_answer(peer)
         return found
 
     def _client(self, peer: str) -> httpx.AsyncClient:
@@ -259,7 +259,7 @@ class Peers:
         return self._clients[peer]
 
 
-def _shown(answer: Response) -> int:
+def _shown_sequence(answer: Response) -> int:
     """Return the sequence that a refusing peer shows; 0 if it does not say."""
     text = answer.headers.get(SHOWS, "")
     return int(text) if text.isdecimal() and len(text) < _NUMBER_CHARS else 0

@@ -77,10 +77,10 @@ class Regions:
             except (httpx.HTTPError, CutwaterError, TimeoutError) as error:
                 found = str(error) if isinstance(error, CutwaterError) else f"no answer ({type(error).__name__})"
             if not isinstance(found, str):
-                self._silences.answered(api.url)
+                self._silences.record_answer(api.url)
                 return found
             self._metrics.region_failures.inc()
-            self._silences.silent(api.url, time.monotonic())
+            self._silences.record_silence(api.url, time.monotonic())
             reasons.append(f"{api.url or 'this rehydrator'}: {found}")
         return "; ".join(reasons)
 

@@ -148,7 +148,7 @@ class ServedGeneration:
         if self._taking:
             self._taking.stop()
 
-    def ended(self, wait_s: float) -> bool:
+    def wait_ended(self, wait_s: float) -> bool:
         """Return whether all of its threads have ended within `wait_s`."""
         until_s = time.monotonic() + wait_s
         for thread in self._threads:

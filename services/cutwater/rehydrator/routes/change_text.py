@@ -44,11 +44,11 @@ class ChangeTexts:
     def piece(self, job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> ChangePiece:
         """Return the wanted rows from `start` on; None wants all. Raises UsageError for damaged rows."""
         if wanted is not None:
-            return _made(job, changed, start, wanted)
+            return _make_piece(job, changed, start, wanted)
         at = (changed.milestone.token, start)
         with self._lock:  # the second reader finds what the first has made
             if at not in self._shared:
-                self._shared[at] = _made(job, changed, start, wanted)
+                self._shared[at] = _make_piece(job, changed, start, wanted)
                 self._forget()
             return self._shared[at]
 
@@ -58,7 +58,7 @@ class ChangeTexts:
             size -= len(self._shared.pop(next(iter(self._shared))).rows)
 
 
-def _made(job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> ChangePiece:
+def _make_piece(job: Job, changed: MilestoneChange, start: int, wanted: Wanted | None) -> ChangePiece:
     presenter = Presenter(job)
     rows: list[str] = []
     size = 0

@@ -118,7 +118,7 @@ class GlobalKeysAndTopRoutes:
                 found.append(
                     {
                         "key": key,
-                        "rows": [shown_row(presenter.shown(*row)) for row in page.rows],
+                        "rows": [shown_row(presenter.merged_row(*row)) for row in page.rows],
                         "next_from": None if page.told is None else iso(page.told.start_ms + 1),
                     }
                 )
@@ -167,7 +167,7 @@ class GlobalKeysAndTopRoutes:
             parts = newest(one.part for one in told)
             for window, partials in each(self._view.measures, parts, lambda window: window.end_ms):
                 ranking.offer(present(partials), (window, partials))
-            rows = [shown_row(presenter.shown(*row)) for row in ranking.first()]
+            rows = [shown_row(presenter.merged_row(*row)) for row in ranking.first()]
             return {**about(told, missing), "rows": rows}
 
         query = query_of(limit=STORED_LIMIT_MAX, wait_ms=wait_ms, **moments)

@@ -122,7 +122,7 @@ class Global:
         self, told: list[RegionAnswer], missing: list[Answer], page: Merged[Any], window: Callable[[Any], Window]
     ) -> Answer:
         presenter = Presenter(self._view.job)
-        rows = [shown_row(presenter.shown(window(place), partials)) for place, partials in page.rows]
+        rows = [shown_row(presenter.merged_row(window(place), partials)) for place, partials in page.rows]
         return {**about(told, missing), "rows": rows}
 
 

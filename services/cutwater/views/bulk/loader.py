@@ -26,7 +26,7 @@ from cutwater.core import errors
 from cutwater.core.errors import CutwaterError, DivergenceError, MachineError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.state.bulk_load import Done, Slice, Task, divided, left
+from cutwater.core.state.bulk_load import Done, Slice, Task, divided, remaining_slices
 from cutwater.views.bulk.worker import Worker
 from cutwater.views.changelog.missing_records import name_missing_records
 from cutwater.views.changelog.proof import writer_of
@@ -116,7 +116,7 @@ class BulkLoader:
                 )
         folder = loading_folder(self._store.folder)
         floor_ms = self._store.floor_ms(milestone.horizon_ms if floor_ms is None else floor_ms)
-        rest = left(slices, done)
+        rest = remaining_slices(slices, done)
         alone = sum(one.records_max for one in rest) < self._least_records
         parts = divided(rest, 1 if alone else self._workers)
         crew = _InProcessPool(self._cluster) if alone else _WorkerPool(self._cluster, len(parts))
@@ -299,7 +299,7 @@ class _Worker:
 
 def needed(slices: Iterable[Slice], done: Done) -> dict[int, tuple[int, int]]:
     """Return first offset and end of what is still to be read, by partition."""
-    return {one.partition: (one.first, one.end) for one in left(slices, done)}
+    return {one.partition: (one.first, one.end) for one in remaining_slices(slices, done)}
 
 
 def workers_by_default() -> int:

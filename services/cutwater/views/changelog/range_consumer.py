@@ -80,9 +80,9 @@ class RangeConsumer:
 
     def has_read_to(self, partition: int, offset: int) -> bool:
         """Return whether every record below this offset has been read."""
-        return self._next[partition] >= offset or self.ended(partition, offset)
+        return self._next[partition] >= offset or self.has_ended(partition, offset)
 
-    def ended(self, partition: int, offset: int) -> bool:
+    def has_ended(self, partition: int, offset: int) -> bool:
         """Return whether the log ended at or above this offset once all records below it had been read."""
         return self._eof.get(partition, -1) >= offset
 

@@ -141,7 +141,7 @@ class Range:
                     yield partition, below
                     # The time that the caller takes for a record is no stall.
                     deadline = time.monotonic() + self._stall_s
-            self._todo = {at for at in self._todo if not self._done(at)}
+            self._todo = {at for at in self._todo if not self._is_done(at)}
             if not self._todo:
                 return
             if self._stopping():
@@ -165,9 +165,9 @@ class Range:
         self._log.keep_for_next(partition, messages[count:])
         return messages[:count]
 
-    def _done(self, partition: int) -> bool:
+    def _is_done(self, partition: int) -> bool:
         if not self._look_above:
             return self._log.has_read_to(partition, self._ends[partition])
-        if self._log.ended(partition, self._ends[partition]):
+        if self._log.has_ended(partition, self._ends[partition]):
             self.first_above_ms.setdefault(partition, None)
         return partition in self.first_above_ms

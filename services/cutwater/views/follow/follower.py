@@ -103,9 +103,9 @@ class Follower:
         """The first milestone of another generation, which ended the following."""
         self._generation = generation
         self._prepare = prepare
-        self._backlog = self._known()
+        self._backlog = self._make_backlog()
 
-    def _known(self) -> Backlog:
+    def _make_backlog(self) -> Backlog:
         store = self._store
         floor = store.applying.milestone.sequence if store.applying else 0
         lineage = (
@@ -125,7 +125,7 @@ class Follower:
             self._connect()
             if self._prepare and self._store.applied is None and not self._stop.is_set():
                 self._prepare_with_room(self._prepare)
-                self._backlog = self._known()
+                self._backlog = self._make_backlog()
                 if self._store.applied:
                     self._view.show(self._store.applied)
             while self._goes_on:

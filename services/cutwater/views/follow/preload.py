@@ -23,7 +23,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.state.bulk_load import Done, Slice, left
+from cutwater.core.state.bulk_load import Done, Slice, remaining_slices
 from cutwater.core.state.partition_share import Partitions
 from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader
 from cutwater.views.changelog.proof import require_schema
@@ -146,7 +146,8 @@ class Preloader:
             for place, end in cut
             if partitions is None or place.partition in partitions
         ]
-        every, more = (sum(one.records_max for one in some) for some in (slices, left(slices, self._done)))
+        rest = remaining_slices(slices, self._done)
+        every, more = (sum(one.records_max for one in some) for some in (slices, rest))
         least = 1 if however_little else max(1, self._least_records // MORE)
         if every < self._least_records or more < least:
             return more == 0

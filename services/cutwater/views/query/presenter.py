@@ -42,7 +42,7 @@ class Presenter:
         """Return the partials of one row by column. Raises UsageError as `values` does."""
         return self._partials(value)
 
-    def shown(self, window: Window, partials: Mapping[str, Any]) -> Row:
+    def merged_row(self, window: Window, partials: Mapping[str, Any]) -> Row:
         """Return the row of merged partials."""
         row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
         return row | {name: plain(present(partials)) for name, present in self._present.items()}

@@ -252,7 +252,7 @@ class View:
         place = None if after is None else after[_LENGTH_BYTES:]
         found: list[Stored] = []
         last = b""
-        for looked_at, (storage, value) in enumerate(self._stored(shown, place, part)):
+        for looked_at, (storage, value) in enumerate(self._stored_rows(shown, place, part)):
             if len(found) == limit or looked_at == SCAN_ROWS_MAX:
                 return StoredPage(shown.milestone, found, mark + last)
             window = key_layout.parse(storage)
@@ -265,7 +265,7 @@ class View:
         """Return the first rows of a part by a measure; None for a part of more than TOP_ROWS_MAX rows."""
         shown = self._require()
         ranking: Ranking[Stored] = Ranking(order.most, order.descending)
-        for looked_at, (storage, value) in enumerate(self._stored(shown, None, part)):
+        for looked_at, (storage, value) in enumerate(self._stored_rows(shown, None, part)):
             if looked_at == TOP_ROWS_MAX:
                 return Top(shown.milestone, None)
             window = key_layout.parse(storage)
@@ -298,7 +298,7 @@ class View:
         return shown.milestone, self._pieces(shown, part)
 
     def _pieces(self, shown: Shown, part: Part) -> Iterator[list[StoredRow]]:
-        rows = self._stored(shown, None, part)
+        rows = self._stored_rows(shown, None, part)
         above, end_bytes = key_layout.end_suffix(shown.above_ms), key_layout.END_BYTES
         while piece := list(islice(rows, EXPORT_ROWS)):
             # Bytes are compared: a window object for each row would take most of the time.
@@ -321,12 +321,12 @@ class View:
         return shown
 
     def _of(self, shown: Shown, part: Part) -> Iterator[Stored]:
-        for storage, value in self._stored(shown, None, part):
+        for storage, value in self._stored_rows(shown, None, part):
             window = key_layout.parse(storage)
             if self._has(shown, part, window):
                 yield window, value
 
-    def _stored(self, shown: Shown, after: bytes | None, part: Part) -> Iterator[tuple[bytes, bytes]]:
+    def _stored_rows(self, shown: Shown, after: bytes | None, part: Part) -> Iterator[tuple[bytes, bytes]]:
         """Yield all rows of the segments that may contain the part."""
         length = self._store.segment_ms
         segment = key_layout.first_live(shown.above_ms, length)

@@ -36,7 +36,7 @@ _POLL_S = 1.0
 _SILENT_MAX = 30
 
 
-def known(
+def read_sources(
     cluster: Cluster,
     job: Job,
     generation: Generation,

@@ -126,7 +126,7 @@ class Restorer:
             if tier.name in away:
                 continue
             try:
-                manifest, entry = self._checked(tier, sequence, stopped)
+                manifest, entry = self._check_snapshot(tier, sequence, stopped)
                 self._bring(tier, manifest, entry, folder, stopped)
             except _Foreign as why:
                 self._log.info("snapshot passed over", sequence=sequence, where=tier.name, reason=str(why))
@@ -184,7 +184,7 @@ class Restorer:
             if target is None or -sequence <= target:
                 yield -sequence, tier
 
-    def _checked(self, tier: Tier, sequence: int, stopped: Callable[[], bool]) -> tuple[Manifest, Entry]:
+    def _check_snapshot(self, tier: Tier, sequence: int, stopped: Callable[[], bool]) -> tuple[Manifest, Entry]:
         manifest = tier.manifest(sequence)
         mine = (self._job.name, self._generation, self._partitions, self._schema, sequence)
         its = (manifest.job, manifest.generation, manifest.partitions, manifest.schema, manifest.sequence)

@@ -79,7 +79,7 @@ class StoredSeeds:
         rows."""
         try:
             taken = self.plan()
-            while not all(self._brought(one, folder, log, stopped) for one in taken):
+            while not all(self._bring_to_milestone(one, folder, log, stopped) for one in taken):
                 taken = self.plan()  # each time without another share
         except UsageError:
             shutil.rmtree(folder, ignore_errors=True)
@@ -102,7 +102,7 @@ class StoredSeeds:
             return None
         return manifest
 
-    def _brought(self, one: Taking, folder: Path, log: Any, stopped: Callable[[], bool]) -> bool:
+    def _bring_to_milestone(self, one: Taking, folder: Path, log: Any, stopped: Callable[[], bool]) -> bool:
         heard = _Heard()
         store = self._store(one, folder)
         if store.applied is not None and store.applied.record != one.manifest.record:

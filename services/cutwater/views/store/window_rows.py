@@ -57,10 +57,10 @@ class ValueMerge:
         """Raises UsageError for damaged bytes."""
         return MergedValue(None, merged_row(self._measures, self._partials(one), self._partials(other)))
 
-    def stored(self, value: MergedValue) -> bytes:
+    def encode(self, value: MergedValue) -> bytes:
         """Return the value as in the changelog; that of one row unchanged, in whatever framing."""
         if value.stored is None:
-            return self._header + self._codec.written(dict(value.partials or {}))
+            return self._header + self._codec.encode_body(dict(value.partials or {}))
         return value.stored
 
     def _partials(self, value: MergedValue) -> Partials:
@@ -87,7 +87,7 @@ class WindowRows:
         segment = self._first_segment(key_layout.parse_segment(start) if known else None)
         while segment is not None and key_layout.segment_prefix(segment) < stop:
             for place, value in self._segment(segment, start, stop, piece_rows):
-                yield place, self._merge.stored(value)
+                yield place, self._merge.encode(value)
             segment = self._first_segment(segment + 1)
 
     def first(self, start: bytes) -> bytes | None:
@@ -105,7 +105,7 @@ class WindowRows:
                 touched = set(wanted)
                 for place, value in self._segment(segment, wanted[0], wanted[-1] + b"\x00"):
                     if place in touched:
-                        yield place, self._merge.stored(value)
+                        yield place, self._merge.encode(value)
 
     def _place(self, key: bytes, first_ms: int) -> bytes:
         end_ms = first_ms + self._window.size_ms

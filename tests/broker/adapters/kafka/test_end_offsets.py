@@ -228,7 +228,7 @@ asked = ends.Offsets(Cluster(bootstrap))
 def ask(thread):
     for number in range(2_500):
         topic = topics[(5 * thread + number) % len(topics)]
-        asked.written([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+        asked.written_ends([TopicPartition(topic, 0), TopicPartition(topic, 1)])
 
 with ThreadPoolExecutor(8) as threads:
     list(threads.map(ask, range(8)))

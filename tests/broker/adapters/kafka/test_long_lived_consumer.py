@@ -126,17 +126,17 @@ def test_who_asks_for_ends_or_identities_asks_through_another_client(broker: For
     place = TopicPartition(topic, 0)
     ends, identities = Offsets(broker.cluster, ASK_S), TopicIds(broker.cluster, ASK_S)
     known = identities.read([topic])
-    assert ends.written([place]) == {place: 0}
+    assert ends.written_ends([place]) == {place: 0}
     clients = (ends._consumers[WRITTEN], identities._admin)
     with broker.away():
         with pytest.raises(UnavailableError):
-            ends.written([place])
+            ends.written_ends([place])
         with pytest.raises(UnavailableError):
             identities.read([topic])
     broker.forgets = False
     assert ends._consumers[WRITTEN] is not clients[0]
     assert identities._admin is not clients[1]
-    wait_until(lambda: answered(lambda: ends.written([place])) == {place: 0}, "the end")
+    wait_until(lambda: answered(lambda: ends.written_ends([place])) == {place: 0}, "the end")
     wait_until(lambda: answered(lambda: identities.read([topic])) == known, "the identity")
 
 

@@ -120,11 +120,11 @@ def test_a_transaction_that_goes_on_is_no_hidden_one() -> None:
     class Moving:
         seen = 0
 
-        def committed(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        def committed_ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
             self.seen += 2
             return {places[0]: self.seen}
 
-        def written(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        def written_ends(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
             return {places[0]: self.seen + 1}
 
     now_s = [0.0]

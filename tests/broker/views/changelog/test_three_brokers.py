@@ -165,12 +165,12 @@ class Job:
 
     def gone(self) -> dict[TopicPartition, int]:
         """The partitions that are shorter than right before the loss."""
-        ends = Offsets(self.three.cluster).written(self.places)
+        ends = Offsets(self.three.cluster).written_ends(self.places)
         return {place: ends[place] for place, end in self.ended.items() if ends[place] < end}
 
     def lost(self) -> dict[TopicPartition, int]:
         """Partitions of the changelog that end below the newest cut."""
-        ends = Offsets(self.three.cluster).written(self.places)
+        ends = Offsets(self.three.cluster).written_ends(self.places)
         return {place: ends[place] for place, offset in self.writing.cut.items() if ends[place] < offset}
 
     def write_on(self) -> None:
@@ -222,7 +222,7 @@ def lose(three: Three, job: Job, luck: random.Random) -> list[int]:
         job.epoch()
     if job.publishes:
         job.publish()
-    job.ended = Offsets(three.cluster).written(job.places)
+    job.ended = Offsets(three.cluster).written_ends(job.places)
     three.children[last].kill()
     shutil.rmtree(three.brokers[last].data_dir / "log")
     for number in luck.choice([(first, second), (second, first)]):

@@ -132,7 +132,7 @@ def test_a_partition_without_a_leader_is_told_though_others_are_read(
     stub.cluster = stub
     stub.leader_for_partition = lambda place: -1 if place == TopicPartition("t", 19) else 1
     for _ in range(2):
-        assert 19 not in fetcher._wanted(stub, [])[1]
+        assert 19 not in fetcher._partitions_to_read(stub, [])[1]
         _asked(fetcher, stub)
         now_s[0] += LATER_S
     assert "reading t/19: no broker leads it" in str(fetcher._failure)

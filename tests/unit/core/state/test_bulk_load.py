@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
-from cutwater.core.state.bulk_load import Done, Slice, Task, divided, left
+from cutwater.core.state.bulk_load import Done, Slice, Task, divided, remaining_slices
 
 SLICES = st.lists(
     st.builds(Slice, st.integers(0, 200), st.integers(0, 100), st.integers(0, 1_000)),
@@ -37,7 +37,7 @@ def test_every_slice_is_in_one_part(slices: list[Slice], workers: int) -> None:
 
 @given(SLICES, DONE)
 def test_what_is_left_begins_where_the_loading_had_come(slices: list[Slice], done: Done) -> None:
-    for before, now in zip(slices, left(slices, done), strict=True):
+    for before, now in zip(slices, remaining_slices(slices, done), strict=True):
         assert (now.partition, now.end) == (before.partition, before.end)
         assert now.first == max(before.first, done.next.get(before.partition, 0))
 

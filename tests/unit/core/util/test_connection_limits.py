@@ -68,7 +68,7 @@ def test_bounds_hold_whatever_happens(steps: list[tuple[str, int, str]]) -> None
             ports.end_request(of)
             working.pop(of, None)
         elif step == "c":
-            ports.closed(of)
+            ports.remove(of)
             working.pop(of, None)
             there.pop(of, None)
         assert len(ports) == len(there) <= BOUNDS.every
@@ -77,7 +77,7 @@ def test_bounds_hold_whatever_happens(steps: list[tuple[str, int, str]]) -> None
             assert sum(host == one for host in there.values()) <= BOUNDS.by_address
             assert sum(host == one for host in working.values()) <= BOUNDS.working_by_address
     for one in list(there):
-        ports.closed(one)
+        ports.remove(one)
     assert (len(ports), ports.working_count) == (0, 0)
 
 

@@ -124,8 +124,8 @@ def test_one_pane_is_the_window_unchanged(job: Job) -> None:
     values = ValueMerge(job)
     value = encoded(job, Sold("a", 1, 3))[1]
     framed = b"\x00\x00\x00\x00\x07" + value[10:]
-    assert values.stored(MergedValue(framed)) == framed
-    both = values.stored(values.merge(MergedValue(framed), MergedValue(value)))
+    assert values.encode(MergedValue(framed)) == framed
+    both = values.encode(values.merge(MergedValue(framed), MergedValue(value)))
     assert Presenter(job).values(both)["sales"] == 6
     with pytest.raises(UsageError, match="damaged"):
         values.merge(MergedValue(value), MergedValue(value[:-1]))
