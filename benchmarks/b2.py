@@ -1,4 +1,4 @@
-"""B2, windows: drain a backlog of events through sliding windows, beside Spark without a sink and Kafka Streams.
+"""B2, windows: drain a backlog of events through sliding windows, beside bare Spark, Kafka Streams and Flink.
 
 python -m benchmarks.b2 --pairs 5 --size 2000000 --shapes three-windows
 """
@@ -16,11 +16,23 @@ from typing import Any, Protocol
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.harness import limits, machine
+from benchmarks.harness import flink_program, limits, machine
 from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
 from benchmarks.harness.figures import Figure, Run, document, markdown, ratios
 from benchmarks.windows import oracle, workload
-from benchmarks.windows.contenders import CUTWATER, NOOP, SHAPES, STREAMS, THREE, Contest, Shape, Stage, write_job
+from benchmarks.windows.contenders import (
+    CUTWATER,
+    FLINK_SOURCES,
+    JAVA_PEERS,
+    NOOP,
+    SHAPES,
+    STREAMS,
+    THREE,
+    Contest,
+    Shape,
+    Stage,
+    write_job,
+)
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
@@ -32,7 +44,9 @@ from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 
 TITLE = "B2: windows of a minute that slide, drained from a backlog"
-CONTENDERS = (CUTWATER, NOOP, STREAMS)
+CONTENDERS = (CUTWATER, NOOP, *JAVA_PEERS)
+BY_DEFAULT = (CUTWATER, NOOP, STREAMS)
+"""With all of them, five pairs take more than ten minutes on two cores."""
 
 
 def figures(shape: str) -> tuple[Figure, ...]:
@@ -40,9 +54,15 @@ def figures(shape: str) -> tuple[Figure, ...]:
         Figure(f"{shape}-durable", NOOP, lambda run: run.events_per_s),
         Figure(f"{shape}-warm", NOOP, lambda run: run.warm_events_per_s),
         Figure(f"{shape}-durable-cpu", NOOP, lambda run: run.events_per_cpu_s),
-        Figure(f"{shape}-durable", STREAMS, lambda run: run.events_per_s),
-        Figure(f"{shape}-durable-cpu", STREAMS, lambda run: run.events_per_cpu_s),
-        Figure(f"{shape}-memory", STREAMS, lambda run: 1 / run.memory_mb_peak),
+        *(one for peer in JAVA_PEERS for one in _beside(shape, peer)),
+    )
+
+
+def _beside(shape: str, peer: str) -> tuple[Figure, ...]:
+    return (
+        Figure(f"{shape}-durable", peer, lambda run: run.events_per_s),
+        Figure(f"{shape}-durable-cpu", peer, lambda run: run.events_per_cpu_s),
+        Figure(f"{shape}-memory", peer, lambda run: 1 / run.memory_mb_peak),
     )
 
 
@@ -67,7 +87,7 @@ class WindowCommand(Command):
         add("--shapes", nargs="+", choices=SHAPE_NAMES, default=(THREE.name,), help=f"default: {THREE.name}")
 
 
-COMMAND = WindowCommand("b2", TITLE, CONTENDERS, size=2_000_000, size_max=SIZE_MAX)
+COMMAND = WindowCommand("b2", TITLE, CONTENDERS, size=2_000_000, size_max=SIZE_MAX, by_default=BY_DEFAULT)
 
 
 def bench(options: Any) -> dict[str, Any]:
@@ -139,17 +159,19 @@ def prepare(
     ensure_topics(cluster, [topics.events(job.topic, workload.PARTITIONS)])
     seconds = workload.produce(cluster, job.topic, made, Codec(job.event_schema).header)
     print_line(f"{notes[0]} Produced in {seconds:.1f} s. {notes[1]}")
+    wanted = set(options.contenders)
     stage = Stage(
         cluster=cluster,
         broker_pids=broker_pids,
         folder=folder,
         java=java,
         spark_jars=jars("spark"),
-        streams_jars=jars_from(STREAMS_JARS) if STREAMS in options.contenders else (),
+        streams_jars=jars_from(STREAMS_JARS) if STREAMS in wanted else (),
         job=job,
         events=options.size,
         expected=expected,
         shape=shape,
+        flink_jars=jars_from(flink_program.JARS, report=print_line) if wanted & set(FLINK_SOURCES) else (),
     )
     return stage, notes
 

@@ -1,4 +1,4 @@
-"""Peers and examples that are one Java source file, compiled by a compiler of their own.
+"""Peers and examples that are one Java source file or a few, compiled by a compiler of their own.
 
 Java compiles such a file by itself if it is a whole JDK. What `make` installs where there is no Java is not.
 """
@@ -19,15 +19,19 @@ COMPILER = Path(__file__).parents[1] / "jars" / "compiler.toml"
 COMPILE_S = 120
 
 
-def class_path(java: Path, source: Path, jars: Sequence[Path]) -> str:
-    """What `java -cp` takes to run the class of `source`, named as the file. MachineError: it does not compile."""
-    libraries = os.pathsep.join(map(str, jars))
-    digest = hashlib.sha256(source.read_bytes() + libraries.encode()).hexdigest()[:16]
+def class_path(java: Path, source: Path, jars: Sequence[Path], helpers: Sequence[Path] = ()) -> str:
+    """What `java -cp` takes to run the class of `source`, named as the file. MachineError: it does not compile.
+
+    `helpers`: other source files that `source` uses.
+    """
+    libraries, sources = os.pathsep.join(map(str, jars)), [source, *helpers]
+    texts = b"".join(one.read_bytes() for one in sources)
+    digest = hashlib.sha256(texts + libraries.encode()).hexdigest()[:16]
     folder = cache_dir() / "classes" / f"{source.stem}-{digest}"
     if not (folder / f"{source.stem}.class").is_file():
         (compiler,) = jars_from(COMPILER)
         options = ["-17", "-proc:none", "-nowarn", "-encoding", "UTF-8", "-d", str(folder), "-cp", libraries]
-        command = [str(java), "-jar", str(compiler), *options, str(source)]
+        command = [str(java), "-jar", str(compiler), *options, *map(str, sources)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, check=False)
         if done.returncode:
             raise MachineError(f"{source} does not compile:\n{(done.stdout + done.stderr)[-2000:]}")

@@ -1,4 +1,4 @@
-"""The three contenders of B2. Each run is a fresh process on the same topic, watched from outside."""
+"""The contenders of B2. Each run is a fresh process on the same topic, watched from outside."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.harness import flink_program, streams_program
 from benchmarks.harness.figures import Run
 from benchmarks.harness.measurement import Sampler, cpu_at, cpu_between
-from benchmarks.harness.streams_program import HEAP, program
-from benchmarks.windows.exactness import changelog_state, fault, newest, noop_fault, streams_state
+from benchmarks.harness.streams_program import HEAP, JAVA_FOLDER
+from benchmarks.windows.exactness import (
+    changelog_state,
+    fault,
+    newest,
+    noop_fault,
+    records,
+    streams_state,
+    written_once,
+)
 from benchmarks.windows.oracle import State
 from benchmarks.windows.timeline import Timeline, from_checkpoint, from_streams
 from cutwater.adapters.job_files.loader import load_job
@@ -28,6 +37,10 @@ from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.spark_runtime import spark_environment
 
 CUTWATER, NOOP, STREAMS = "cutwater", "spark-noop", "kafka-streams"
+FLINK, FLINK_SQL = "flink", "flink-sql"
+FLINK_SOURCES = {FLINK: JAVA_FOLDER / "B2Flink.java", FLINK_SQL: JAVA_FOLDER / "B2FlinkSql.java"}
+JAVA_PEERS = (STREAMS, *FLINK_SOURCES)
+"""Contenders that are Java programs: they write `result.json`, and rows in one form to a topic of their own."""
 JOB_FILE = Path(__file__).parents[1] / "jobs" / "b2.yaml"
 NOOP_PROGRAM = Path(__file__).with_name("noop_job.py")
 GENERATION = Generation(1, "local")
@@ -67,6 +80,7 @@ class Stage:
     events: int
     expected: State = field(repr=False)
     shape: Shape = THREE
+    flink_jars: Sequence[Path] = ()
 
 
 class Contest:
@@ -121,6 +135,8 @@ class Contest:
         if self._contender == STREAMS:
             store = f"{self._name}-totals-changelog"
             return [self._output, store]
+        if self._contender in FLINK_SOURCES:
+            return [self._output]
         if self._contender == CUTWATER:
             return [one.name for one in self._owned()]
         return []
@@ -133,7 +149,7 @@ class Contest:
         return topics.generation_topics(self._name, GENERATION, self._stage.job.shards.partitions)
 
     def _child(self) -> Child:
-        argv, env = self._streams() if self._contender == STREAMS else self._spark()
+        argv, env = (self._java(), {}) if self._contender in JAVA_PEERS else self._spark()
         # SIGTERM to the leader alone: a Spark driver needs its JVM in order to end well.
         return Child(self._name, argv, env, self._folder / "log.txt", RestartPolicy(), terminate_leader_only=True)
 
@@ -165,19 +181,23 @@ class Contest:
             **spark_environment(stage.java),
         }
 
-    def _streams(self) -> tuple[list[str], dict[str, str]]:
+    def _java(self) -> list[str]:
         stage = self._stage
         ensure_topics(stage.cluster, [topics.events(self._output, stage.job.shards.partitions)])
-        argv = program(
+        if self._contender in FLINK_SOURCES:
+            return flink_program.program(
+                stage.java, stage.flink_jars, stage.cluster, stage.job, FLINK_SOURCES[self._contender],
+                self._output, self._name, self._folder, stage.events,
+            )  # fmt: skip
+        return streams_program.program(
             stage.java, stage.streams_jars, stage.cluster, stage.job, stage.job.topic, self._output, self._name,
             self._folder, stage.events,
         )  # fmt: skip
-        return argv, {}
 
     def _follow(self, child: Child) -> Timeline:
         deadline = time.monotonic() + _PATIENCE_S + self._stage.events / _EVENTS_PER_S_MIN
         while True:
-            if self._contender == STREAMS:
+            if self._contender in JAVA_PEERS:
                 timeline = from_streams(self._result)
             else:
                 timeline = from_checkpoint(self._checkpoint, self._stage.events)
@@ -198,6 +218,9 @@ class Contest:
             return noop_fault(result, stage.events, stage.expected, stage.job.window)
         if self._contender == STREAMS:
             return fault(streams_state(newest(stage.cluster, self._output, partitions)), stage.expected)
+        if self._contender in FLINK_SOURCES:
+            found, again = written_once(records(stage.cluster, self._output, partitions))
+            return again or fault(streams_state(found), stage.expected)
         return self._rows_fault(topics.changelog(self._name, GENERATION))
 
     def _rows_fault(self, topic: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, TopicPartition
@@ -48,6 +48,16 @@ def newest(cluster: Cluster, topic: str, partitions: int) -> dict[bytes, bytes]:
     return {message.key(): message.value() for message in records(cluster, topic, partitions)}
 
 
+def written_once(messages: Iterable[Message]) -> tuple[dict[bytes, bytes], str | None]:
+    """The record per key of a topic, and what is wrong where a key is there twice."""
+    found: dict[bytes, bytes] = {}
+    again = 0
+    for message in messages:
+        again += message.key() in found
+        found[message.key()] = message.value()
+    return found, f"{again} rows were written for windows that had one" if again else None
+
+
 def changelog_state(records: Mapping[bytes, bytes], job: Job) -> State:
     """Our changelog's records as windows, decoded with the generic Avro library."""
     keys, values = Codec(WINDOW_KEY_SCHEMA), Codec(job.state_schema)
@@ -71,7 +81,7 @@ def windows_of(panes: State, window: WindowSpec) -> State:
 
 
 def streams_state(records: Mapping[bytes, bytes]) -> State:
-    """Kafka Streams' windowed keys (text, then the start) and our program's values (three longs)."""
+    """Kafka Streams' windowed keys (text, then the start) and our programs' values (three longs)."""
     state: State = {}
     for key, value in records.items():
         count, total, highest = _STREAMS_VALUE.unpack(value)

@@ -29,7 +29,7 @@ def test_arguments_have_defaults_and_bounds(part: Any, capsys: pytest.CaptureFix
     """Without arguments five pairs of two million events; what is out of bounds is refused with the bounds."""
     b2 = part("b2")
     options = b2.COMMAND.parse([])
-    assert (options.pairs, options.size, options.seed, options.contenders) == (5, 2_000_000, 7, b2.CONTENDERS)
+    assert (options.pairs, options.size, options.seed, options.contenders) == (5, 2_000_000, 7, b2.BY_DEFAULT)
     assert b2.COMMAND.parse(["--pairs", "2", "--size", "5000"]).size == 5000
     for wrong in (["--pairs", "0"], ["--size", "many"], ["--size", "10000001"], ["--contenders", "peer"]):
         with pytest.raises(SystemExit) as refused:

@@ -37,7 +37,7 @@ def small_spec(tmp_path: Path) -> Path:
 
 def test_committed_locks_hold_hashes_and_no_hosts() -> None:
     """Every locked jar has a SHA-256, and neither specification nor lock names a repository or a path."""
-    known = {"kafka", "spark", "s3", "objectstore", "kafka-streams", "mirrormaker", "compiler"}
+    known = {"kafka", "spark", "s3", "objectstore", "kafka-streams", "flink", "mirrormaker", "compiler"}
     assert {spec.stem for spec in ALL_SPECS} == known
     for spec in ALL_SPECS:
         text = spec.read_text() + lock_path(spec).read_text()
@@ -63,6 +63,19 @@ def test_the_sets_hold_the_versions_the_design_names() -> None:
     kafka = [jar for jar in read_lock(SPECS / "kafka.lock.toml") if jar.group == "org.apache.kafka"]
     assert {jar.version for jar in kafka} == {"4.3.1"}
     assert "kafka-clients" in {jar.artifact for jar in kafka}
+
+
+def test_flink_s_jars_are_of_one_version() -> None:
+    """Each of Flink's own is of the version that its specification names, and none is there in two versions."""
+    (named,) = {
+        name.split(":")[2]
+        for name in tomllib.loads((PEERS / "flink.toml").read_text())["dependencies"]["coordinates"]
+        if "flink" in name and "-kafka:" not in name
+    }
+    locked = read_lock(PEERS / "flink.lock.toml")
+    own = [jar for jar in locked if jar.group == "org.apache.flink" and "shaded" not in jar.artifact]
+    assert {jar.version for jar in own if jar.artifact != "flink-connector-kafka"} == {named}
+    assert len({jar.artifact for jar in locked}) == len(locked)
 
 
 def test_a_lock_has_what_its_specification_names() -> None:
