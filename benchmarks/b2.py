@@ -46,7 +46,7 @@ from cutwater.local.processes.supervisor import Supervisor
 TITLE = "B2: windows of a minute that slide, drained from a backlog"
 CONTENDERS = (CUTWATER, NOOP, *JAVA_PEERS)
 BY_DEFAULT = (CUTWATER, NOOP, STREAMS)
-"""With all of them, five pairs take more than ten minutes on two cores."""
+"""Five pairs of all of them may take more than ten minutes on two cores."""
 
 
 def figures(shape: str) -> tuple[Figure, ...]:

@@ -1,5 +1,6 @@
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
@@ -43,8 +44,8 @@ public final class B2Flink {
         }
     }
 
-    static final class Totals
-            implements AggregateFunction<Tuple3<String, Long, Integer>, Tuple3<Long, Long, Long>, Tuple3<Long, Long, Long>> {
+    static final class Totals implements AggregateFunction<
+            Tuple3<String, Long, Integer>, Tuple3<Long, Long, Long>, Tuple3<Long, Long, Long>> {
         @Override
         public Tuple3<Long, Long, Long> createAccumulator() {
             return Tuple3.of(0L, 0L, Long.MIN_VALUE);
@@ -87,9 +88,9 @@ public final class B2Flink {
     public static void main(String[] args) throws Exception {
         FlinkBacklog backlog = new FlinkBacklog(args);
         StreamExecutionEnvironment environment = backlog.environment();
+        WatermarkStrategy<Tuple3<String, Long, Integer>> watermarks = backlog.watermarks();
         environment.fromSource(backlog.source(new TupleReader(backlog)),
-                        backlog.<Tuple3<String, Long, Integer>>watermarks().withTimestampAssigner((tick, before) -> tick.f1),
-                        "ticks")
+                        watermarks.withTimestampAssigner((tick, before) -> tick.f1), "ticks")
                 .keyBy(tick -> tick.f0, Types.STRING)
                 .window(windows(backlog.sizeMs, backlog.slideMs))
                 .aggregate(new Totals(), new Rows(), TOTAL, TOTAL, ROW)

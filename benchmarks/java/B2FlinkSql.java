@@ -48,9 +48,13 @@ public final class B2FlinkSql {
     }
 
     static String windows(long sizeMs, long slideMs) {
-        String size = "INTERVAL '" + sizeMs / 1000 + "' SECOND(5)";
-        if (sizeMs == slideMs) return "TUMBLE(TABLE ticks, DESCRIPTOR(event_time), " + size + ")";
-        return "HOP(TABLE ticks, DESCRIPTOR(event_time), INTERVAL '" + slideMs / 1000 + "' SECOND(5), " + size + ")";
+        String table = "TABLE ticks, DESCRIPTOR(event_time), ";
+        if (sizeMs == slideMs) return "TUMBLE(" + table + interval(sizeMs) + ")";
+        return "HOP(" + table + interval(slideMs) + ", " + interval(sizeMs) + ")";
+    }
+
+    private static String interval(long ms) {
+        return "INTERVAL '" + ms / 1000 + "' SECOND(5)";
     }
 
     public static void main(String[] args) throws Exception {

@@ -26,8 +26,8 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
- * What the Flink programs of B2 share: a local cluster with RocksDB state and exactly-once checkpoints, the topic's
- * events up to the end that it has at the start, rows into transactions, and the times as JSON.
+ * What the Flink programs of B2 share: a local cluster with RocksDB state and exactly-once checkpoints, the
+ * topic's events up to the end that it has at the start, rows into transactions, and the times as JSON.
  *
  * Arguments: bootstrap source output name folder events fingerprint-hex size-ms slide-ms lateness-ms, then further
  * settings of Flink as NAME=VALUE. The job ends once all windows are closed and all transactions are committed.
@@ -73,6 +73,7 @@ final class FlinkBacklog {
                 Map.entry("state.backend.rocksdb.localdir", folder.resolve("state").toString()),
                 Map.entry("state.backend.rocksdb.predefined-options", "FLASH_SSD_OPTIMIZED"),
                 Map.entry("state.backend.rocksdb.use-bloom-filter", "true"),
+                Map.entry("state.backend.rocksdb.timer-service.factory", "HEAP"),
                 Map.entry("taskmanager.memory.managed.size", "512m"),
                 Map.entry("pipeline.object-reuse", "true"),
                 Map.entry("restart-strategy.type", "none")));
@@ -96,7 +97,7 @@ final class FlinkBacklog {
                 .build();
     }
 
-    /** Events come out of order by at most the job's lateness. Times are the records', which the source must set. */
+    /** Events come out of order by at most the job's lateness. The program says where an event's time is. */
     <T> WatermarkStrategy<T> watermarks() {
         return WatermarkStrategy.<T>forBoundedOutOfOrderness(Duration.ofMillis(latenessMs)).withIdleness(IDLE);
     }
@@ -118,9 +119,14 @@ final class FlinkBacklog {
 
     /** Run the job to its end, then say when it began and ended. */
     void run(StreamExecutionEnvironment environment) throws Exception {
-        environment.executeAsync(name).getJobExecutionResult().get();
+        try {
+            environment.executeAsync(name).getJobExecutionResult().get();
+        } catch (Exception error) {
+            error.printStackTrace();
+            System.exit(1); // threads of the cluster might live on
+        }
         long closedMs = System.currentTimeMillis();
-        if (READ.sum() != events) throw new IllegalStateException(READ.sum() + " of " + events + " events were read");
+        if (READ.sum() != events) throw new IllegalStateException(READ.sum() + " of " + events + " were read");
         String told = String.format("{\"first_ms\": %d, \"closed_ms\": %d, \"events\": %d}",
                 FIRST_MS.get(), closedMs, READ.sum());
         Path result = folder.resolve("result.json"), fresh = folder.resolve("result.json.part");
