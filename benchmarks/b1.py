@@ -113,8 +113,6 @@ def bench(options: Any) -> dict[str, Any]:
     """The whole benchmark; returns the document that it wrote."""
     about, java = machine.describe(), find_java()
     peers = any(name in SETTINGS for name in options.contenders)
-    if peers:
-        machine.require_compiler(java)
     streams_jars = jars_from(STREAMS_JARS) if peers else ()
     runs: list[Restore] = []
     notes: list[str] = []

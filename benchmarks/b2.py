@@ -96,8 +96,6 @@ def bench(options: Any) -> dict[str, Any]:
     work = options.out / "b2-work"
     shutil.rmtree(work, ignore_errors=True)
     java = find_java()
-    if STREAMS in options.contenders:
-        machine.require_compiler(java)
     print_line("jars (fetched the first time only) …")
     kafka_jars = jars("kafka")
     broker = Broker(work.resolve() / "broker", java, kafka_jars)

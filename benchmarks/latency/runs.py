@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import machine
 from benchmarks.harness.command import between, order, print_line
 from benchmarks.harness.streams_program import AT_LEAST_ONCE_AT_ONCE, EXACTLY_ONCE
 from benchmarks.latency.contest import Contest, Stage
@@ -75,8 +74,6 @@ def stage(work: Path, contenders: Sequence[str]) -> Iterator[Stage]:
     """A broker and what all contenders need; ended and cleared away at the end."""
     java, job = find_java(), load_job(JOB_FILE)
     streams = any(name in (EXACTLY, AT_LEAST) for name in contenders)
-    if streams:
-        machine.require_compiler(java)
     peers = jars_from(STREAMS_JARS) if streams else ()
     with broker(work) as (started, pids, folder):
         yield Stage(started.cluster, pids, folder, java, peers, job, job.window.size_ms)

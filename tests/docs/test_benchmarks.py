@@ -213,13 +213,3 @@ def test_the_rate_of_the_consumer_is_the_last_column(part: Any) -> None:
     )
     assert part("harness.limits").parse_rate(output) == 1250000.5
     assert part("harness.limits").parse_rate("nothing") is None
-
-
-def test_a_runtime_without_compiler_is_named_with_what_to_install(part: Any, tmp_path: Path) -> None:
-    """The Kafka Streams program is compiled when it starts: a bare runtime is refused in one line."""
-    java = tmp_path / "java"
-    java.write_text("#!/bin/sh\necho java.base@17\n", encoding="utf-8")
-    java.chmod(0o755)
-    errors = importlib.import_module("cutwater.core.errors")
-    with pytest.raises(errors.MachineError, match="install a JDK"):
-        part("harness.machine").require_compiler(java)
