@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from cutwater.adapters.avro.codec import Codec
@@ -29,6 +30,7 @@ from cutwater.local.java import find_java
 from cutwater.local.processes.restart_policy import NEVER_RESTART
 from cutwater.local.processes.supervisor import Supervisor
 from support.events import counting
+from support.views.changelogs import until
 
 EVENT = counting.events(1)[0]
 
@@ -167,6 +169,8 @@ class OwnBroker:
         pid = self._supervised.child.pid
         assert pid is not None
         os.kill(pid, number)
+        if number is signal.SIGSTOP:  # on a busy machine it answers for a while yet
+            until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "the broker to stand still")
 
 
 def send_until_error(producer: EventProducer, first: int) -> tuple[int, Exception | None]:
