@@ -196,7 +196,7 @@ def registering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def restoring() -> Patch:
-    return put(restore, _tiers=(), known=None, plan=records.RESTORING, working_for=(records.JOB, records.SETTINGS))
+    return put(restore, _tiers=(), read_sources=None, plan=records.RESTORING, working_for=(records.JOB, records.SETTINGS))
 
 
 def storing() -> Patch:
@@ -256,7 +256,7 @@ SAMPLES = [
     Sample(["doctor"], put(doctor, _findings=records.FINDINGS, cluster_for=None), code=1),
     Sample(["down"], nothing),
     Sample(["down", "--dry-run"], nothing),
-    Sample(["export", str(JOB_FILE), "--out", "{}"], put(export, pyarrow=None, _written=records.WRITTEN)),
+    Sample(["export", str(JOB_FILE), "--out", "{}"], put(export, pyarrow=None, _write_export=records.WRITTEN)),
     Sample(["failover", str(JOB_FILE)], going_on(planned=False)),
     Sample(
         ["forks", "list", str(JOB_FILE)],

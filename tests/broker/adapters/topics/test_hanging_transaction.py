@@ -136,8 +136,8 @@ def test_a_transaction_that_goes_on_is_no_hidden_one() -> None:
         now_s[0] += 1.5
         one.check()
         assert one.text == ""
-    ends.committed = lambda places: {places[0]: 40}
-    ends.written = lambda places: {places[0]: 43}
+    ends.committed_ends = lambda places: {places[0]: 40}
+    ends.written_ends = lambda places: {places[0]: 43}
     for _ in range(2):
         now_s[0] += 1.5
         one.check()

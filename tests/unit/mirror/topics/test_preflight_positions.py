@@ -29,7 +29,7 @@ class Log:
         self._between()
         return {0: self.end}
 
-    def committed(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._between()
         return dict.fromkeys(places, self.stable_end)
 
