@@ -196,7 +196,8 @@ def registering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def restoring() -> Patch:
-    return put(restore, _tiers=(), read_sources=None, plan=records.RESTORING, working_for=(records.JOB, records.SETTINGS))
+    place = (records.JOB, records.SETTINGS)
+    return put(restore, _tiers=(), read_sources=None, plan=records.RESTORING, working_for=place)
 
 
 def storing() -> Patch:
