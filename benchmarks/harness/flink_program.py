@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.java_program import class_path
-from benchmarks.harness.streams_program import HEAP, JAVA_FOLDER
+from benchmarks.harness.streams_program import HEAP, JAVA_FOLDER, TICKS
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.job.job import Job
@@ -41,5 +41,5 @@ def program(
     window, header = job.window, Codec(job.event_schema).header.hex()
     where = [cluster.bootstrap, job.topic, output, name, str(folder)]
     numbers = [str(one) for one in (window.size_ms, window.slide_ms, job.lateness_ms)]
-    classes = class_path(java, source, jars, helpers=[SHARED])
+    classes = class_path(java, source, jars, helpers=[SHARED, TICKS])
     return [str(java), *jvm, "-cp", classes, source.stem, *where, str(events), header, *numbers, *settings]

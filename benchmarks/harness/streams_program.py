@@ -13,6 +13,8 @@ from cutwater.core.job.job import Job
 
 JAVA_FOLDER = Path(__file__).parents[1] / "java"
 SOURCE = JAVA_FOLDER / "B2Streams.java"
+TICKS = JAVA_FOLDER / "TickBytes.java"
+"""How the peers read an event."""
 HEAP = "1g"
 """Largest heap of each contender's JVM."""
 
@@ -53,4 +55,4 @@ def program(
     numbers = [str(one) for one in (window.size_ms, window.slide_ms, job.lateness_ms)]
     where = [cluster.bootstrap, source, output, name, str(folder / "state"), str(folder / "result.json")]
     arguments = [*where, str(events), header, *numbers, guarantee.processing, *guarantee.settings]
-    return [str(java), *jvm, "-cp", class_path(java, SOURCE, jars), SOURCE.stem, *arguments]
+    return [str(java), *jvm, "-cp", class_path(java, SOURCE, jars, [TICKS]), SOURCE.stem, *arguments]

@@ -1,0 +1,24 @@
+import java.nio.ByteBuffer;
+
+/** Avro single-object encoding of {key: string, at: long, value: int}, by hand: the fastest there is. */
+final class TickBytes {
+    private TickBytes() {}
+
+    /** What follows the header, which must be this one. */
+    static ByteBuffer body(byte[] data, byte[] header) {
+        for (int i = 0; i < header.length; i++) {
+            if (data[i] != header[i]) throw new IllegalArgumentException("not an event of this schema");
+        }
+        return ByteBuffer.wrap(data, header.length, data.length - header.length);
+    }
+
+    /** The next number: an int, a long, or the length of a text. */
+    static long number(ByteBuffer from) {
+        long digits = 0;
+        for (int shift = 0; ; shift += 7) {
+            byte next = from.get();
+            digits |= (next & 0x7FL) << shift;
+            if (next >= 0) return (digits >>> 1) ^ -(digits & 1);
+        }
+    }
+}
