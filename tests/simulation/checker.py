@@ -159,15 +159,15 @@ class Checker:
         size_ms = self._job.window.size_ms
         above_ms = self._job.shown_above_ms(rows.horizon_ms)
         windows: State = {}
+
+        def starts(hour_ms: int) -> range:
+            return range(hour_ms + HOUR_MS - size_ms, hour_ms + 1, HOUR_MS)
+
         for (key, hour_ms), (total, writer) in rows.everything.items():
-            for start_ms in range(hour_ms + HOUR_MS - size_ms, hour_ms + 1, HOUR_MS):
+            for start_ms in starts(hour_ms):
                 known = windows.get((key, start_ms), (0, 0))
                 windows[key, start_ms] = known[0] + total, max(known[1], writer)
-        changed = {
-            (key, start_ms)
-            for key, hour_ms in rows.changed
-            for start_ms in range(hour_ms + HOUR_MS - size_ms, hour_ms + 1, HOUR_MS)
-        }
+        changed = {(key, start_ms) for key, hour_ms in rows.changed for start_ms in starts(hour_ms)}
         live = {one: found for one, found in windows.items() if one[1] + size_ms > above_ms}
         return Truth(rows.milestone, live, frozenset(changed), windows, above_ms, size_ms, rows)
 

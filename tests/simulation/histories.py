@@ -65,8 +65,8 @@ class Climate:
 
 def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) -> tuple[Profile, list[Step]]:
     """The same for the same seed, on any machine."""
-    random = Random(seed)
-    profile = replace(profile_of(random), **(climate.profile if climate else form_of(seed)))
+    random, climate = Random(seed), climate or Climate(form_of(seed))
+    profile = replace(profile_of(random), **climate.profile)
     kinds = {"run": 60.0, "marker": 14.0, "events": 6.0}
     for fault in _FAULTS:
         kinds[fault] = random.choice((0.0, 0.0, 0.7, 2.0))
@@ -76,7 +76,7 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
     kinds["make-anew"] = Random(f"{seed} anew").choice((0.0, 0.0, 0.0, 0.3))
     if has_store(job_of(profile.sliding, profile.final)):
         kinds["lose-store"] = Random(f"{seed} store").choice((0.0, 0.0, 0.5))
-    kinds |= climate.weights if climate else {}
+    kinds |= climate.weights
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]
     if kinds["leap"]:

@@ -40,11 +40,7 @@ def progress_at_once(self: ChangedWindows, chunk: Piece) -> Iterator[Piece]:
         yield replace(piece, offsets=[chunk.offsets[-1]] * len(piece))
 
 
-def horizon_of_rows(_self: View, milestone: Milestone) -> int:
-    return milestone.horizon_ms
-
-
-def own_horizon(_self: Any, milestone: Milestone) -> int:
+def horizon_of_rows(_self: Any, milestone: Milestone) -> int:
     return milestone.horizon_ms
 
 
@@ -85,7 +81,7 @@ WINDOW_GUARDS = (
         "finals kept until they are published",
         "windows that close and pass the horizon in one milestone",
         "I4",
-        off(Finals, "_floor_ms", own_horizon),
+        off(Finals, "_floor_ms", horizon_of_rows),
         Climate({"final": True}, {"age": 4.0}),
         _WRONG,
     ),

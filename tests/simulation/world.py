@@ -34,7 +34,7 @@ from cutwater.core.state.partition_share import Partitions
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.service import Publisher
-from cutwater.publisher.sources.changed_rows import Changed, Source, has_store, source_of
+from cutwater.publisher.sources.changed_rows import Changed, Source, has_store, source_of, store_segment_ms
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.follower import Follower
@@ -234,7 +234,7 @@ class World:
 
         def open_store() -> Store:
             disk = self.tables["publisher"]
-            segment = job.window.slide_ms if self.profile.final else job.window.size_ms
+            segment = store_segment_ms(job)
             return self.services.store(
                 Path("publisher"), job, GENERATION, segment, lambda _folder: SimTable(disk, process)
             )

@@ -39,7 +39,7 @@ from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.pipeline import Pipeline
-from cutwater.publisher.sources.changed_rows import Source, has_store, source_of
+from cutwater.publisher.sources.changed_rows import Source, has_store, source_of, store_segment_ms
 from cutwater.publisher.transaction import OutputWriter, Transaction
 from cutwater.publisher.transaction_parts import split_pieces
 from cutwater.publisher.unpublished_milestones import UnpublishedMilestones, milestone_of
@@ -251,12 +251,9 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
 
     final, lasting = job.output.mode == "final", has_store(job)
     root = settings.data_dir / ("finals" if final else "windows" if lasting else "handover") / job.name
-    # One segment per window end: the windows that a milestone closes are adjacent. The layout of a lasting store
-    # does not depend on the retention, as the store is compared with that of another generation.
-    segment = job.window.slide_ms if final else job.window.size_ms if lasting else None
     native = settings.native and usable()
     workers = settings.restore_workers or workers_by_default()
-    states = StateStores(root, job, segment, lasting=lasting, workers=workers, native=native)
+    states = StateStores(root, job, store_segment_ms(job), lasting=lasting, workers=workers, native=native)
 
     def source(ranges: Ranges, generation: Generation) -> Source:
         return source_of(job, lambda: states.open(generation), ranges, now_ms)

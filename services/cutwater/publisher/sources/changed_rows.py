@@ -204,6 +204,17 @@ def has_store(job: Job) -> bool:
     return job.output.mode == "final" or job.overlap_ms > 0
 
 
+def store_segment_ms(job: Job) -> int | None:
+    """Return the length of a segment of the publisher's store; None for the usual one.
+
+    With finals one segment per window end: the windows that a milestone closes are adjacent. The layout of a
+    lasting store does not depend on the retention, as the store is compared with that of another generation.
+    """
+    if job.output.mode == "final":
+        return job.window.slide_ms
+    return job.window.size_ms if has_store(job) else None
+
+
 def source_of(
     job: Job,
     open_store: Callable[[], Store],
