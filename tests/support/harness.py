@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,20 +33,9 @@ from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.window_rows import MergedValue, ValueMerge
-from support.waits import What, said
+from support.waits import PATIENCE_S, wait_until
 
-PATIENCE_S = 300.0
 GENERATION = Generation(1, "local")
-
-
-def wait_until(done: Callable[[], Any], what: What, patience_s: float = PATIENCE_S) -> Any:
-    """The first true answer; fails the test with `what` when none comes within the bound."""
-    deadline = time.monotonic() + patience_s
-    while not (answer := done()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {patience_s:.0f} s in vain: {said(what)}")
-        time.sleep(0.05)
-    return answer
 
 
 class Flow:

@@ -38,7 +38,7 @@ from cutwater.views.follow.applier import Applied
 from cutwater.views.follow.follower import Follower
 from cutwater.views.query.view import State, View
 from cutwater.views.store.store import Store
-from support.waits import What, said
+from support.waits import What, wait_until
 
 GENERATION = Generation(1, "local")
 HOUR_MS = 3_600_000
@@ -381,7 +381,4 @@ def following(cluster: Cluster, job: Job, folder: Path, clock: Callable[[], int]
 
 
 def until(done: Callable[[], object], what: What, patience_s: float = 60.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not done():
-        assert time.monotonic() < deadline, f"waited {patience_s:g} s in vain for {said(what)}"
-        time.sleep(0.02)
+    wait_until(done, what, patience_s, pause_s=0.02)
