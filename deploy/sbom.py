@@ -78,6 +78,10 @@ def _url_of(path: Path) -> PackageURL:
 
 
 def crates(lock: Path) -> Iterator[Component]:
+    """Each crate of the native module; none where it has not been built, which installs none."""
+    if not lock.is_file():
+        print("the native module is not built ('make native'): its crates are left out", file=sys.stderr)
+        return
     for one in tomllib.loads(lock.read_text(encoding="utf-8"))["package"]:
         if "checksum" in one:
             yield component(PackageURL("cargo", name=one["name"], version=one["version"]), [one["checksum"]])

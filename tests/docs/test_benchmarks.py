@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -222,3 +223,13 @@ def test_the_rate_of_the_consumer_is_the_last_column(part: Any) -> None:
     )
     assert part("harness.limits").parse_rate(output) == 1250000.5
     assert part("harness.limits").parse_rate("nothing") is None
+
+
+def test_each_benchmark_that_a_page_names_can_be_called() -> None:
+    """`make bench B=x` runs `python -m benchmarks.x`: a module that has moved would be found by nobody else."""
+    pages = [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    named = {name for page in pages for name in re.findall(r"make bench B=([a-z0-9_.]+)", page.read_text("utf-8"))}
+    assert {"b1", "reading.half_requests"} <= named
+    for name in sorted(named):
+        place = ROOT.joinpath("benchmarks", *name.split("."))
+        assert place.with_suffix(".py").is_file() or (place / "__main__.py").is_file(), name

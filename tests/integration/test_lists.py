@@ -74,6 +74,11 @@ def test_dead_letters_are_listed_with_filters(cli: Cli) -> None:
     assert (chosen["total"], [one["offset"] for one in chosen["entries"]]) == (2, [3])
     table = cli.run("dead-letters", "list")
     assert "lists.events/0/3" in table.stdout
+    assert [one["head"] for one in found["entries"]].count("bad") == 1
+    hidden = cli.run("dead-letters", "list", "--json", CUTWATER_SHOW_PAYLOADS="0")
+    entries = parsed(["dead-letters", "list"], hidden.stdout)["entries"]
+    assert [one["head"] for one in entries] == [None] * 4, "no event's bytes are shown"
+    assert [one["offset"] for one in entries] == [0, 1, 2, 3]
     assert "[/k]" in table.stdout, "a key is no markup"
     wrong = cli.run("dead-letters", "list", "--reason", "ugly")
     assert wrong.returncode == 2

@@ -63,9 +63,12 @@ class TakeoverReport:
 
     @property
     def closed_by(self) -> str | None:
-        """Return the end up to which windows are closed here; None for none, and while `to_come`."""
-        watermark_ms = 0 if self.awaits_release else self.parent.watermark_ms
-        return iso(watermark_ms) if watermark_ms > 0 else None
+        """Return the end up to which windows take no event here; None for none, and while `to_come`.
+
+        That is the parent's floor: behind it, up to the watermark, events amend their windows (late.amend_for).
+        """
+        floor_ms = 0 if self.awaits_release else self.parent.floor_ms
+        return iso(floor_ms) if floor_ms > 0 else None
 
     @property
     def planned(self) -> bool:

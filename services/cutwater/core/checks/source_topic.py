@@ -42,6 +42,7 @@ def check_source(
     yield ok(check, f"{found.partitions} partitions, {found.replication} copies")
     yield from unclean_elections("source elections", found)
     yield _copies_of(found)
+    yield _flushes(found)
     yield from _check_retention(job, found, position)
     yield _size(found)
     yield _timestamps(job, found)
@@ -67,6 +68,20 @@ def _copies_of(found: FoundTopic) -> Finding:
             "--add-config min.insync.replicas=2",
         )
     return ok("source copies", said)
+
+
+def _flushes(found: FoundTopic) -> Finding:
+    """Say when brokers write to disk: Kafka acknowledges what its copies hold in memory."""
+    bounds = {name: int(found.config.get(name, _ENDLESS_MS)) for name in ("flush.messages", "flush.ms")}
+    said = ", ".join(f"{name} is {value:,}" for name, value in bounds.items() if value < _ENDLESS_MS)
+    if said:
+        return ok("source flushes", f"{said}: a power failure of all copies at once loses at most that much")
+    copies = "of the only copy" if found.replication == 1 else f"of all {found.replication} copies at once"
+    return ok(
+        "source flushes",
+        f"the brokers' systems decide when: a power failure {copies} loses the newest events. Keep copies on power "
+        "supplies of their own, or set flush.messages",
+    )
 
 
 def _check_retention(job: Job, found: FoundTopic, position: Position | None) -> Iterator[Finding]:

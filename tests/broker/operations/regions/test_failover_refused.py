@@ -190,8 +190,9 @@ def test_what_was_copied_since_the_claim_is_not_told_as_lost(copied: int) -> Non
 def test_until_when_windows_are_closed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """What the dead region sends later for them is late: nobody would look for it on that list."""
     hour = 3_600_000
-    for watermark_ms, closed in ((0, None), (400 * hour, "1970-01-17T16:00:00Z")):
-        parent = replace(milestone(0), watermark_ms=watermark_ms)
+    for floor_ms, closed in ((0, None), (400 * hour, "1970-01-17T16:00:00Z")):
+        # Between floor and watermark an event amends its window.
+        parent = replace(milestone(0), watermark_ms=500 * hour, floor_ms=floor_ms)
         claim = Claim("job", FIRST, protocol_records.encode(parent), 1, 0, "", 0, origin="us")
         newer = replace(parent, sequence=9, watermark_ms=900 * hour)
         found = OriginCopies(cast(Any, None), b"", parent, newer, 5, [], None, "eu")

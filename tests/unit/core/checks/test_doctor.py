@@ -286,6 +286,20 @@ def test_a_source_that_may_lose_what_it_acknowledged_is_told() -> None:
     assert only(check_source(JOB, alone, None), "source copies").level is Level.OK
 
 
+@pytest.mark.parametrize(
+    ("copies", "config", "said"),
+    [
+        (3, {}, "a power failure of all 3 copies at once loses the newest events"),
+        (1, {"flush.messages": str(2**63 - 1)}, "a power failure of the only copy loses the newest events"),
+        (3, {"flush.messages": "1000", "flush.ms": "500"}, "flush.messages is 1,000, flush.ms is 500: "),
+    ],
+)
+def test_when_brokers_write_to_disk_is_told(copies: int, config: dict[str, str], said: str) -> None:
+    """By default no copy has flushed what all have acknowledged."""
+    facts = replace(FACTS, found={"events": FoundTopic("events", 4, config, copies, frozenset({"READ"}))})
+    assert said in only(check_source(JOB, facts, None), "source flushes").found
+
+
 def test_missing_rights_are_listed() -> None:
     """What is wanted on a topic and not held is named; a cluster that says nothing is skipped."""
     wanted = [acls.Acl("producer", "topic", "events", ("Read", "Write"))]
