@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
+from cutwater.adapters.runtime.task_progress import TaskProgress
 from cutwater.core.util.printable_text import printable, printable_lines
 from cutwater.core.util.text_tables import Line, Styled, Table, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn
 
 _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 _OFF = ("", "0", "false")
@@ -103,13 +103,24 @@ class Terminal:
         with self._console().status(_unmarked(text), spinner="dots") as status:
             yield Spinner(status)
 
-    def progress(self, *columns: str | ProgressColumn, quiet: bool = False, transient: bool = True) -> Progress:
-        """Return a progress bar that is disabled in plain output or if `quiet`."""
-        from rich.progress import Progress
-
+    @contextmanager
+    def task(
+        self, doing: str, unit: str, total: int | None = None, *, quiet: bool = False, transient: bool = True
+    ) -> Iterator[TaskProgress]:
+        """Yield what takes the amount done so far: a bar with rate and time left, or lines in plain output."""
         if quiet or self.plain:
-            return Progress(*columns, disable=True)
-        return Progress(*columns, console=self._console(), transient=transient)
+            yield TaskProgress(doing, unit, total, (lambda _line: None) if quiet else self.print)
+            return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[said]}", markup=False),
+        )
+        with Progress(*columns, console=self._console(), transient=transient) as bar:
+            yield TaskProgress(doing, unit, total, self.print, bar)
 
     @contextmanager
     def live(self) -> Iterator[Callable[[Table], None]]:

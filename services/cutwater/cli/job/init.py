@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from cutwater.adapters.avro.codec import schema_folder
 from cutwater.adapters.job_files.event_schema import field_types
@@ -99,10 +98,8 @@ def init(
 
 
 def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sample]:
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
-    with err.progress(*columns, quiet=quiet) as progress:
-        task = progress.add_task("reading", total=records)
-        return sample(cluster, topic, records, lambda done: progress.update(task, completed=done))
+    with err.task("reading", "records", records, quiet=quiet) as progress:
+        return sample(cluster, topic, records, progress)
 
 
 def _event(found: DetectedFormat, name: str, key: str | None, event_time: str | None) -> _Event:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.events.registry import registry_for
@@ -43,24 +41,16 @@ def produce(
         raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
-    columns = (TextColumn("produced"), BarColumn(), RateColumn(), TimeElapsedColumn())
-    with err.progress(*columns, quiet=as_json, transient=False) as progress:
-        task = progress.add_task("produced", total=None)
+    with err.task("produced", "events", quiet=as_json, transient=False) as progress:
         lines = _Lines(file, times)
         try:
-            count = writer.write_all(lines, lambda done: progress.update(task, completed=done))
+            count = writer.write_all(lines, progress)
         except UsageError as error:
             raise UsageError(f"{file}, line {lines.number}: {error}") from None
     if as_json:
         print_json({"topic": job.topic, "delivered": count})
     else:
         out.print(f"{number_text(count)} events delivered to {job.topic}")
-
-
-class RateColumn(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        rate = "" if task.speed is None else f", {number_text(round(task.speed))} events/s"
-        return Text(f"{number_text(round(task.completed))} events{rate}")
 
 
 class _Lines:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rich.filesize import decimal
-from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import brokers
@@ -78,9 +76,10 @@ def resync_from_snapshot(asked: ResyncRequest, dry_run: bool, confirm: Callable[
         _print_result(plan, asked, goes, rows=None)
         return
     confirm(goes)
-    with _counting() as report:
+    with err.task("writing", "rows") as progress:
+        report = _WrittenRows(progress)
         plan = seeding.run(print_note, report)
-        rows = report.rows
+    rows = report.rows
     _print_result(plan, asked, goes, rows)
 
 
@@ -120,21 +119,16 @@ class _ConsoleLog:
     warning = error = info
 
 
-class _Report:
-    def __init__(self, bar: Progress) -> None:
+class _WrittenRows:
+    """Counts the rows that were written, piece by piece."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
         self.rows = 0
-        self._bar, self._task = bar, bar.add_task("", total=None)
+        self._progress = progress
 
     def __call__(self, rows: int) -> None:
         self.rows += rows
-        self._bar.update(self._task, completed=self.rows)
-
-
-@contextmanager
-def _counting() -> Iterator[_Report]:
-    said = TextColumn("written {task.completed:,.0f} rows")
-    with err.progress(SpinnerColumn(), said, TaskProgressColumn(show_speed=True), TimeElapsedColumn()) as bar:
-        yield _Report(bar)
+        self._progress(self.rows)
 
 
 def print_plan(copy: CopyState, goes: DeletionSummary, as_json: bool) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
@@ -176,10 +175,8 @@ def _replayer(stack: running_file.RunningStack) -> Replayer:
 
 
 def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[EventPosition, EventPosition]:
-    columns = (TextColumn("produced again"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with err.progress(*columns, quiet=quiet, transient=False) as progress:
-        task = progress.add_task("replay", total=len(letters))
-        return replayer.replay(letters, lambda done: progress.update(task, completed=done))
+    with err.task("produced again", "events", len(letters), quiet=quiet, transient=False) as progress:
+        return replayer.replay(letters, progress)
 
 
 def _with_reason(letters: Sequence[Letter], reasons: Sequence[str] | None) -> list[Letter]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from cutwater.adapters.columnar.arrow import pyarrow
 from cutwater.adapters.config.settings import Settings
@@ -66,7 +63,7 @@ def export(
     pyarrow()  # fail before rows are requested
     gc.freeze()  # collections then skip the objects loaded so far, which saves a fifth of the time
     started = time.monotonic()
-    with _counting() as report:
+    with err.task("exporting", "rows") as report:
         written = list(_write_export(job, settings, to, url, at_least, data_dir, report))
     _print_result(written, time.monotonic() - started, as_json)
 
@@ -111,14 +108,6 @@ def _shares(settings: Settings) -> Shares:
         return settings.shares
     stack = running_file.find(settings.data_dir)
     return {stack.api_url if stack else f"http://{settings.host}:{settings.port}": ()}
-
-
-@contextmanager
-def _counting() -> Iterator[Report]:
-    said = TextColumn("exporting {task.completed:,.0f} rows")
-    with err.progress(SpinnerColumn(), said, TaskProgressColumn(show_speed=True), TimeElapsedColumn()) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda rows: bar.update(task, completed=rows)
 
 
 def _print_result(written: list[Written], seconds: float, as_json: bool) -> None:

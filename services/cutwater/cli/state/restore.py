@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from cutwater.adapters.config.held_part import HeldPart, holding_of, selected_part
 from cutwater.adapters.config.settings import Settings
@@ -102,7 +102,7 @@ def restore(
         made = plan(target, there)
         _print_plan(made, holding, crew, folder, None, _window_bound(job, made.lower_ms), as_json)
         return
-    watching = _ProgressBar()
+    loading = _Loading()
     with closing(
         Rebuild(
             settings.cluster,
@@ -111,7 +111,7 @@ def restore(
             folder,
             wanted,
             now_ms,
-            watching,
+            loading,
             crew,
             restorer=_restorer(settings, job, wanted, tiers) if tiers else None,
             selection=selection,
@@ -121,7 +121,7 @@ def restore(
         made = plan(target, there, rebuild.applied)
         done = None
         if not dry_run and not rebuild.shows(made.to.milestone):
-            with watching.bar(made.records_max):
+            with err.task("restoring", "records", made.records_max) as loading.progress:
                 done = rebuild.run(made)
         lower_ms = rebuild.lower_ms if done or made.since else made.lower_ms
         _print_plan(made, holding, crew, folder, done, _window_bound(job, lower_ms), as_json)
@@ -154,23 +154,15 @@ class _ConsoleLog:
     warning = error = info
 
 
-class _ProgressBar:
-    def __init__(self) -> None:
-        self._progress = err.progress(
-            TextColumn("restoring"),
-            BarColumn(),
-            TaskProgressColumn(show_speed=True),
-            TextColumn("{task.fields[size]}"),
-            TimeRemainingColumn(),
-        )
-        self._task: Any = None
+class _Loading:
+    """Passes on how much is loaded, once it is known how much there is."""
 
-    def bar(self, records_max: int) -> Progress:
-        self._task = self._progress.add_task("", total=records_max, size="")
-        return self._progress
+    def __init__(self) -> None:
+        self.progress: Callable[[int], None] | None = None
 
     def loaded(self, done: Done, _records_max: int) -> None:
-        self._progress.update(self._task, completed=done.records, size=f"{done.bytes / 1e6:,.0f} MB")
+        if self.progress is not None:
+            self.progress(done.records)
 
 
 def _print_plan(

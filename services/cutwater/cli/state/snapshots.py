@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import httpx
 import typer
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.client_options import direct_options
@@ -32,6 +31,7 @@ from cutwater.views.snapshots.repositories import SnapshotRepositories, reposito
 
 ASK_S = 30.0
 LOOK_S = 0.5
+_MB = 1_000_000
 _PROBLEM = Column("problem", below=True)
 
 app = typer.Typer(
@@ -311,23 +311,18 @@ def _read_snapshot(shelf: SnapshotRepository, sequence: int) -> _ListedSnapshot:
 def _read_all(found: Iterable[_ListedSnapshot], quiet: bool) -> None:
     """Read each file once. A problem of a file counts for every snapshot that names it."""
     known: dict[tuple[str, str, int], str] = {}
-    columns = (
-        TextColumn("reading {task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with err.progress(*columns, TimeRemainingColumn(), quiet=quiet, transient=False) as progress:
+    with err.task("reading", "MB", quiet=quiet, transient=False) as progress:
         for one in found:
             if one.manifest is None:
                 continue
-            task = progress.add_task(printable(one.token), total=one.manifest.size)
+            done = 0
             for file in one.manifest.files:
                 name = (one.shelf.names.folder, file.object, file.size)
                 if name not in known:
                     known[name] = _problem(one.shelf, file)
                 one.problem = one.problem or known[name]
-                progress.advance(task, file.size)
+                done += file.size
+                progress(done // _MB, f"reading {printable(one.token)}", one.manifest.size // _MB)
 
 
 def _problem(shelf: SnapshotRepository, file: Any) -> str:

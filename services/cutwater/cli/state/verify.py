@@ -143,8 +143,8 @@ def verify(
 
 
 def _verified(request: Request) -> Result:
-    with err.status("verifying") as status:
-        return run_verification(request, lambda where, rows: status.update(f"reading {where}: {rows:,} rows"))
+    with err.task("verifying", "rows") as progress:
+        return run_verification(request, lambda where, rows: progress(rows, f"reading {where}"))
 
 
 def _request(

@@ -48,10 +48,10 @@ def request(
 def run(asked: Request, bytes_per_s: int, every: str | None, as_json: bool) -> int:
     """Compare, and return the exit code. Raises as `verify.regions`."""
     if every is None:
-        with err.status("comparing") as status:
+        with err.task("comparing", "rows") as progress:
             pace = ReadRateLimit(bytes_per_s)
             result = compare(
-                asked, newest_common(asked), pace, lambda where, rows: status.update(_reading(where, rows))
+                asked, newest_common(asked), pace, lambda where, rows: progress(rows, f"reading {where}")
             )
         _print_result(asked, result, as_json)
         return 0 if result.equal else DIFFERENT
@@ -96,10 +96,6 @@ def _compare_repeatedly(asked: Request, bytes_per_s: int, every_ms: int, as_json
                 break
             stop.wait(every_ms / 1000)
     return DIFFERENT if differed else code
-
-
-def _reading(where: str, rows: int) -> str:
-    return f"reading {where}: {rows:,} rows"
 
 
 def _print_result(asked: Request, result: ComparisonResult, as_json: bool, one_line: bool = False) -> None:

@@ -79,8 +79,8 @@ def _flushes(found: FoundTopic) -> Finding:
     copies = "of the only copy" if found.replication == 1 else f"of all {found.replication} copies at once"
     return ok(
         "source flushes",
-        f"the brokers' systems decide when: a power failure {copies} loses the newest events. Keep copies on power "
-        "supplies of their own, or set flush.messages",
+        f"the brokers' systems decide when: a power failure {copies} loses the newest events. Keep copies on "
+        "power supplies of their own, or set flush.messages",
     )
 
 

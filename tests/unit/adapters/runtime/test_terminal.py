@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.progress import TextColumn
 
 from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.core.util.text_tables import Column, Styled, table
@@ -25,8 +24,8 @@ def everything(terminal: Terminal) -> None:
     with terminal.status("[/foo]\x1b[2J") as status:
         status.update("still [/foo]\x1b[2J")
         time.sleep(0.2)
-    with terminal.progress(TextColumn("{task.description}", markup=False), transient=False) as progress:
-        progress.advance(progress.add_task("reading", total=2))
+    with terminal.task("reading [/foo]", "rows", 2, transient=False) as progress:
+        progress(1)
     with terminal.live() as show:
         show(WIDE)
     terminal.print(Styled("error:", "red"), " [/foo]\x1b[2J")
