@@ -29,6 +29,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
+from cutwater.local.machine.ports import free_ports
 from cutwater.local.stack import BEHIND
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed
@@ -46,7 +47,8 @@ PIECE = 250
 def cli(tmp_path: Path) -> Iterator[Cli]:
     (tmp_path / "job.yaml").write_text(counting.job_text("counts", partitions=4))
     (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    made = Cli(tmp_path)
+    driver, signal = free_ports(2)
+    made = Cli(tmp_path, CUTWATER_DRIVER_PORT=str(driver), CUTWATER_SIGNAL_PORT=str(signal))
     done = made.run("up", made.job_file, "--detach")
     assert done.returncode == 0, done.stderr
     try:
@@ -179,6 +181,10 @@ def six_under_load(cli: Cli) -> str:
     stack = json.loads(cli.run("status", "--json").stdout)["stack"]
     assert stack["logs"]["driver"].endswith(f"driver-{generation}.log")
     assert httpx.get(f"{stack['spark_ui_url']}/jobs/", timeout=30).status_code == 200
+    for role, known in (("driver", "cutwater_driver_attempt"), ("commit-signal", "cutwater_signal_")):
+        told = httpx.get(stack["metrics"][role], timeout=30)  # the first generation's process has ended by now
+        assert told.status_code == 200
+        assert known in told.text
     return generation
 
 
