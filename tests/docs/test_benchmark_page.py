@@ -125,8 +125,11 @@ def test_one_that_fails_does_not_stop_the_others_and_an_interrupt_does(part: Any
     assert started == ["b2", "b5"]
 
 
-def test_only_the_page(part: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_page(
+    part: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`--only-page` runs nothing, and makes the page of what is there."""
+    monkeypatch.setattr(part("all"), "run_to_end", lambda line: pytest.fail(f"{line} was run"))
     write(tmp_path, "b2", ratios={"three-windows-durable/peer": RATIO})
     assert part("all").main(["--only-page", "--out", str(tmp_path)]) == 0
     assert str(tmp_path / "index.html") in capsys.readouterr().out
