@@ -140,7 +140,7 @@ sbom: $(STAMP) deploy/locks/sbom.lock ## Write down what Cutwater is made of, as
 	@PYTHONPATH=services build/sbom/bin/python deploy/sbom.py \
 	  $$($(BIN)/python -c 'import pyspark, os; print(os.path.dirname(pyspark.__file__))') build/sbom.cdx.json
 
-bench: $(JAVA) ## Run a benchmark beside its peers (B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
+bench: $(JAVA) ## Run a benchmark beside its peers, or all (B=all; B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
 	@$(BIN)/python -m benchmarks.$(B) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 lock: $(STAMP) ## Renew the lock files: of the environment, the service image, the installer, the bill of materials and Java

@@ -1,6 +1,8 @@
 """B2, windows: drain a backlog of events through sliding windows, beside bare Spark, Kafka Streams and Flink.
 
 python -m benchmarks.b2 --pairs 5 --size 2000000 --shapes three-windows
+
+Each contender drains it until its results are durable, and once more until they are readable.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks.harness import flink_program, limits, machine
 from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
-from benchmarks.harness.figures import Figure, Run, document, markdown, ratios
+from benchmarks.harness.figures import DURABLE, READABLE, Figure, Run, document, markdown, ratios
 from benchmarks.windows import oracle, workload
 from benchmarks.windows.contenders import (
     CUTWATER,
@@ -33,6 +35,7 @@ from benchmarks.windows.contenders import (
     Stage,
     write_job,
 )
+from benchmarks.windows.readable_contest import READABLE_CONTENDERS, ReadableContest
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
@@ -45,6 +48,8 @@ from cutwater.local.processes.supervisor import Supervisor
 
 TITLE = "B2: windows of a minute that slide, drained from a backlog"
 CONTENDERS = (CUTWATER, NOOP, *JAVA_PEERS)
+CONTESTS = {DURABLE: Contest, READABLE: ReadableContest}
+"""By what ends the drain."""
 BY_DEFAULT = (CUTWATER, NOOP, STREAMS)
 """Five pairs of all of them may take more than ten minutes on two cores."""
 
@@ -55,6 +60,18 @@ def figures(shape: str) -> tuple[Figure, ...]:
         Figure(f"{shape}-warm", NOOP, lambda run: run.warm_events_per_s),
         Figure(f"{shape}-durable-cpu", NOOP, lambda run: run.events_per_cpu_s),
         *(one for peer in JAVA_PEERS for one in _beside(shape, peer)),
+    )
+
+
+def readable_figures(shape: str) -> tuple[Figure, ...]:
+    return tuple(
+        Figure(f"{shape}-readable{part}", peer, of)
+        for peer in JAVA_PEERS
+        for part, of in (
+            ("", lambda run: run.events_per_s),
+            ("-cpu", lambda run: run.events_per_cpu_s),
+            ("-memory", lambda run: 1 / run.memory_mb_peak),
+        )
     )
 
 
@@ -75,16 +92,31 @@ SHAPE_NAMES = tuple(one.name for one in SHAPES)
 @dataclass(frozen=True)
 class WindowOptions(Options):
     shapes: tuple[str, ...]
+    until: tuple[str, ...]
+
+    @property
+    def entries(self) -> list[tuple[str, str]]:
+        """The runs of a pair, in the order of the first one: (contender, what ends the drain)."""
+        return [
+            (name, until)
+            for until in self.until
+            for name in self.contenders
+            if until == DURABLE or name in READABLE_CONTENDERS
+        ]
 
 
 @dataclass(frozen=True)
 class WindowCommand(Command):
-    """Has several shapes of windows over the same events."""
+    """Has several shapes of windows over the same events, and two moments that may end a drain."""
 
     options: type[Options] = WindowOptions
 
     def add(self, add: Callable[..., Any]) -> None:
         add("--shapes", nargs="+", choices=SHAPE_NAMES, default=(THREE.name,), help=f"default: {THREE.name}")
+        add("--until", nargs="+", choices=tuple(CONTESTS), default=tuple(CONTESTS), help="default: both")
+
+    def wrong(self, options: WindowOptions) -> str:
+        return "" if options.entries else f"{NOOP} has no output that becomes readable"
 
 
 COMMAND = WindowCommand("b2", TITLE, CONTENDERS, size=2_000_000, size_max=SIZE_MAX, by_default=BY_DEFAULT)
@@ -123,12 +155,19 @@ def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence
     """The result files of the runs so far."""
     found: dict[str, dict[str, float]] = {}
     for shape in dict.fromkeys(str(run.shape) for run in runs):
-        found |= ratios([run for run in runs if run.shape == shape], CUTWATER, figures(shape))
+        mine = [run for run in runs if run.shape == shape]
+        found |= ratios([run for run in mine if run.until != READABLE], CUTWATER, figures(shape))
+        found |= ratios([run for run in mine if run.until == READABLE], CUTWATER, readable_figures(shape))
     written = document("b2", about, runs, found)
-    text = markdown(TITLE, written, runs, notes, of=lambda run: f"{run.shape} {run.contender}")
+    text = markdown(TITLE, written, runs, notes, of=name_of)
     (out / "b2.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     (out / "b2.md").write_text(text, encoding="utf-8")
     return written
+
+
+def name_of(run: Run) -> str:
+    """Return what the runs of one line of the table have in common."""
+    return f"{run.shape} {run.contender}{', readable' if run.until == READABLE else ''}"
 
 
 class Wanted(Protocol):
@@ -184,11 +223,11 @@ def reshape(stage: Stage, options: Wanted, shape: Shape, notes: list[str]) -> St
     return replace(stage, job=job, expected=expected, shape=shape)
 
 
-def contest(options: Options, stage: Stage, pair: int) -> list[Run]:
-    """Every contender once."""
+def contest(options: WindowOptions, stage: Stage, pair: int) -> list[Run]:
+    """Every contender once until its results are durable, and once until they are readable."""
     runs = []
-    for name in order(options.contenders, pair):
-        one = Contest(stage, name, pair)
+    for name, until in order(options.entries, pair):
+        one = CONTESTS[until](stage, name, pair)
         runs.append(one.run())
         print_line(describe(runs[-1], options.pairs))
         forget(stage.cluster, one.written_topics)
@@ -206,7 +245,8 @@ def describe(run: Run, pairs: int) -> str:
     warm = f" (warm {run.warm_events_per_s:,.0f})" if run.warm_events_per_s else ""
     verdict = "exact" if run.exact else f"NOT EXACT: {run.fault}"
     return (
-        f"{run.shape}, pair {run.pair}/{pairs} {run.contender:13} {run.events_per_s:9,.0f} events/s{warm}, "
+        f"{run.shape}, pair {run.pair}/{pairs} {run.contender:13} {run.until}: "
+        f"{run.events_per_s:9,.0f} events/s{warm}, "
         f"{run.events_per_cpu_s:,.0f} per CPU-s, {run.memory_mb_peak:,.0f} MB, "
         f"started in {run.start_s:.1f} s, {verdict}"
     )

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.harness.figures import Run, markdown
 from cutwater.core.errors import CutwaterError
 
+T = TypeVar("T")
 SEED, PAIRS = 7, "runs of each contender"
 INEXACT, INTERRUPTED = 1, 130
 """Exit codes beside those of Cutwater's own errors."""
@@ -135,7 +136,7 @@ def between(least: int, most: int) -> Any:
     return number
 
 
-def order(names: Sequence[str], pair: int) -> list[str]:
+def order(names: Sequence[T], pair: int) -> list[T]:
     """The contenders of a pair, turned by one each time: none always runs on a machine that is warm or tired."""
     turn = (pair - 1) % len(names)
     return [*names[turn:], *names[:turn]]

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+DURABLE, READABLE = "durable", "readable"
+"""What ends a drain: results are durable, or a `read_committed` consumer has received the last of them."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -18,7 +21,7 @@ class Run:
     start_s: float
     """From the process's start to the first epoch or record."""
     drain_s: float
-    """From there until the last event's results are durable."""
+    """From there until the last event's results are durable, or readable: see `until`."""
     cpu_s: float
     """CPU time of the process tree during the drain; the broker's is apart."""
     start_cpu_s: float
@@ -31,6 +34,10 @@ class Run:
     """Without the first two epochs, in which the JVM compiles; only where there are epochs."""
     shape: str | None = None
     """Of the windows, where a benchmark has several."""
+    until: str | None = None
+    """`durable` or `readable`, where a benchmark has both."""
+    reader_cpu_s: float | None = None
+    """CPU time of the harness's own consumer of the output, which is in no account; only where it reads along."""
 
     @property
     def events_per_s(self) -> float:

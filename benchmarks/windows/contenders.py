@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.harness import flink_program, streams_program
-from benchmarks.harness.figures import Run
+from benchmarks.harness.figures import DURABLE, Run
 from benchmarks.harness.measurement import Sampler, cpu_at, cpu_between
-from benchmarks.harness.streams_program import HEAP, JAVA_FOLDER
+from benchmarks.harness.streams_program import AT_LEAST_ONCE, HEAP, JAVA_FOLDER
 from benchmarks.windows.exactness import (
     changelog_state,
     fault,
@@ -87,6 +87,10 @@ class Contest:
     """One contender in one pair: `run` starts it, follows it to the end of the backlog, and checks its output."""
 
     BENCHMARK = "b2"
+    UNTIL = DURABLE
+    """What of the results ends the drain."""
+    GUARANTEE = AT_LEAST_ONCE
+    """Of Kafka Streams."""
 
     def __init__(self, stage: Stage, contender: str, pair: int) -> None:
         self._stage = stage
@@ -96,21 +100,27 @@ class Contest:
         self._folder = stage.folder / self._name
         self._checkpoint = self._folder / "checkpoint"
         self._result = self._folder / "result.json"
+        self._reader_cpu_s: float | None = None
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
 
     def run(self) -> Run:
         """Raises UnavailableError with the end of the contender's log when it ends early or does not end."""
-        child = self._child()
-        with Sampler(child.pids) as sampler, Sampler(self._stage.broker_pids) as broker:
+        children = self._children()
+        with (
+            Sampler(lambda: [pid for child in children for pid in child.pids()]) as sampler,
+            Sampler(self._stage.broker_pids) as broker,
+        ):
             started_s = time.time()
-            child.start()
             try:
-                timeline = self._follow(child)
+                for child in children:
+                    child.start()
+                timeline = self._follow(children)
                 sampler.sample()
                 broker.sample()
             finally:
-                child.stop(_STOP_S)
+                for child in reversed(children):
+                    child.stop(_STOP_S)
         wrong = self._fault()
         drain = (timeline.first_s, timeline.last_s)
         return Run(
@@ -127,6 +137,8 @@ class Contest:
             fault=wrong,
             warm_events_per_s=timeline.warm_events_per_s,
             shape=self._stage.shape.name,
+            until=self.UNTIL,
+            reader_cpu_s=self._reader_cpu_s,
         )
 
     @property
@@ -147,6 +159,10 @@ class Contest:
 
     def _owned(self) -> list[topics.TopicSpec]:
         return topics.generation_topics(self._name, GENERATION, self._stage.job.shards.partitions)
+
+    def _children(self) -> list[Child]:
+        """The processes whose CPU and memory count; the first one drains the backlog."""
+        return [self._child()]
 
     def _child(self) -> Child:
         argv, env = (self._java(), {}) if self._contender in JAVA_PEERS else self._spark()
@@ -191,10 +207,11 @@ class Contest:
             )  # fmt: skip
         return streams_program.program(
             stage.java, stage.streams_jars, stage.cluster, stage.job, stage.job.topic, self._output, self._name,
-            self._folder, stage.events,
+            self._folder, stage.events, self.GUARANTEE,
         )  # fmt: skip
 
-    def _follow(self, child: Child) -> Timeline:
+    def _follow(self, children: list[Child]) -> Timeline:
+        child = children[0]
         deadline = time.monotonic() + _PATIENCE_S + self._stage.events / _EVENTS_PER_S_MIN
         while True:
             if self._contender in JAVA_PEERS:

@@ -33,15 +33,15 @@ class ProtocolContest(Contest):
         ensure_topics(self._stage.cluster, [topics.events(self._output, self._stage.job.shards.partitions)])
         return ["-m", "benchmarks.windows.bare_job", str(self._job_file), self._output]
 
-    def _follow(self, child: Child) -> Timeline:
+    def _follow(self, children: list[Child]) -> Timeline:
         if self._contender != CUTWATER:
-            return super()._follow(child)
+            return super()._follow(children)
         signal = [sys.executable, "-m", "cutwater.commit_signal", str(self._job_file)]
         log = self._folder / "commit-signal.txt"
         signaller = Child(f"{self._name}-signal", signal, self._env(), log, RestartPolicy())
         signaller.start()
         try:
-            timeline = super()._follow(child)
+            timeline = super()._follow(children)
             self._wait_for_milestone(signaller)
             return timeline
         finally:
