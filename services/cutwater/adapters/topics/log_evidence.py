@@ -68,7 +68,7 @@ class LogCheck:
             return []
         now = look or self.read_state(place for place, _ in below)
         about = of_topics(evidence, (place.topic for place, _ in below))
-        if found := recreated_topics(about, now.identities):
+        if found := recreated_topics(about, now.identities, below):
             return found
         short = lost_records(below, {place: now.standings[place].end for place, _ in below})
         return short or lost_records(below, self._ends_of(partitions_to_verify(about, below, now.standings)))
