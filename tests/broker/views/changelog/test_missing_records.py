@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.topics.alerts import read_alerts
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import DivergenceError
 from cutwater.core.monitoring.alerts import DIVERGENCE, VIEW
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.state.backlog import Entry, Step
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges
@@ -38,7 +39,7 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
 def truncate(writing: Writing, partition: int, first: int) -> None:
     """Delete the records of a partition below an offset."""
     client = AdminClient(writing.cluster.librdkafka())
-    (asked,) = client.delete_records([TopicPartition(writing.topic, partition, first)]).values()
+    (asked,) = client.delete_records([Position(writing.topic, partition, first)]).values()
     assert asked.result(20).low_watermark == first
 
 
@@ -161,6 +162,30 @@ def _names_partition_2(reason: str, writing: Writing, before: Mapping[int, int] 
         ("2", str(first), str(end - 1), str(rows - 1))
     ]
     assert f"and the milestone says {rows} with digest" in reason
+
+
+RESTORES = {name: way for name, way in WAYS.items() if way.jump or not way.shows}
+"""The ways that take every row below a cut."""
+
+
+@pytest.mark.variations
+@pytest.mark.parametrize("way", RESTORES.values(), ids=RESTORES)
+def test_another_topic_stops_a_restore_to_a_milestone_without_rows(
+    writing: Writing, tmp_path: Path, way: Way
+) -> None:
+    """Its generation has filled it, to the same length, and there is no row to prove: the topic's id shows it."""
+    way.begin(writing, tmp_path)
+    places = [TopicPartition(writing.topic, at) for at in writing.ends()]
+    writing.epoch((), evidence=LogCheck(writing.cluster).read_state(places).evidence)
+    before = writing.ends()
+    recreate(writing)
+    writing.rows(sales(7), epoch=0)
+    assert writing.ends() == before
+    with way.go_on(writing, tmp_path) as view:
+        reason = stopped(view, way, writing)
+    assert f"{writing.topic} was deleted and recreated (its topic id is " in reason
+    lost = [f"offsets 0 to {end - 1} of partition {at}" for at, end in before.items()]
+    assert f"{', '.join(lost)} are gone or are other records now" in reason
 
 
 def test_a_topic_made_anew_under_a_running_view(writing: Writing, tmp_path: Path) -> None:
