@@ -23,6 +23,7 @@ from cutwater.adapters.topics.candidates import candidates, newest_in_either
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.attempt_start import TakeOver
 from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.ports import LeadersChangedError, NewQueryError
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.start_state import FIRST, StartState, is_claimed
@@ -40,7 +41,6 @@ from cutwater_spark.epoch.changelog_sink import Changelog
 from cutwater_spark.epoch.cleanings import Cleanings
 from cutwater_spark.epoch.commit_hints import HintWriter
 from cutwater_spark.epoch.decoding_choice import Decodings
-from cutwater_spark.epoch.time_jumps import BoundChangedError
 from cutwater_spark.epoch.tombstones import Tombstones
 from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.seed.parent import parent_milestone
@@ -254,8 +254,8 @@ class Attempt:
                 if self._watch(self.query, epochs, announcer, last, decoding):
                     return  # stopped by this driver or by the session's owner
             except StreamingQueryException as error:
-                if isinstance(epochs.failure, BoundChangedError):
-                    epochs.accept_next_query()
+                if isinstance(epochs.failure, NewQueryError):
+                    self._accept_next_query(epochs)
                     continue
                 if epochs.failure is not None:
                     raise epochs.failure from error
@@ -265,6 +265,12 @@ class Attempt:
                 self._log.warning("the query failed after a commit; starting it again", error=str(error)[:300])
             finally:
                 self._query_set.clear()
+
+    def _accept_next_query(self, epochs: EpochWriter) -> None:
+        if isinstance(epochs.failure, LeadersChangedError):
+            self._metrics.count_restart()
+            self._log.warning("the source has new leaders; starting the query again", changed=str(epochs.failure))
+        epochs.accept_next_query()
 
     def _choose(self, epochs: EpochWriter) -> tuple[Decoding | None, int | None]:
         if self._decoding is None:

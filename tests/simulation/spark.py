@@ -13,6 +13,7 @@ from cutwater.core.driver.attempt_start import TakeOver
 from cutwater.core.driver.commit_hints import CommitHints
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.ports import NewQueryError
 from cutwater.core.driver.row_proof import Written
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError
@@ -179,6 +180,9 @@ class Driver:
             self._lock.acquire()
             try:
                 epochs.write(epoch, self._action, lambda epoch=epoch: self._seen(epoch))
+            except NewQueryError:  # its consumers read the epoch's events anew
+                self._was_read[epoch, self._checkpoint.plan(epoch).source_cut] = self._fetched(epoch)
+                continue
             finally:
                 self._lock.release()
             self._checkpoint.put_commit(epoch)

@@ -337,7 +337,7 @@ class Verification(TypedDict):
     next_steps: list[str]
     """What to do about differences; empty if all is equal."""
     repair: str | None
-    """With --repair: what is done or would be done; null if nothing is."""
+    """With --repair: what is done or would be done, to the view and the output; null if nothing is."""
 
 
 class Shard(TypedDict):

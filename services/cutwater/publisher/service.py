@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
@@ -23,7 +24,8 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.adapters.topics.recovery_log import account
-from cutwater.core.errors import DivergenceError, UnavailableError, UsageError
+from cutwater.core.checks.state_comparison import RowName
+from cutwater.core.errors import DivergenceError, MachineError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.output.position import nothing
 from cutwater.core.protocol import topics
@@ -32,6 +34,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.state.backlog import Jump, Step
+from cutwater.operations.correction_order import CorrectionOrder
 from cutwater.operations.service_main import run_service
 from cutwater.publisher.encoding import encoder_for
 from cutwater.publisher.handover.handover import POLL_S, HandoverRunner
@@ -40,6 +43,7 @@ from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.sources.changed_rows import Source, has_store, source_of, store_segment_ms
+from cutwater.publisher.sources.corrections import Corrections
 from cutwater.publisher.transaction import OutputWriter, Transaction
 from cutwater.publisher.transaction_parts import split_pieces
 from cutwater.publisher.unpublished_milestones import UnpublishedMilestones, milestone_of
@@ -47,6 +51,7 @@ from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges, Stopped
+from cutwater.views.changelog.row_batch import Piece
 
 LOOK_MS = 20_000
 
@@ -74,8 +79,11 @@ class Publisher:
         pipeline: Pipeline | None = None,
         ahead: BackgroundPreload | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        order: CorrectionOrder | None = None,
     ) -> None:
         """`generation`: the promoted one; a stored position overrides it.
+
+        `order`: corrections that `cutwater verify --repair` orders are published from there; None: nowhere.
 
         `ahead`: preloads states for hand-overs; None: a hand-over loads them itself.
         `headers`: the registry's headers of the output's records; None without a registry.
@@ -84,6 +92,7 @@ class Publisher:
         self._job = job
         self._make_source = make_source
         self._states = states
+        self._order = order
         self._ahead = ahead
         self._metrics = metrics
         self._log = log
@@ -141,11 +150,12 @@ class Publisher:
                 return
             stack.enter_context(closing(source))
             following = stack.enter_context(closing(UnpublishedMilestones(self._cluster, self._job, position)))
+            corrections = Corrections(self._job, ranges, self._now_ms)
             quiet = False
             while not self._stop.is_set() and not following.ended:
                 self._pipeline.check()
                 quiet = quiet or self._start_preload(stack)
-                self._advance(following, source)
+                self._advance(following, source, corrections)
                 self._look_now_and_then()
         self._pipeline.settle()
 
@@ -185,12 +195,12 @@ class Publisher:
             self._write_parts(attempt.source, attempt.plan, whole)
             self._pipeline.settle()
 
-    def _advance(self, following: UnpublishedMilestones, source: Source) -> None:
+    def _advance(self, following: UnpublishedMilestones, source: Source, corrections: Corrections) -> None:
         backlog = following.backlog
         plan = backlog.plan(self._now_ms())
         if plan is not None:
             try:
-                self._publish(source, plan)
+                self._publish(source, plan, corrections)
                 backlog.mark_applied(plan.to)
             except Overtaken as overtaken:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
@@ -206,19 +216,37 @@ class Publisher:
             following.read(0.0 if plan else POLL_S)
         self._metrics.backlog(len(backlog))
 
-    def _publish(self, source: Source, plan: Step | Jump) -> None:
+    def _publish(self, source: Source, plan: Step | Jump, corrections: Corrections) -> None:
         if not source.reads_ahead:
             self._pipeline.settle()
         whole = milestone_of(self._position)
         if not self._position.parts:
             self._position = replace(self._position, progress=whole.changelog_cut if whole else Cut())
-        self._write_parts(source, plan, whole)
+        ordered = self._ordered()
+        self._write_parts(source, plan, whole, corrections.pieces(plan.to, ordered))
+        if self._order and ordered:
+            self._pipeline.settle()
+            self._order.complete()
+            self._log.info("corrected", token=str(plan.to.milestone.token), rows=len(ordered))
 
-    def _write_parts(self, source: Source, plan: Step | Jump, whole: Milestone | None) -> None:
-        """Write part by part. The position follows each part, so parts stay if compaction ends the reading."""
+    def _ordered(self) -> list[RowName]:
+        """Return the rows of an order. One that cannot be read must not stop the publisher."""
+        try:
+            return self._order.rows() if self._order else []
+        except MachineError as error:
+            self._log.error("corrections ignored", reason=str(error))
+            return []
+
+    def _write_parts(
+        self, source: Source, plan: Step | Jump, whole: Milestone | None, corrections: Iterable[Piece] = ()
+    ) -> None:
+        """Write part by part. The position follows each part, so parts stay if compaction ends the reading.
+
+        `corrections`: written after the source's rows, of which a restart skips those that are published.
+        """
         # Closed at once if a write fails: it holds a consumer's assignment, or rows of the store.
         with closing(source.pieces(plan, self._position, whole)) as pieces:
-            for part, last in split_pieces(pieces, self._part_rows, self._part_bytes):
+            for part, last in split_pieces(chain(pieces, corrections), self._part_rows, self._part_bytes):
                 transaction = self._writer.prepare(self._position, whole, plan, part, source.kind, last)
                 self._pipeline.submit(partial(self._write, transaction))
                 # If the write fails, this process ends, and the next one reads the position from the topic.
@@ -259,8 +287,19 @@ def _build(job: Job, settings: Settings, log: Any) -> Publisher:
         return source_of(job, lambda: states.open(generation), ranges, now_ms)
 
     ahead = BackgroundPreload(cluster, job, states, log, now_ms) if settings.preload else None
+    order = CorrectionOrder(settings.data_dir, job.name)
     return Publisher(
-        cluster, job, generation, source, states, metrics, log, headers=headers, account=start, ahead=ahead
+        cluster,
+        job,
+        generation,
+        source,
+        states,
+        metrics,
+        log,
+        headers=headers,
+        account=start,
+        ahead=ahead,
+        order=order,
     )
 
 

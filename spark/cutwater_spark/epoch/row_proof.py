@@ -12,7 +12,7 @@ from cutwater.adapters.kafka.client import headers_of, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.kafka_client_log import QUIET
 from cutwater.adapters.topics.log_evidence import LogCheck, LogState
-from cutwater.core.driver.ports import Proved
+from cutwater.core.driver.ports import LeadersChangedError, Proved
 from cutwater.core.driver.row_proof import (
     ChangelogRow,
     Suspect,
@@ -47,7 +47,9 @@ class ProvedRows:
         return _ends(self._log_ends())
 
     def begin_epoch(self, before: Barrier | None, source_cut: Cut) -> None:
-        """Raise LostRecordsError if records below the previous barrier's cuts, or this epoch's, are lost."""
+        """Raise LostRecordsError if records below the previous barrier's cuts, or this epoch's, are lost;
+        LeadersChangedError if the source has other leaders than at the last call."""
+        earlier = self._begun
         self._begun = self._witness.read_state([*self._places, *(place for place, _ in source_cut)])
         if before:
             self._require_kept(before, self._begun)
@@ -55,6 +57,9 @@ class ProvedRows:
             raise LostRecordsError(
                 f"the source topic: {'; '.join(short)}. Start a new generation from the last milestone"
             )
+        # The executors' consumers keep what they have fetched ahead. Another query has consumers of its own.
+        if changed := self._begun.changes_since(earlier, (place for place, _ in source_cut)):
+            raise LeadersChangedError("; ".join(changed))
 
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
         """Return the cut after this epoch, if only its rows and `buried` tombstones were added.

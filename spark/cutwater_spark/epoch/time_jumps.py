@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cutwater.core.driver.ports import Checkpoint
+from cutwater.core.driver.ports import Checkpoint, NewQueryError
 from cutwater.core.driver.time_jumps import held_from, judged_alike
 from cutwater.core.generations.start_state import StartState
 from cutwater_spark.epoch.rejected_events import RejectedEventLists
@@ -14,8 +14,8 @@ Keep = Callable[[int | None], None]
 """Stores beside the checkpoint the event time from which events are held, before an epoch is read so."""
 
 
-class BoundChangedError(Exception):
-    """The next query must read the epoch with another bound; nothing of it is written."""
+class BoundChangedError(NewQueryError):
+    """The next query must read the epoch with another bound."""
 
 
 class JumpCheck:

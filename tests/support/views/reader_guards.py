@@ -2,7 +2,7 @@
 
 With the guard a reader comes to the second milestone of the scene and is right, or stops, as the guard says;
 without it the same reader does otherwise. `table` is in docs/GUARANTEES.md; test_guards_by_reader.py tries each
-cell, tests/spark/test_guards_of_the_seed.py those of Spark's seed.
+cell, tests/spark/test_guards_of_the_seed.py those of Spark's seed. `output_guards` has those of the output.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cutwater.views.changelog.range_reader import Range, Ranges
 from cutwater.views.follow import applier
 from cutwater.views.follow.applier import Applier
 from support.views.changelogs import GENERATION
+from support.views.output_guards import OUTPUT_GUARDS
 from support.views.reader_holes import (
     ANYBODY,
     ANYBODY_IN_BULK,
@@ -110,6 +111,7 @@ ONLY_OWN = "a step takes the rows of the milestone's own writer alone"
 EVERY_ROW = "a jump takes every row of the generation, whichever epoch wrote it"
 PROVED = "a step proves every row that it takes, by count and digest"
 NOTHING_TO_TAKE_BACK = "an output keeps what it was given: a horizon takes nothing back"
+NO_OUTPUT = "it reads the changelog, not the output"
 NO_DELETIONS = "nobody is told of a deletion: what was published stays right"
 
 
@@ -145,7 +147,7 @@ GUARDS = (
         cells(
             ((*VIEWS, *UPDATES), off(Range, "_is_done", ends_early)),
             ((BULK, NATIVE), off(BulkLoader, "load", up_to_the_end)),
-            (OUTPUT, "its end markers say what is whole: see the guards of the simulation"),
+            (OUTPUT, "its end markers say what is whole: see the guards of the output below"),
             (SEED, of_seed("end below the cut")),
         ),
     ),
@@ -181,7 +183,7 @@ GUARDS = (
             (UPDATES, off(milestone_rows, "prove")),
             (
                 OUTPUT,
-                "an end marker says how many rows stand before it: `test_a_row_lost_or_added_is_never_passed_on`",
+                "an end marker says how many rows stand before it: see the guards of the output below",
             ),
             (SEED, of_seed("count and digest")),
         ),
@@ -256,11 +258,15 @@ def tried(*readers: str) -> list[tuple[Guard, str]]:
 def table() -> str:
     """The table of docs/GUARANTEES.md, with the reasons below it."""
     reasons = list(dict.fromkeys(why for one in GUARDS for why in one.by_reader.values() if isinstance(why, str)))
+    reasons.append(NO_OUTPUT)
     lines = [f"| guard | {' | '.join(READERS)} |", "|---" * (len(READERS) + 1) + "|"]
     for guard in GUARDS:
         found = [guard.by_reader[reader] for reader in READERS]
         told = ["tried" if not isinstance(one, str) else f"({reasons.index(one) + 1})" for one in found]
         lines.append(f"| {guard.name} | {' | '.join(told)} |")
+    for one in OUTPUT_GUARDS:
+        told = ["tried" if reader == OUTPUT else f"({len(reasons)})" for reader in READERS]
+        lines.append(f"| {one.name} | {' | '.join(told)} |")
     return "\n".join(
         [*lines, "", *(f"{number}. {why[0].upper()}{why[1:]}." for number, why in enumerate(reasons, 1))]
     )

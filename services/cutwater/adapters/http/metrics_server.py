@@ -129,7 +129,11 @@ class DriverMetrics:
         self._watermark = Gauge("watermark_timestamp_seconds", "Watermark of the newest barrier.", **here)
         self._skew = Gauge("skew_seconds", "Skew between the source partitions' newest event times.", **here)
         self._heartbeats = Counter("heartbeats", "Heartbeats of the idle job.", **here)
-        self._restarts = Counter("query_restarts", "Restarts of the query after Spark ended it.", **here)
+        self._restarts = Counter(
+            "query_restarts",
+            "Restarts of the query: Spark ended it, or the leaders of the source changed.",
+            **here,
+        )
         self._rested = Counter("rested", "Pauses of a candidate between epochs.", unit="seconds", **here)
         self._waiting_for_region = Gauge(
             "waiting_for_region", "1 while another region, which may have taken over, does not answer.", **here

@@ -13,6 +13,7 @@ from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.core.errors import LostRecordsError
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.log_evidence import (
+    UNKNOWN,
     Evidence,
     LogEnd,
     evidence_of,
@@ -38,6 +39,17 @@ class LogState(NamedTuple):
     @property
     def cut(self) -> Cut:
         return Cut.of({place: one.end for place, one in self.standings.items()})
+
+    def changes_since(self, earlier: LogState, places: Iterable[TopicPartition]) -> list[str]:
+        """Return a text for each of the places that has another leader now, or is on another topic of its name.
+        Places that either state does not have, and leaders that it does not know, are no change."""
+        return [
+            f"{place.topic}/{place.partition} has leader epoch {now.leader_epoch}, and had {then.leader_epoch}"
+            for place in places
+            if (now := self.standings.get(place)) and (then := earlier.standings.get(place))
+            if (UNKNOWN not in (now.leader_epoch, then.leader_epoch) and now.leader_epoch != then.leader_epoch)
+            or self.identities.get(place.topic) != earlier.identities.get(place.topic)
+        ]
 
 
 class LogCheck:
@@ -68,7 +80,7 @@ class LogCheck:
             return []
         now = look or self.read_state(place for place, _ in below)
         about = of_topics(evidence, (place.topic for place, _ in below))
-        if found := recreated_topics(about, now.identities):
+        if found := recreated_topics(about, now.identities, below):
             return found
         short = lost_records(below, {place: now.standings[place].end for place, _ in below})
         return short or lost_records(below, self._ends_of(partitions_to_verify(about, below, now.standings)))

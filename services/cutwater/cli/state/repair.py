@@ -1,8 +1,9 @@
-"""`verify --repair`: rebuilds a view that differs from its changelog."""
+"""`verify --repair`: rebuilds a view that differs from its changelog, and has rows of the output corrected."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,27 +13,41 @@ import psutil
 from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import JobContext
+from cutwater.core.checks.state_comparison import (
+    OUTPUT,
+    RowName,
+    output_can_be_corrected,
+    view_can_be_rebuilt,
+)
 from cutwater.core.errors import UnavailableError
 from cutwater.local.running_file import RunningStack
+from cutwater.operations.correction_order import CorrectionOrder
+from cutwater.verify.run import Result
 from cutwater.views.store import rebuild_order
 from cutwater.views.store.store import folder_of
 
 READY_S_MAX = 600.0
+CORRECTED_S_MAX = 60.0
+"""How long to wait for the publisher's next milestone; an idle job may write none."""
 LOOK_S = 0.2
 ASK_S = 5.0
 MODULE = "cutwater.rehydrator"
 
 
-class Repair(NamedTuple):
+class ViewRepair(NamedTuple):
     """The view's folder, and the stack whose rehydrator serves it."""
 
     folder: Path
     stack: RunningStack | None
 
     @classmethod
-    def of(cls, place: JobContext) -> Repair:
+    def of(cls, place: JobContext) -> ViewRepair:
         job, settings = working_for(place.job, place.settings)
         return cls(folder_of(settings.views_dir, job.name, settings.generation), place.stack)
+
+    @property
+    def doing(self) -> str:
+        return "rebuilding the view"
 
     @property
     def plan(self) -> str:
@@ -62,6 +77,51 @@ class Repair(NamedTuple):
                     "status' shows its progress; run 'cutwater verify' again afterwards"
                 )
             time.sleep(LOOK_S)
+
+
+class OutputRepair(NamedTuple):
+    """The rows of the output that differ, and the order that the job's publisher executes."""
+
+    order: CorrectionOrder
+    rows: Sequence[RowName]
+    stack: RunningStack | None
+
+    @classmethod
+    def of(cls, place: JobContext, result: Result) -> OutputRepair:
+        wrong = [one.name for one in result.differences if OUTPUT in one.suspects]
+        return cls(CorrectionOrder(place.settings.data_dir, place.job.name), wrong, place.stack)
+
+    @property
+    def doing(self) -> str:
+        return "waiting for the publisher's next milestone"
+
+    @property
+    def plan(self) -> str:
+        what = f"would publish corrections of {len(self.rows):,} rows of the output"
+        return f"{what}, in the transaction of the publisher's next milestone: add --yes"
+
+    def run(self) -> str:
+        """Order the corrections, wait for this stack's publisher, and return what was done. Raises MachineError
+        if the order cannot be written."""
+        self.order.write(self.rows)
+        ordered = f"corrections of {len(self.rows):,} rows are ordered in {self.order.path}"
+        if self.stack is None:
+            return f"{ordered}: the publisher that has this data folder publishes them with its next milestone"
+        deadline = time.monotonic() + CORRECTED_S_MAX
+        while self.order.pending:
+            if time.monotonic() > deadline:
+                return f"{ordered}: the publisher has had no milestone since, and publishes them with the next one"
+            time.sleep(LOOK_S)
+        return f"corrections of {len(self.rows):,} rows of the output were published"
+
+
+Repair = ViewRepair | OutputRepair
+
+
+def repairs_of(place: JobContext, result: Result) -> list[Repair]:
+    """Return the repairs that a comparison calls for."""
+    found: list[Repair] = [ViewRepair.of(place)] if view_can_be_rebuilt(result.answers) else []
+    return [*found, OutputRepair.of(place, result)] if output_can_be_corrected(result.answers) else found
 
 
 def _rehydrators(stack: RunningStack) -> list[psutil.Process]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,15 +29,18 @@ from cutwater.core.checks.state_comparison import (
     Verdict,
     exit_code,
     next_steps,
-    view_can_be_rebuilt,
 )
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.util.text_tables import Column, Styled
 from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
+from cutwater.operations.correction_order import ROWS_MAX
 from cutwater.verify.run import Request, Result
 from cutwater.verify.run import verify as run_verification
+
+if TYPE_CHECKING:
+    from cutwater.cli.state.repair import Repair
 
 DEFAULT_PLACES = tuple(one for one in PLACES if one != STATE)
 """Without Spark's state, which needs a Spark process."""
@@ -62,9 +65,13 @@ def verify(
     ] = False,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="If the view differs, print how it is rebuilt; with --yes rebuild it."),
+        typer.Option(
+            "--repair", help="If view or output differ, print how they are repaired; with --yes repair them."
+        ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --repair: rebuild the view.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --repair: rebuild the view, publish corrections.")
+    ] = False,
     api_url: Annotated[str | None, typer.Option(help="URL of the rehydrator, with --bootstrap-servers.")] = None,
     region: Annotated[
         str | None,
@@ -94,6 +101,8 @@ def verify(
     With --repair a view that differs from a proved changelog is rebuilt: its process is killed, starts again,
     removes the folder and reads the changelog without a snapshot. Until then it answers 503. Without --yes the
     command only prints this. After the rebuild it compares again, and the exit code is that of the new comparison.
+    Rows of the output that differ (the first 100,000) are corrected: the publisher reads their values from the
+    changelog, and writes them in the transaction of its next milestone.
 
     With --region the copy here is compared with its origin, at a milestone that has arrived: digests by shard, and
     the rows of shards that differ.
@@ -118,28 +127,36 @@ def verify(
         raise UsageError(f"'{unknown[0]}' is not a place; the places are: {', '.join(PLACES)}")
     found = find_job(job_file, bootstrap_servers, data_dir)
     wanted = {*(place or DEFAULT_PLACES), *([STATE] if state else [])}
-    request = _request(found, api_url, wanted, at, limit, rows_max)
-    result, repaired = _verified(request), None
-    if repair and view_can_be_rebuilt(result.answers):
-        from cutwater.cli.state.repair import (
-            Repair,  # imports RocksDB and an HTTP client
-        )
-
-        view = Repair.of(found)
-        repaired = view.plan
-        if yes:
-            if not as_json:
-                _show(result)
-            with err.status("rebuilding the view"):
-                repaired = view.run()
-            result = _verified(replace(request, at=None))
+    request = _request(found, api_url, wanted, at, ROWS_MAX if repair else limit, rows_max)
+    result = _verified(request)
+    repairs = _repairs(found, result) if repair else []
+    repaired = [one.plan for one in repairs]
+    if repairs and yes:
+        if not as_json:
+            _show(result, limit)
+        repaired = [_run(one) for one in repairs]
+        result = _verified(replace(request, at=None))
     if as_json:
-        print_json(verification_json(result, repaired))
+        shown = replace(result, differences=result.differences[:limit])
+        print_json(verification_json(shown, "; ".join(repaired) or None))
     else:
-        _show(result)
-        for line in [repaired] if repaired else next_steps(result.answers):
+        _show(result, limit)
+        for line in repaired or next_steps(result.answers):
             print_note(line)
     return exit_code(result.answers)
+
+
+def _repairs(place: JobContext, result: Result) -> list[Repair]:
+    from cutwater.cli.state.repair import (
+        repairs_of,  # imports RocksDB and an HTTP client
+    )
+
+    return repairs_of(place, result)
+
+
+def _run(one: Repair) -> str:
+    with err.status(one.doing):
+        return one.run()
 
 
 def _verified(request: Request) -> Result:
@@ -187,7 +204,7 @@ def _request(
 
 
 def verification_json(result: Result, repaired: str | None = None) -> dict[str, Any]:
-    """Return a verification as JSON prints it. `repaired`: what was done to the view, or would be."""
+    """Return a verification as JSON prints it. `repaired`: what was repaired, or would be."""
     return {
         "milestone": milestone_json(result.milestone),
         "places": [_answer_json(one) for one in result.answers],
@@ -205,7 +222,7 @@ def _answer_json(one: Answer) -> dict[str, Any]:
     return plain
 
 
-def _show(result: Result) -> None:
+def _show(result: Result, limit: int) -> None:
     columns = (
         *("place", "rows", Column("digest", 2), Column("the changelog's", 1), Column("its digest", 3)),
         *("verdict", Column("reason", below=True)),
@@ -215,9 +232,9 @@ def _show(result: Result) -> None:
         out.print("Spark's state has open windows only; it is compared with those of the changelog.")
     if not result.differing_rows:
         return
-    shown = len(result.differences)
-    title = f"rows that differ: {shown:,} of {result.differing_rows:,}"
-    out.table(table(title, DIFFERENCE, map(difference_row, result.differences)))
+    shown = result.differences[:limit]
+    title = f"rows that differ: {len(shown):,} of {result.differing_rows:,}"
+    out.table(table(title, DIFFERENCE, map(difference_row, shown)))
 
 
 def _row(one: Answer) -> tuple[str | int | Styled, ...]:

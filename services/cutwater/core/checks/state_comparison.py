@@ -218,6 +218,13 @@ def view_can_be_rebuilt(answers: Sequence[Answer]) -> bool:
     return verdicts.get(VIEW) is Verdict.DIFFERENT and verdicts.get(CHANGELOG) is Verdict.EQUAL
 
 
+def output_can_be_corrected(answers: Sequence[Answer]) -> bool:
+    """Return whether rows of the output differ from a changelog whose rows are proved."""
+    found = {one.place: one for one in answers}
+    proved = CHANGELOG in found and found[CHANGELOG].verdict is Verdict.EQUAL
+    return proved and OUTPUT in found and found[OUTPUT].differences > 0
+
+
 def next_steps(answers: Sequence[Answer]) -> list[str]:
     """Return what to do about places that differ or could not be compared; empty if all are equal."""
     verdicts = {one.place: one.verdict for one in answers}
@@ -234,10 +241,12 @@ def next_steps(answers: Sequence[Answer]) -> list[str]:
         steps.append(
             "state: start a generation, which takes its state from the changelog: 'cutwater generation start'"
         )
-    if OUTPUT in wrong:
+    if output_can_be_corrected(answers):
+        steps.append("output: 'cutwater verify --repair' explains how to publish corrections of the rows")
+    elif OUTPUT in wrong and CHANGELOG not in wrong:
         steps.append(
-            "output: the next change of a row corrects it; until then read the row from the view (GET /v1/state) "
-            "or from the changelog"
+            "output: its rows are right, but not its end markers, and no correction changes that; 'committed()' "
+            "stops there"
         )
     if Verdict.UNKNOWN in verdicts.values():
         steps.append("not compared: run it again, or name the other places with --place")

@@ -93,11 +93,23 @@ class Proved(NamedTuple):
     """Evidence of changelog and sources."""
 
 
+class NewQueryError(Exception):
+    """Another query must read the epoch: nothing of it is written, and its plan stays."""
+
+
+class LeadersChangedError(NewQueryError):
+    """The source has other leaders, or is another topic, than at the query's epoch before. Its executors may have
+    fetched events that the log has lost since."""
+
+
 class Rows(Protocol):
     """Proofs of the changelog's rows; each raises DivergenceError naming the foreign or lost records."""
 
     def begin_epoch(self, before: Barrier | None, source_cut: Cut) -> None:
-        """Check, before an epoch writes, that all records below the cuts of the barrier before still exist."""
+        """Check, before an epoch writes, that all records below the cuts of the barrier before still exist.
+
+        Raises LeadersChangedError once for each change of the source's leaders since the last call.
+        """
 
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
         """Prove the started epoch. `buried`: tombstones written by its clearing, by partition."""

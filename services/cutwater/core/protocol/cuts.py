@@ -63,6 +63,11 @@ NOWHERE = Cut()
 """The cut that names no partition."""
 
 
+def offsets_text(first: int, end: int) -> str:
+    """Return the name of the offsets from `first` up to below `end`, for messages."""
+    return f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}"
+
+
 @dataclass(frozen=True)
 class Range:
     """The offsets of one epoch."""

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut, TopicPartition, offsets_text
 
 UNKNOWN = -1
 """An epoch that the brokers do not report, or the end of an epoch that they do not know."""
+NAMED_MAX = 8
+"""The most partitions that a message about a recreated topic names."""
 
 
 class TopicEvidence(NamedTuple):
@@ -77,12 +79,24 @@ def leader_epochs(evidence: Evidence) -> dict[TopicPartition, int]:
     }
 
 
-def recreated_topics(evidence: Evidence, identities: Mapping[str, str]) -> list[str]:
+def recreated_topics(evidence: Evidence, identities: Mapping[str, str], below: Cut) -> list[str]:
+    """Return a text for each recreated topic, with its offsets below the cut: all of them are lost."""
     return [
-        f"{one.topic} was deleted and recreated (its topic id is {identities[one.topic]}, and was {one.topic_id})"
+        f"{one.topic} was deleted and recreated (its topic id is {identities[one.topic]}, and was "
+        f"{one.topic_id}): {_all_below(one.topic, below)} are gone or are other records now"
         for one in evidence
         if one.topic_id and identities.get(one.topic, one.topic_id) != one.topic_id
     ]
+
+
+def _all_below(topic: str, below: Cut) -> str:
+    lost = [
+        f"{offsets_text(0, offset)} of partition {place.partition}"
+        for place, offset in below
+        if place.topic == topic and offset
+    ]
+    more = f" and those of {len(lost) - NAMED_MAX} more partitions" if len(lost) > NAMED_MAX else ""
+    return ", ".join(lost[:NAMED_MAX]) + more
 
 
 def partitions_to_verify(
@@ -112,5 +126,5 @@ def _loss_text(place: TopicPartition, offset: int, end: int) -> str:
     name = f"{place.topic}/{place.partition}"
     if end == UNKNOWN:
         return f"{name} does not know the leader that wrote up to offset {offset}"
-    gone = f"offset {end}" if offset == end + 1 else f"offsets {end} to {offset - 1}"
+    gone = offsets_text(end, offset)
     return f"{name} has lost its end: {gone}, acknowledged before, are gone or are other records now"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cutwater.core.protocol.cuts import offsets_text
+
 
 def gaps(needed: Mapping[int, tuple[int, int]], kept: Mapping[int, tuple[int, int]]) -> list[str]:
     """Return a text for each partition that lacks offsets.
@@ -18,12 +20,8 @@ def gaps(needed: Mapping[int, tuple[int, int]], kept: Mapping[int, tuple[int, in
     for partition, (position, end) in sorted(needed.items()):
         low, high = kept[partition]
         if position < low:
-            found.append(f"partition {partition} begins at {low}: {_offsets(position, low)} were deleted")
+            found.append(f"partition {partition} begins at {low}: {offsets_text(position, low)} were deleted")
         if max(position, end) > high:
-            lost = _offsets(max(low, high), max(position, end))
+            lost = offsets_text(max(low, high), max(position, end))
             found.append(f"partition {partition} ends at {high}: {lost} were there before and are missing now")
     return found
-
-
-def _offsets(first: int, end: int) -> str:
-    return f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}"

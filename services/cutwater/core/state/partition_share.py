@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.protocol.changelog_rows import fold, signed
+from cutwater.core.protocol.cuts import offsets_text
 from cutwater.core.protocol.records import Milestone
 
 Partitions = frozenset[int]
@@ -83,3 +84,36 @@ def proof_of(milestone: Milestone, partitions: Partitions | None) -> Proof:
             "needed: use the job file that the driver runs with"
         )
     return Proof(sum(rows[at] for at in partitions), signed(fold(digests[at] for at in partitions)))
+
+
+def partition_faults(
+    topic: str,
+    milestone: Milestone,
+    bounds: Mapping[int, tuple[int, int]],
+    found: Mapping[int, Proof] | None,
+) -> list[str]:
+    """Return a text for each partition whose rows are not those of the milestone.
+
+    `bounds`: first offset and end that were read, by partition. `found`: the rows of a second read; None if there
+    was none, and the texts then name every partition. Empty partitions are left out.
+    """
+    places = {
+        at: f"{topic}/{at}, {offsets_text(first, end)}"
+        for at, (first, end) in sorted(bounds.items())
+        if first < end
+    }
+    if found is None or not _proves(milestone, bounds):
+        return [f"The rows were read from {'; '.join(places.values()) or topic}"]
+    proofs = {at: proof_of(milestone, frozenset((at,))) for at in bounds}
+    return [
+        f"{places.get(at, f'{topic}/{at}, no offset')}: {found[at].rows} rows with digest {found[at].digest}, and "
+        f"the milestone says {proof.rows} with digest {proof.digest}"
+        for at, proof in sorted(proofs.items())
+        if found[at] != proof
+    ] or [f"A second read found the rows of each partition as the milestone says: {'; '.join(places.values())}"]
+
+
+def _proves(milestone: Milestone, partitions: Iterable[int]) -> bool:
+    """Return whether the milestone proves each partition; those of early versions do not."""
+    proved = min(len(milestone.partition_rows), len(milestone.partition_digests))
+    return all(at < proved for at in partitions)

@@ -17,10 +17,10 @@ from cutwater.core.protocol.changelog_rows import WRITER_HEADER, fold
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step, fresh
+from cutwater.views.changelog.milestone_proof import prove
 from cutwater.views.changelog.proof import (
     WriterCheck,
     counted_once,
-    prove,
     require_schema,
     require_whole,
     writer_of,
@@ -89,7 +89,7 @@ class Updates:
         if pieces is not None:
             require_whole(milestone, {}, self._now_ms())
             digest = fold(rows_hash(piece.keys, piece.values) for piece in pieces)
-            prove(self._ranges.topic, milestone, sum(map(len, pieces)), digest)
+            prove(self._ranges, milestone, since, sum(map(len, pieces)), digest)
         return pieces
 
     def _as_they_come(self, range_: Range) -> list[Piece] | None:
@@ -123,7 +123,7 @@ class Updates:
 
         rows, digest = counted_once(read, milestone.rows)
         require_whole(milestone, {}, self._now_ms())
-        prove(self._ranges.topic, milestone, rows, digest)
+        prove(self._ranges, milestone, since, rows, digest)
 
     def _stream(self, milestone: Milestone, first: Cut) -> Iterator[Piece]:
         """Yield the proved rows in another read. No row of a piece is missing. Checked for each piece and not
@@ -172,7 +172,7 @@ class Updates:
 
         rows, digest = counted_once(read, milestone.rows)
         self._ranges.require_kept(milestone)
-        prove(self._ranges.topic, milestone, rows, digest)
+        prove(self._ranges, milestone, since, rows, digest)
         return kept if few else None
 
     def _jumped(self, milestone: Milestone, since: Cut) -> Range:

@@ -1,4 +1,4 @@
-"""Checks that the rows read for a milestone are complete, and are those that the milestone proves."""
+"""Checks that the rows read for a milestone are complete, and that they are of its job and its writers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from cutwater.adapters.hashing import row_hash
 from cutwater.core.driver.row_proof import breach, overgrown
 from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.changelog_rows import Writer, fold, signed
+from cutwater.core.protocol.changelog_rows import Writer, fold
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.state.backlog import contained, fresh, mismatch
-from cutwater.core.state.partition_share import Partitions
+from cutwater.core.state.backlog import contained, fresh
 
 KEYS_MAX = 500_000
 """Keys held at a time to count repeated rows of a large milestone once."""
@@ -88,17 +87,6 @@ def require_schema(topic: str, milestone: Milestone, job: Job) -> None:
             f"{topic}: the rows of milestone {milestone.token} are of definition {milestone.definition}, but the "
             f"job file's panes are of {job.fingerprint}; use the job file that the driver runs with. Rows that "
             "have whole sliding windows are of an earlier version: start the job again under another name"
-        )
-
-
-def prove(topic: str, milestone: Milestone, rows: int, digest: int, partitions: Partitions | None = None) -> None:
-    """Raise DivergenceError if count or digest (unsigned) are not those of the milestone. `partitions`: those
-    that were read; None for all."""
-    wrong = mismatch(milestone, rows, signed(digest), partitions)
-    if wrong:
-        raise DivergenceError(
-            f"{topic}: {wrong}. Rows were lost, changed or added; the view still shows its last milestone. Start "
-            "a new generation from the last milestone that was shown."
         )
 
 

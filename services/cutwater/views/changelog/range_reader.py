@@ -58,10 +58,21 @@ class Ranges:
     def require_kept(self, milestone: Milestone) -> None:
         """Raise LostRecordsError if the log has lost records below the milestone's cut. To be called after the
         read, before its records are used as the milestone's state."""
+        self._check.require(milestone.evidence, self._cut(milestone), f"milestone {milestone.token}")
+
+    def find_losses(self, milestone: Milestone) -> list[str]:
+        """Return descriptions of what the log has lost below the milestone's cut. Raises as `LogCheck` does."""
+        return self._check.find_losses(milestone.evidence, self._cut(milestone))
+
+    @property
+    def _check(self) -> LogCheck:
         self._witness = self._witness or LogCheck(self._cluster)
+        return self._witness
+
+    def _cut(self, milestone: Milestone) -> Cut:
+        """Return the milestone's cut in the partitions that are read."""
         places = [TopicPartition(self.topic, number) for number in self.bounds(NOWHERE, milestone)]
-        cut = Cut.of({place: milestone.changelog_cut.offset(place) for place in places})
-        self._witness.require(milestone.evidence, cut, f"milestone {milestone.token}")
+        return Cut.of({place: milestone.changelog_cut.offset(place) for place in places})
 
     def bounds(self, earlier: Cut, milestone: Milestone) -> dict[int, tuple[int, int]]:
         """Return first offset and end of the range in each partition."""

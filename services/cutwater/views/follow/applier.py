@@ -21,10 +21,10 @@ from cutwater.core.state.bulk_load import Slice
 from cutwater.core.state.partition_share import Proof, proof_of
 from cutwater.views.bulk.loader import BulkLoader
 from cutwater.views.changelog.columns import Columns, OwnRowReader, columns
+from cutwater.views.changelog.milestone_proof import prove
 from cutwater.views.changelog.proof import (
     WriterCheck,
     counted_once,
-    prove,
     require_schema,
     require_whole,
     writer_of,
@@ -130,7 +130,7 @@ class Applier:
                 return False
         digest = rows_hash(own.keys(), own.values())
         require_whole(milestone, {}, self._now_ms())
-        prove(self._ranges.topic, milestone, len(own), digest, self._ranges.partitions)
+        prove(self._ranges, milestone, self._since, len(own), digest)
         kept = self._rows_to_keep(milestone, own)
         gathered = self._gathering()
         self._commit(entry, kept)
@@ -159,7 +159,7 @@ class Applier:
         rows, digest = done.rows, done.digest
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
-        prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
+        prove(self._ranges, milestone, self._since, rows, digest)
         self._store.commit(entry, {}, bulk=True, floor_ms=floor_ms)
         return True
 
@@ -185,7 +185,7 @@ class Applier:
             self._ranges.require_kept(milestone)
         if rows > self._proof(milestone).rows:
             rows, digest = self._recount(milestone, rows)
-        prove(self._ranges.topic, milestone, rows, digest, self._ranges.partitions)
+        prove(self._ranges, milestone, self._since, rows, digest)
         self._commit(entry, chunk, bulk=jump)
         gathered.add(chunk)
         self.running.rows = gathered.rows

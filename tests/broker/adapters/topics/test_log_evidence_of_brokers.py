@@ -94,3 +94,4 @@ def test_a_topic_made_anew_with_as_many_records_is_named(broker: Any, topic: str
     make(broker.cluster, topic)
     (told,) = witness.find_losses(look.evidence, look.cut)
     assert told.startswith(f"{topic} was deleted and recreated")
+    assert "of partition 0" in told

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
+from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.topics.alerts import read_alerts
+from cutwater.adapters.topics.log_evidence import LogCheck
+from cutwater.core.errors import DivergenceError
 from cutwater.core.monitoring.alerts import DIVERGENCE, VIEW
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut
-from support.views.changelogs import GENERATION, Following, Writing, following, make_job, until
+from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.state.backlog import Entry, Step
+from cutwater.views.changelog.milestone_rows import Updates
+from cutwater.views.changelog.range_reader import Ranges
+from support.views.changelogs import GENERATION, Following, Writing, encoded, following, make_job, now_ms, until
 from support.views.rehydrating import running
 from support.views.ways import WAYS, Way, every_way, sales
 
@@ -32,7 +39,7 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
 def truncate(writing: Writing, partition: int, first: int) -> None:
     """Delete the records of a partition below an offset."""
     client = AdminClient(writing.cluster.librdkafka())
-    (asked,) = client.delete_records([TopicPartition(writing.topic, partition, first)]).values()
+    (asked,) = client.delete_records([Position(writing.topic, partition, first)]).values()
     assert asked.result(20).low_watermark == first
 
 
@@ -115,6 +122,7 @@ def test_a_shorter_topic_made_anew_stops_the_view_with_the_exact_gap(
 def test_another_topic_that_is_as_long_stops_the_view(writing: Writing, tmp_path: Path, way: Way) -> None:
     """No offset is missing, and the rows are not those that the milestone proves."""
     way.begin(writing, tmp_path)
+    before = dict(writing.ends()) if way.shows else dict.fromkeys(writing.ends(), 0)
     writing.epoch(sales(1))
     recreate(writing)
     writing.rows(sales(7), epoch=0)
@@ -123,6 +131,61 @@ def test_another_topic_that_is_as_long_stops_the_view(writing: Writing, tmp_path
         reason = stopped(view, way, writing)
     assert "milestone g1-local-00000000:2" in reason
     assert "Rows were lost, changed or added" in reason
+    for at, end in writing.ends().items():
+        assert f"{writing.topic}/{at}, offsets {before[at]} to {end - 1}: " in reason
+
+
+@pytest.mark.variations
+@every_way
+def test_a_row_that_is_lost_is_told_with_its_partition(writing: Writing, tmp_path: Path, way: Way) -> None:
+    """The rows of the others are as the milestone says, so they are not named."""
+    way.begin(writing, tmp_path)
+    before = dict(writing.ends())
+    rows = sales(1)
+    lost = next(one for one in rows if writing.partition(one.shop) == 2)
+    written = [encoded(writing.job, one) for one in rows]
+    writing.rows([one for one in rows if one is not lost], epoch=1)
+    milestone = writing.milestone(rows, written)
+    with way.go_on(writing, tmp_path) as view:
+        _names_partition_2(stopped(view, way, writing), writing, before if way.shows else None)
+    ranges = Ranges(writing.cluster, writing.topic, stall_s=1.0)
+    step = Step(Entry(milestone, protocol_records.encode(milestone), 0))
+    with closing(ranges), pytest.raises(DivergenceError) as raised:
+        list(Updates(writing.job, ranges, now_ms).rows(step, Cut.of_topic(writing.topic, before.values())))
+    _names_partition_2(str(raised.value), writing, before)
+
+
+def _names_partition_2(reason: str, writing: Writing, before: Mapping[int, int] | None) -> None:
+    assert writing.last is not None
+    first, end, rows = before[2] if before else 0, writing.ends()[2], writing.last.partition_rows[2]
+    assert re.findall(rf"{writing.topic}/(\d+), offsets (\d+) to (\d+): (\d+) rows", reason) == [
+        ("2", str(first), str(end - 1), str(rows - 1))
+    ]
+    assert f"and the milestone says {rows} with digest" in reason
+
+
+RESTORES = {name: way for name, way in WAYS.items() if way.jump or not way.shows}
+"""The ways that take every row below a cut."""
+
+
+@pytest.mark.variations
+@pytest.mark.parametrize("way", RESTORES.values(), ids=RESTORES)
+def test_another_topic_stops_a_restore_to_a_milestone_without_rows(
+    writing: Writing, tmp_path: Path, way: Way
+) -> None:
+    """Its generation has filled it, to the same length, and there is no row to prove: the topic's id shows it."""
+    way.begin(writing, tmp_path)
+    places = [TopicPartition(writing.topic, at) for at in writing.ends()]
+    writing.epoch((), evidence=LogCheck(writing.cluster).read_state(places).evidence)
+    before = writing.ends()
+    recreate(writing)
+    writing.rows(sales(7), epoch=0)
+    assert writing.ends() == before
+    with way.go_on(writing, tmp_path) as view:
+        reason = stopped(view, way, writing)
+    assert f"{writing.topic} was deleted and recreated (its topic id is " in reason
+    lost = [f"offsets 0 to {end - 1} of partition {at}" for at, end in before.items()]
+    assert f"{', '.join(lost)} are gone or are other records now" in reason
 
 
 def test_a_topic_made_anew_under_a_running_view(writing: Writing, tmp_path: Path) -> None:

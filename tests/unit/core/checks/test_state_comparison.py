@@ -25,6 +25,7 @@ from cutwater.core.checks.state_comparison import (
     exit_code,
     next_steps,
     odd_ones,
+    output_can_be_corrected,
     scope_of,
     side_by_side,
     sum_by_shard,
@@ -163,6 +164,22 @@ def test_damaged_bytes_are_a_difference_and_no_error() -> None:
 def test_the_exit_code_says_the_worst_that_is_known(verdicts: list[Verdict], code: int) -> None:
     """A difference is worse than a place that could not be asked."""
     assert exit_code(Answer("view", one) for one in verdicts) == code
+
+
+@pytest.mark.parametrize(
+    ("changelog", "rows", "corrected"),
+    [(Verdict.EQUAL, 3, True), (Verdict.EQUAL, 0, False), (Verdict.DIFFERENT, 3, False)],
+)
+def test_an_output_is_corrected_from_a_proved_changelog_only(
+    changelog: Verdict, rows: int, corrected: bool
+) -> None:
+    """Without a row that differs only end markers are wrong, which no correction changes."""
+    answers = [Answer(CHANGELOG, changelog), Answer(OUTPUT, Verdict.DIFFERENT, differences=rows)]
+    assert output_can_be_corrected(answers) is corrected
+    told = [one for one in next_steps(answers) if one.startswith("output:")]
+    assert [("--repair" in one, "no correction" in one) for one in told] == (
+        [(corrected, not corrected)] if changelog is Verdict.EQUAL else []
+    )
 
 
 @pytest.mark.parametrize(

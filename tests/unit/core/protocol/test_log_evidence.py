@@ -46,10 +46,19 @@ def test_leaders_are_told_of_partitions_that_have_one() -> None:
 )
 def test_a_topic_that_was_made_anew_is_named(now: dict[str, str], named: list[str]) -> None:
     """Of one whose identity was never known nothing can be said; who is gone is found by its offsets."""
-    said = recreated_topics(EVIDENCE, now)
+    said = recreated_topics(EVIDENCE, now, Cut.of({FIRST: 8, SECOND: 1}))
     assert [one.split()[0] for one in said] == named
     if named:
         assert f"(its topic id is {now[ROWS]}, and was id-1)" in said[0]
+        assert "offsets 0 to 7 of partition 0, offset 0 of partition 1 are gone or are other records" in said[0]
+
+
+def test_a_wide_topic_that_was_made_anew_is_named_in_short() -> None:
+    """Nothing is lost of an empty partition, and a message has a bound."""
+    below = Cut.of_topic(ROWS, [0, *[5] * 11])
+    (said,) = recreated_topics(EVIDENCE, {ROWS: "id-2"}, below)
+    assert "partition 0" not in said
+    assert "of partition 8 and those of 3 more partitions are gone" in said
 
 
 @pytest.mark.parametrize(

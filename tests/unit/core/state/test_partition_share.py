@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.core.state.backlog import mismatch
-from cutwater.core.state.partition_share import held_by, owners, proof_of
+from cutwater.core.state.partition_share import Proof, held_by, owners, partition_faults, proof_of
 from support.protocol_samples import milestone
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -93,3 +93,30 @@ def test_a_mismatch_names_the_partitions() -> None:
     assert "partitions 1) says 2 rows with digest 4, but the changelog holds 1" in str(
         mismatch(one, 1, 4, frozenset({1}))
     )
+
+
+def test_a_fault_is_told_with_partition_and_offsets() -> None:
+    one = replace(milestone(1), partition_rows=(2, 0, 5), partition_digests=(7, 0, 9))
+    bounds = {0: (4, 6), 1: (3, 3), 2: (10, 15)}
+    assert partition_faults("rows", one, bounds, {0: Proof(2, 7), 1: Proof(0, 0), 2: Proof(4, 1)}) == [
+        "rows/2, offsets 10 to 14: 4 rows with digest 1, and the milestone says 5 with digest 9"
+    ]
+    assert partition_faults("rows", one, bounds, {0: Proof(2, 7), 1: Proof(1, 1), 2: Proof(5, 9)}) == [
+        "rows/1, no offset: 1 rows with digest 1, and the milestone says 0 with digest 0"
+    ]
+
+
+def test_where_no_partition_is_proved_all_that_was_read_is_named() -> None:
+    """A milestone of an early version, and a range that is too large for a second read."""
+    one = replace(milestone(1), partition_rows=(2, 0), partition_digests=(7, 0))
+    bounds = {0: (4, 6), 1: (3, 3), 2: (10, 11)}
+    named = ["The rows were read from rows/0, offsets 4 to 5; rows/2, offset 10"]
+    assert partition_faults("rows", one, bounds, None) == named
+    assert partition_faults("rows", one, bounds, dict.fromkeys(bounds, Proof(0, 0))) == named
+
+
+def test_a_second_read_that_finds_all_as_it_should_be_says_so() -> None:
+    one = replace(milestone(1), partition_rows=(2,), partition_digests=(7,))
+    (said,) = partition_faults("rows", one, {0: (4, 6)}, {0: Proof(2, 7)})
+    assert said.startswith("A second read found the rows of each partition")
+    assert said.endswith("rows/0, offsets 4 to 5")
