@@ -43,7 +43,8 @@ from cutwater.local.processes.restart_policy import Failure, RestartPolicy, fail
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import archive_written, found_archive, spark_environment
-from cutwater.operations.generations.claims import Claims, copies_of
+from cutwater.operations.generations.claim_check import require_works
+from cutwater.operations.generations.claims import Claims, Planned, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
 from cutwater.operations.regions.rejoin import rejoin_check
 
@@ -133,7 +134,13 @@ class Stack:
         self._successors = CandidateProcesses(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
         self._renewals = AutoRecovery(
-            self.cluster, self.job.name, claims, self._copies, lambda: self._successors.started_generations, report
+            self.cluster,
+            self.job.name,
+            claims,
+            self._copies,
+            self._require_works,
+            lambda: self._successors.started_generations,
+            report,
         )
         self.supervisor = Supervisor(
             self._members(), report=report, failed=self._note_failure, more=self._successors
@@ -276,6 +283,9 @@ class Stack:
 
     def _copies(self) -> Replication:
         return copies_of(self.cluster, self._settings.replication_factor, self._settings.min_insync_replicas)
+
+    def _require_works(self, planned: Planned) -> None:
+        require_works(self.cluster, self.job, self._settings, planned.claim, self._snapshots)
 
     def _publisher(self) -> list[Supervised]:
         return [] if self.job.output.mode == "none" else [self._service("publisher", "cutwater.publisher")]

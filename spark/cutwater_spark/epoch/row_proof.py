@@ -52,9 +52,7 @@ class ProvedRows:
         if before:
             self._require_kept(before, self._begun)
         if short := lost_records(source_cut, {place: one.end for place, one in self._begun.standings.items()}):
-            raise LostRecordsError(
-                f"the source topic: {'; '.join(short)}. Start a new generation from the last milestone"
-            )
+            raise LostRecordsError(f"the source topic, of which this epoch has read more: {'; '.join(short)}")
 
     def prove(self, before: Barrier | None, me: Writer, written: Written, buried: Mapping[int, int]) -> Proved:
         """Return the cut after this epoch, if only its rows and `buried` tombstones were added.

@@ -11,6 +11,7 @@ from cutwater.core.errors import (
     DivergenceError,
     FencedError,
     ForeignRowsError,
+    LostRecordsError,
     MachineError,
     ProtocolError,
     UnavailableError,
@@ -24,6 +25,7 @@ _FINAL_ERRORS: tuple[type[CutwaterError], ...] = (
     FencedError,
     DivergenceError,
     ForeignRowsError,
+    LostRecordsError,
 )
 FINAL_EXIT_CODES = frozenset(error.exit_code for error in _FINAL_ERRORS)
 
