@@ -26,12 +26,12 @@ from cutwater.adapters.http.metrics_server import DriverMetrics, serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.kafka.undatable_records import undatable
-from cutwater.adapters.topics.provable_milestones import with_advice
+from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats, skew_warning
 from cutwater.core.driver.lateness import ByFloor, ByWatermark
-from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.job.event_decoding import Decoding
@@ -96,13 +96,14 @@ class Driver:
             spark, job, settings, self._log, self._stop, decoding, self._observe_input, start, asking
         )
         try:
-            with explain_failures(
-                job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)
+            with (
+                advise_on_loss(cluster, job.name),
+                explain_failures(
+                    job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)
+                ),
             ):
                 attempt.take_over()
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
-        except LostRecordsError as error:
-            raise with_advice(error, cluster, job.name) from None
         except Stopped:
             self._log.info("stopped during the fetch of a snapshot; the next start continues with its files")
         finally:

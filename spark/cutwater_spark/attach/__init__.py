@@ -23,6 +23,7 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
+from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import UsageError
@@ -77,6 +78,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     def explain_and_alert() -> Iterator[None]:
         with (
             alert_on_error(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
+            advise_on_loss(settings.cluster, job.name, attached=True),
             explain_failures(A_SOURCE, attempt.location),
         ):
             yield
