@@ -26,6 +26,7 @@ from cutwater.adapters.http.metrics_server import DriverMetrics, serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.kafka.undatable_records import undatable
+from cutwater.adapters.runtime.ready_file import mark_ready, ready_file
 from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.admission import Admission
@@ -184,7 +185,7 @@ class Driver:
         raw = read_events(spark, job, cluster, sources, starting, limit.begin())
         events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
-        return (
+        query = (
             aggregate(events, job, seed, floor_ms, decoding.cleans if amends else None)
             .writeStream.outputMode("update")
             .queryName(job.name)
@@ -193,6 +194,9 @@ class Driver:
             .foreachBatch(epochs)
             .start()
         )
+        # Not earlier: a schema that Spark cannot resolve fails in the lines above.
+        mark_ready(ready_file(self._settings.data_dir, self._job.name, self._settings.generation))
+        return query
 
     def _observe_input(self, execution: Any) -> InputStats:
         found = execution.observedMetrics().get(INPUT_METRICS)
