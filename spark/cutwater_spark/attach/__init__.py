@@ -32,7 +32,7 @@ from cutwater_spark.attach.job_description import describe
 from cutwater_spark.attempt import Attempt
 from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.epoch.writer import EpochWriter
-from cutwater_spark.query.columns import rows
+from cutwater_spark.query.columns import UNREADABLE, rows
 from cutwater_spark.query.sql import kafka_options
 from cutwater_spark.session import adapt, reach_checkpoint
 from cutwater_spark.tools.failures import explain_failures
@@ -141,11 +141,17 @@ class AttachedQuery:
 
 
 def events_of(execution: Any) -> InputStats:
-    """Return the number of events that an epoch read, as Spark's progress counts them; 0 if it does not."""
+    """Return the number of events that an epoch read, as Spark's progress counts them, and of rows dropped."""
     leaves = execution.executedPlan().collectLeaves()
     read = 0
     for leaf in (leaves.apply(number) for number in range(leaves.size())):
         metric = leaf.metrics().get("numOutputRows")
         if leaf.nodeName().startswith("MicroBatchScan") and metric.isDefined():
             read += int(metric.get().value())
-    return InputStats(events=read)
+    return InputStats(events=read, rejected=dropped_of(execution))
+
+
+def dropped_of(execution: Any) -> int:
+    """Return how many rows of an epoch were dropped, as no reader could decode them."""
+    found = execution.observedMetrics().get(UNREADABLE)
+    return int(found.get().getLong(0)) if found.isDefined() else 0
