@@ -26,12 +26,13 @@ from cutwater.adapters.http.metrics_server import DriverMetrics, serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.kafka.undatable_records import undatable
-from cutwater.adapters.topics.provable_milestones import with_advice
+from cutwater.adapters.runtime.ready_file import mark_ready, ready_file
+from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats, skew_warning
 from cutwater.core.driver.lateness import ByFloor, ByWatermark
-from cutwater.core.errors import CutwaterError, LostRecordsError, UnavailableError, UsageError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.job.event_decoding import Decoding
@@ -96,13 +97,14 @@ class Driver:
             spark, job, settings, self._log, self._stop, decoding, self._observe_input, start, asking
         )
         try:
-            with explain_failures(
-                job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)
+            with (
+                advise_on_loss(cluster, job.name),
+                explain_failures(
+                    job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)
+                ),
             ):
                 attempt.take_over()
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
-        except LostRecordsError as error:
-            raise with_advice(error, cluster, job.name) from None
         except Stopped:
             self._log.info("stopped during the fetch of a snapshot; the next start continues with its files")
         finally:
@@ -183,7 +185,7 @@ class Driver:
         raw = read_events(spark, job, cluster, sources, starting, limit.begin())
         events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
-        return (
+        query = (
             aggregate(events, job, seed, floor_ms, decoding.cleans if amends else None)
             .writeStream.outputMode("update")
             .queryName(job.name)
@@ -192,6 +194,9 @@ class Driver:
             .foreachBatch(epochs)
             .start()
         )
+        # Not earlier: a schema that Spark cannot resolve fails in the lines above.
+        mark_ready(ready_file(self._settings.data_dir, self._job.name, self._settings.generation))
+        return query
 
     def _observe_input(self, execution: Any) -> InputStats:
         found = execution.observedMetrics().get(INPUT_METRICS)

@@ -91,3 +91,21 @@ def test_the_driver_refuses_an_attached_job(shop: Shop) -> None:
     driver = shop.start_command("driver", [sys.executable, "-m", "cutwater_spark.driver", str(shop.job_file)])
     assert driver.wait(90) == 2
     assert "cutwater_spark.attach" in shop.log("driver").read_text()
+
+
+def test_an_attached_query_that_lost_records_says_what_can_be_done(shop: Shop) -> None:
+    """The changelog is made anew: no milestone is complete any more, and a rollback would be refused."""
+    shop.orders(example.orders(300))
+    shop.signal()
+    first = shop.program()
+    shop.wait_committed()
+    kill_session(first.pid)
+    first.wait(60)
+    shop.remake_changelog()
+    second = shop.program()
+    wait_until(lambda: second.poll() is not None, "the query to end")
+    said = shop.log(PROGRAM).read_text()
+    assert "below the cut of barrier" in said
+    assert "No milestone is complete any more: restore the topics, or start the job under another name" in said
+    told = [(one.kind, one.part) for one in on(read_alerts(shop.cluster, shop.job.name))]
+    assert told == [(DIVERGENCE, "driver")]

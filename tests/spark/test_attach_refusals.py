@@ -22,8 +22,8 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.publisher.encoding import JsonEncoder
 from cutwater.views.query.presenter import Presenter
 from cutwater_spark import session
-from cutwater_spark.attach import attach, describe
-from cutwater_spark.query.columns import row_columns, rows
+from cutwater_spark.attach import attach, describe, dropped_of
+from cutwater_spark.query.columns import readable_rows, row_columns, rows
 from cutwater_spark.query.query import changelog_rows
 from cutwater_spark.session import adapt
 
@@ -186,14 +186,17 @@ def ranged(folder: Path) -> Job:
 
 def written(spark: SparkSession, job: Job, columns: dict[str, str], window: int = AT) -> list[Any]:
     """The changelog's keys and values of one row with these columns, the others NULL."""
+    assert job.attached is not None
+    checked = one_row(spark, columns, window).selectExpr(*row_columns(job, job.attached))
+    header = Codec(job.state_schema).header
+    return changelog_rows(checked, job, Writer(Generation(1, "local"), 1, 1), header).collect()
+
+
+def one_row(spark: SparkSession, columns: dict[str, str], window: int = AT) -> DataFrame:
     types = {name: spark.sql(f"select {sql[0]} as x").schema[0].dataType.simpleString()
              for name, (_, sql) in RANGES.items()}  # fmt: skip
     row = [f"{columns.get(name, f'cast(null as {kind})')} as {name}" for name, kind in types.items()]
-    frame = spark.range(1).selectExpr("'k' as region", WINDOW.format(window), *row)
-    assert job.attached is not None
-    checked = frame.selectExpr(*row_columns(job, job.attached))
-    header = Codec(job.state_schema).header
-    return changelog_rows(checked, job, Writer(Generation(1, "local"), 1, 1), header).collect()
+    return spark.range(1).selectExpr("'k' as region", WINDOW.format(window), *row)
 
 
 def test_what_stands_on_the_changelog_can_be_read_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -206,6 +209,7 @@ def test_what_stands_on_the_changelog_can_be_read_back(spark: SparkSession, tmp_
         (row,) = written(spark, job, {} if at == 4 else columns)
         shown = presenter.values(bytes(row["value"]))
         assert all((shown[name] is None) == (at == 4) for name in RANGES)
+        assert is_readable(job, one_row(spark, {} if at == 4 else columns))
         json.loads(encoder.value(bytes(row["key"]), bytes(row["value"])))
 
 
@@ -228,9 +232,55 @@ def test_what_stands_on_the_changelog_can_be_read_back(spark: SparkSession, tmp_
 def test_what_nobody_could_read_back_ends_the_query_before(
     spark: SparkSession, tmp_path: Path, columns: dict[str, str], window: int, said: str
 ) -> None:
-    """One microsecond, or one text, beyond: the row is never written, and the reason names the column."""
+    """One microsecond, or one text, beyond: the row is never written, and the reason names the column.
+
+    Such a row, and no other one, may be dropped instead.
+    """
     with pytest.raises(Exception, match=said):
         written(spark, ranged(tmp_path), columns, window)
+    assert not is_readable(ranged(tmp_path), one_row(spark, columns, window))
+
+
+def is_readable(job: Job, row: DataFrame) -> bool:
+    assert job.attached is not None
+    return row.filter(readable_rows(job, job.attached)).count() == 1
+
+
+@pytest.mark.slow
+def test_rows_that_nobody_could_read_are_dropped_and_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """With `unreadable: drop` a query goes on with the other rows: keys that are null, no text, or too long."""
+    job = load_job(Path(shutil.copytree(EXAMPLE, tmp_path / "example")) / "orders.yaml")
+    text = (tmp_path / "example/orders.yaml").read_text()
+    (tmp_path / "example/orders.yaml").write_text(text.replace("attached: {", "attached: {unreadable: drop, "))
+    again = load_job(tmp_path / "example/orders.yaml")
+    assert again.attached is not None
+    assert again.attached.drops_unreadable
+    assert again.definition == job.definition, "it may be set while the job runs"
+    (tmp_path / "events").mkdir()
+    lines = [{"region": f"r{number % 5}", "cents": number} for number in range(100)]
+    (tmp_path / "events/one.json").write_text("\n".join(map(json.dumps, lines)))
+    region = F.expr(
+        "case region when 'r0' then cast(X'FF31' as string) when 'r1' then repeat('k', 5000) when 'r2' then null "
+        "else region end"
+    )
+    made = (
+        spark.readStream.schema("region string, cents long").json(str(tmp_path / "events"))
+        .withColumns({"region": region, "at": F.timestamp_seconds(F.lit(1_700_000_000))})
+        .withWatermark("at", "1 hour").groupBy(F.window("at", "10 minutes"), "region")
+        .agg(*values(), F.count("*").alias("large"))
+    )  # fmt: skip
+    found: list[tuple[dict[str, int], int]] = []
+
+    def keep(batch: DataFrame, _epoch: int) -> None:
+        orders = {row["__key"]: row["orders"] for row in batch.collect()}
+        (running,) = spark.streams.active
+        execution: Any = running._jsq.streamingQuery().lastExecution()  # type: ignore[attr-defined]
+        found.append((orders, dropped_of(execution)))
+
+    query = rows(made, again, again.attached).writeStream.outputMode("update").foreachBatch(keep)
+    started = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    assert started.awaitTermination(120)
+    assert found[0] == ({"r3": 20, "r4": 20}, 3)
 
 
 def test_a_checkpoint_in_an_object_store(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

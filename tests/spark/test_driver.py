@@ -14,8 +14,10 @@ from confluent_kafka import Producer
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.adapters.runtime.ready_file import is_ready_since, ready_file
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.adapters.topics.recovery_log import history
+from cutwater.core.errors import LostRecordsError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
@@ -207,6 +209,21 @@ def test_a_second_driver_fences_the_first(job: Flow) -> None:
     wait_until(lambda: started(job, 2), "the second attempt")
     assert older.wait(60) == 6
     assert "newer process" in job.log(DRIVER).read_text()
+
+
+@pytest.mark.slow
+def test_a_driver_that_lost_records_says_what_can_be_done(job: Flow) -> None:
+    """Its changelog is made anew: it has an exit code of its own. Advice with a milestone: tests/integration."""
+    run_once(job)
+    job.remake_changelog()
+    written, ready = len(barriers(job)), ready_file(job.folder, job.job.name, GENERATION)
+    begun_ms = ready.stat().st_mtime_ns // 1_000_000 + 1
+    assert job.driver().wait(90) == LostRecordsError.exit_code
+    assert not is_ready_since(ready, begun_ms), "only the first driver started a query"
+    said = job.log(DRIVER).read_text()
+    assert "No milestone is complete any more: restore the topics, or start the job under another name" in said
+    assert "from the last milestone" not in said
+    assert len(barriers(job)) == written
 
 
 @pytest.mark.slow

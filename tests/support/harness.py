@@ -20,7 +20,7 @@ from cutwater.adapters.config.settings import environment, load_settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.admin import delete_topics, ensure_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import milestones, source_end
@@ -114,6 +114,15 @@ class Flow:
             newest, f"a milestone that covers {end}; logs in {self.folder}", patience_s
         )
         return milestone
+
+    def remake_changelog(self) -> None:
+        """Delete the first generation's changelog, and create it again: empty, and with another id."""
+        partitions, name = self.job.shards.partitions, topics.changelog(self.job.name, GENERATION)
+        owned = [
+            one for one in topics.generation_topics(self.job.name, GENERATION, partitions) if one.name == name
+        ]
+        delete_topics(self.cluster, [name])
+        ensure_topics(self.cluster, owned)
 
     def state(self, milestone: Milestone) -> dict[tuple[str, int], dict[str, Any]]:
         """Presented windows by (key, start in ms), of the newest record per key below the milestone's cut.

@@ -63,7 +63,9 @@ class ForeignRowsError(DivergenceError):
 
 
 class LostRecordsError(DivergenceError):
-    """A log has lost acknowledged records below a cut. They cannot be recovered."""
+    """A log has lost acknowledged records below a cut. Continue from a milestone that does not need them."""
+
+    exit_code = 9
 
 
 class UnexpectedError(CutwaterError):

@@ -21,8 +21,8 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.topics import commit_stream
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.runtime.ready_file import is_ready_since, ready_file
+from cutwater.adapters.topics.candidates import newest_in_either, working_for
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.job.job import Job
@@ -43,7 +43,8 @@ from cutwater.local.processes.restart_policy import Failure, RestartPolicy, fail
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import archive_written, found_archive, spark_environment
-from cutwater.operations.generations.claims import Claims, copies_of
+from cutwater.operations.generations.claim_check import require_works
+from cutwater.operations.generations.claims import Claims, Planned, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
 from cutwater.operations.regions.rejoin import rejoin_check
 
@@ -133,7 +134,13 @@ class Stack:
         self._successors = CandidateProcesses(self.cluster, self.job.name, self._candidate, report)
         claims = Claims(self.cluster, self.job, settings.region, now_ms)
         self._renewals = AutoRecovery(
-            self.cluster, self.job.name, claims, self._copies, lambda: self._successors.started_generations, report
+            self.cluster,
+            self.job.name,
+            claims,
+            self._copies,
+            self._require_works,
+            lambda: self._successors.started_generations,
+            report,
         )
         self.supervisor = Supervisor(
             self._members(), report=report, failed=self._note_failure, more=self._successors
@@ -272,10 +279,15 @@ class Stack:
         def reason_to_continue(exit_code: int) -> str | None:
             return self._renewals.reason_to_continue(ProcessEnd(generation or self._generation, driver, exit_code))
 
+        if driver:
+            made.progress = lambda: self._newest_of(generation or self._generation)
         return replace(made, reason_to_continue=reason_to_continue)
 
     def _copies(self) -> Replication:
         return copies_of(self.cluster, self._settings.replication_factor, self._settings.min_insync_replicas)
+
+    def _require_works(self, planned: Planned) -> None:
+        require_works(self.cluster, self.job, self._settings, planned.claim, self._snapshots)
 
     def _publisher(self) -> list[Supervised]:
         return [] if self.job.output.mode == "none" else [self._service("publisher", "cutwater.publisher")]
@@ -305,9 +317,13 @@ class Stack:
             self._elsewhere = RegionWait(lambda: asking.check(settings.generation))
 
     def _driver_started(self) -> bool:
-        """Return whether the driver has taken over since this stack started, or waits for another region."""
-        at_ms = commit_stream.newest_start_ms(self.cluster, self.job.name)
-        return (at_ms is not None and at_ms >= self._begun_ms) or self._elsewhere.is_waiting()
+        """Return whether the driver's query has started since this stack did, or it waits for another region."""
+        path = ready_file(self.data_dir, self.job.name, self._generation)
+        return is_ready_since(path, self._begun_ms) or self._elsewhere.is_waiting()
+
+    def _newest_of(self, generation: Generation) -> object:
+        """Return the generation's newest milestone: what its driver has reached. Raises UnavailableError."""
+        return newest_in_either(self.cluster, self.job.name, generation)
 
     def _service(
         self,

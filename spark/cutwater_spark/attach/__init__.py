@@ -23,6 +23,7 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
+from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import UsageError
@@ -31,7 +32,7 @@ from cutwater_spark.attach.job_description import describe
 from cutwater_spark.attempt import Attempt
 from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.epoch.writer import EpochWriter
-from cutwater_spark.query.columns import rows
+from cutwater_spark.query.columns import UNREADABLE, rows
 from cutwater_spark.query.sql import kafka_options
 from cutwater_spark.session import adapt, reach_checkpoint
 from cutwater_spark.tools.failures import explain_failures
@@ -77,6 +78,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
     def explain_and_alert() -> Iterator[None]:
         with (
             alert_on_error(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
+            advise_on_loss(settings.cluster, job.name, attached=True),
             explain_failures(A_SOURCE, attempt.location),
         ):
             yield
@@ -139,11 +141,17 @@ class AttachedQuery:
 
 
 def events_of(execution: Any) -> InputStats:
-    """Return the number of events that an epoch read, as Spark's progress counts them; 0 if it does not."""
+    """Return the number of events that an epoch read, as Spark's progress counts them, and of rows dropped."""
     leaves = execution.executedPlan().collectLeaves()
     read = 0
     for leaf in (leaves.apply(number) for number in range(leaves.size())):
         metric = leaf.metrics().get("numOutputRows")
         if leaf.nodeName().startswith("MicroBatchScan") and metric.isDefined():
             read += int(metric.get().value())
-    return InputStats(events=read)
+    return InputStats(events=read, rejected=dropped_of(execution))
+
+
+def dropped_of(execution: Any) -> int:
+    """Return how many rows of an epoch were dropped, as no reader could decode them."""
+    found = execution.observedMetrics().get(UNREADABLE)
+    return int(found.get().getLong(0)) if found.isDefined() else 0

@@ -54,9 +54,7 @@ class ProvedRows:
         if before:
             self._require_kept(before, self._begun)
         if short := lost_records(source_cut, {place: one.end for place, one in self._begun.standings.items()}):
-            raise LostRecordsError(
-                f"the source topic: {'; '.join(short)}. Start a new generation from the last milestone"
-            )
+            raise LostRecordsError(f"the source topic, of which this epoch has read more: {'; '.join(short)}")
         # The executors' consumers keep what they have fetched ahead. Another query has consumers of its own.
         if changed := self._begun.changes_since(earlier, (place for place, _ in source_cut)):
             raise LeadersChangedError("; ".join(changed))

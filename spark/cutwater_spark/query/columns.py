@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_KEY_BYTES, YEARS
@@ -29,6 +30,8 @@ _TYPES = {
     "timestamp": "timestamp-micros",
 }
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+UNREADABLE = "cutwater_unreadable"
+"""Name of the observation that counts the dropped rows."""
 _EPOCH = datetime(1970, 1, 1)
 _MOMENTS = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The start of year 1 and the end of 9999 in microseconds: the range of Python and of JSON readers."""
@@ -45,7 +48,34 @@ def rows(frame: DataFrame, job: Job, query: Attached) -> DataFrame:
             raise UsageError(f"job {job.name}: column '{measure.name}' is not {measure.output}; {_again({})}")
     if found:
         raise UsageError(f"job {job.name}: {', '.join(found)} are not in the schema; {_again({})}, or drop them")
+    if query.drops_unreadable:
+        readable = readable_rows(job, query)
+        # The observation keeps the filter above it: the query is computed once.
+        frame = frame.observe(UNREADABLE, F.expr(f"count_if(not ({readable})) as dropped")).filter(readable)
     return frame.selectExpr(*row_columns(job, query))
+
+
+def readable_rows(job: Job, query: Attached) -> str:
+    """Return the condition, never null, under which a row of the right window size does not end the query."""
+    bytes_max = text_bytes_max(job.measures)
+    found = [
+        _is_readable(f"cast({name(query.key)} as string)", MAX_KEY_BYTES),
+        _is_dated(f"{name(query.window)}.start", YEARS),
+    ]
+    for one in job.measures:
+        if one.output == "string":
+            found.append(f"({name(one.name)} is null or {_is_readable(name(one.name), bytes_max)})")
+        elif isinstance(one.output, dict) and one.output["logicalType"] in TIMES:
+            found.append(f"({name(one.name)} is null or {_is_dated(name(one.name), _MOMENTS)})")
+    return f"coalesce({' and '.join(found)}, false)"
+
+
+def _is_readable(sql: str, bytes_max: int) -> str:
+    return f"(octet_length({sql}) <= {bytes_max} and is_valid_utf8({sql}))"
+
+
+def _is_dated(sql: str, moments: tuple[int, int]) -> str:
+    return f"(unix_micros({sql}) between {moments[0]}L and {moments[1]}L)"
 
 
 def row_columns(job: Job, query: Attached) -> list[str]:
@@ -88,8 +118,7 @@ def _dated(sql: str, column: str, moments: tuple[int, int]) -> str:
         f"cutwater: column {column} has a time outside the years {_year(moments[0])} to {_year(moments[1] - 1)}, "
         "which no reader can decode: filter such events in the query"
     )
-    inside = f"unix_micros({sql}) between {moments[0]}L and {moments[1]}L"
-    return f"case when {sql} is not null then if({inside}, {sql}, raise_error({text(far)})) end"
+    return f"case when {sql} is not null then if({_is_dated(sql, moments)}, {sql}, raise_error({text(far)})) end"
 
 
 def _year(micros: int) -> int:

@@ -55,7 +55,7 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
         changelog_format=model.changelog.format,
         registry=shared.registry,
         max_bytes=model.max_bytes,
-        attached=Attached(query.key, query.window),
+        attached=Attached(query.key, query.window, query.unreadable == "drop"),
     )
 
 

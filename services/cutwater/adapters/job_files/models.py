@@ -288,6 +288,11 @@ class AttachedQueryModel(Model):
         max_length=200,
         description="An Avro record schema with a field per column except key and window; beside the job file.",
     )
+    unreadable: Literal["end", "drop"] = Field(
+        "end",
+        description="For a row whose key is null, whose key or text is too long or not UTF-8, or with a time that "
+        "readers cannot hold: `end` ends the query, `drop` leaves the row out and counts it as rejected.",
+    )
 
 
 class AttachedModel(Model):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from cutwater.adapters.kafka.admin import descriptions
@@ -21,14 +22,18 @@ class Provable(NamedTuple):
     newest: Milestone | None
     """The newest milestone below whose cuts nothing is lost; None if there is none."""
 
-    @property
-    def advice(self) -> str:
+    def advise(self, attached: bool = False) -> str:
+        """Return what an operator can do. `attached`: the job is attached to a query of the user's own."""
         if self.newest is None:
             return "No milestone is complete any more: restore the topics, or start the job under another name"
-        return (
-            f"The newest milestone below whose cuts nothing is lost is {self.newest.token}: 'cutwater rollback "
-            f"--to {self.newest.token}' starts a generation from it"
-        )
+        token = self.newest.token
+        found = f"The newest milestone below whose cuts nothing is lost is {token}: 'cutwater "
+        if attached:
+            return (
+                f"{found}restore JOBFILE --to {token}' builds its view. A job that is attached to a query cannot "
+                "continue from a milestone: start it under another name"
+            )
+        return f"{found}rollback --to {token}' starts a generation from it"
 
 
 def provable(cluster: Cluster, found: Sequence[Milestone]) -> Provable:
@@ -58,9 +63,18 @@ def newest_provable(cluster: Cluster, job: str) -> Provable:
     return provable(cluster, [one for one, _ in milestones(cluster, job)])
 
 
-def with_advice(error: LostRecordsError, cluster: Cluster, job: str) -> LostRecordsError:
+def with_advice(error: LostRecordsError, cluster: Cluster, job: str, attached: bool = False) -> LostRecordsError:
     """Return the error with the newest provable milestone, if the brokers answer."""
     try:
-        return LostRecordsError(f"{error}. {newest_provable(cluster, job).advice}")
+        return LostRecordsError(f"{error}. {newest_provable(cluster, job).advise(attached)}")
     except CutwaterError:
         return error
+
+
+@contextmanager
+def advise_on_loss(cluster: Cluster, job: str, attached: bool = False) -> Iterator[None]:
+    """Add the advice to a LostRecordsError that leaves the block."""
+    try:
+        yield
+    except LostRecordsError as error:
+        raise with_advice(error, cluster, job, attached) from None

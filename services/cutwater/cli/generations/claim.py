@@ -6,18 +6,14 @@ from typing import NamedTuple
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parent_of, promoted
-from cutwater.adapters.topics.log_evidence import LogCheck
-from cutwater.adapters.topics.provable_milestones import newest_provable
 from cutwater.cli.options import JobContext
 from cutwater.cli.report import iso, out, print_json
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.start_state import require_kept
 from cutwater.core.protocol.generation import Token
-from cutwater.core.protocol.records import Claim, Milestone
+from cutwater.core.protocol.records import Claim
+from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
-from cutwater.operations.generations.parent_changelog import kept_behind
-from cutwater.operations.generations.seed_source import SeedSource, seed_source
-from cutwater.operations.generations.start_check import require_may_start
+from cutwater.operations.generations.seed_source import SeedSource
 
 
 def claims_of(place: JobContext) -> Claims:
@@ -31,11 +27,9 @@ def claim(place: JobContext, words: GenerationRequest, dry_run: bool, as_json: b
     def require(planned: Planned) -> None:
         if planned.begun or planned.done:
             return
-        parent = parent_of(planned.claim)
+        store = place.stack.snapshots if place.stack else settings.snapshots
         try:
-            _require_works(place, parent)
-            store = place.stack.snapshots if place.stack else settings.snapshots
-            sources.append(seed_source(place.cluster, place.job, settings, planned.claim, store))
+            sources.append(require_works(place.cluster, place.job, settings, planned.claim, store))
         except UsageError as error:
             raise UsageError(f"{error}{_claimed_before(planned)}") from None
 
@@ -49,15 +43,6 @@ def claim(place: JobContext, words: GenerationRequest, dry_run: bool, as_json: b
         planned = claims.ask(words, copies, require)
     _print_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json)
     return planned.claim
-
-
-def _require_works(place: JobContext, parent: Milestone) -> None:
-    """Raise UsageError if the generation's driver could never start, which only its log would report."""
-    require_may_start(place.cluster, place.job, parent, place.settings)
-    require_kept(parent, kept_behind(place.cluster, parent.source_cut))
-    if found := LogCheck(place.cluster).find_losses(parent.evidence, parent.source_cut):
-        advice = newest_provable(place.cluster, place.job.name).advice
-        raise UsageError(f"below the cut of {parent.token} {'; '.join(found)}. {advice}")
 
 
 def _claimed_before(planned: Planned) -> str:

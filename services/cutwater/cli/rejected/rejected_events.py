@@ -155,6 +155,11 @@ def _letters(
     stack: running_file.RunningStack, settings: Settings, generation: Generation | None = None
 ) -> Choice[Letter]:
     """Return the dead letters, without the first bytes of events if CUTWATER_SHOW_PAYLOADS is off."""
+    if stack.program:
+        raise UsageError(
+            f"job {stack.job} is attached to a query of your own, which keeps no list of events: 'rejected' of a "
+            "milestone is the number of rows that the query dropped (docs/ATTACH.md)"
+        )
     found = dead_letters(stack.cluster, stack.job, generation)
     if settings.show_payloads:
         return found

@@ -76,7 +76,7 @@ def milestones(
     for what in lost:
         print_note(f"lost below the cuts of {found[-1][0].token}: {what}")
     if proved and lost:
-        print_note(proved.advice)
+        print_note(proved.advise(attached=bool(stack.program)))
     if check and not broken and not lost and not as_json:
         out.print(f"{len(found)} milestones: contiguous, chained, equal to their barriers, and nothing is lost")
     return 1 if broken or lost else 0

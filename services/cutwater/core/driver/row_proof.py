@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cutwater.core.errors import DivergenceError
+from cutwater.core.errors import DivergenceError, LostRecordsError
 from cutwater.core.protocol.changelog_rows import Writer, fold, signed
 from cutwater.core.protocol.generation import Generation
 
@@ -92,13 +92,13 @@ def suspects(
     """Return the partitions to read, in order: those that did not grow by exactly the number of records added.
 
     `doubted`: partitions to read in any case, because other records may have replaced lost ones there. Raises
-    DivergenceError if a partition ends below its baseline: the topic was truncated or recreated.
+    LostRecordsError if a partition ends below its baseline: the topic was truncated or recreated.
     """
     for partition, end in sorted(ends.items()):
         if end < baseline.get(partition, 0):
-            raise DivergenceError(
+            raise LostRecordsError(
                 f"partition {partition} of the changelog ends at {end}, below the {baseline[partition]} that was "
-                "written: the topic was truncated or recreated. Start a new generation from the last milestone."
+                "written: the topic was truncated or recreated"
             )
     return [
         Suspect(partition, baseline.get(partition, 0), end)

@@ -36,6 +36,8 @@ class Attached:
 
     key: str
     window: str
+    drops_unreadable: bool = False
+    """Whether a row that no reader could decode is dropped and counted; else it ends the query."""
 
 
 @dataclass(frozen=True)

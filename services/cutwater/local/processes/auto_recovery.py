@@ -1,6 +1,8 @@
 """Decides whether a stack continues after a driver or commit-signal has ended permanently.
 
-If foreign rows or a lost checkpoint ended the promoted generation, the next one is started and promoted.
+If foreign rows or a lost checkpoint ended the promoted generation, the next one is started and promoted. If
+records are lost, the other processes continue, so that an operator can start a generation from a milestone that
+does not need them.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from collections.abc import Callable, Collection
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates, promoted
+from cutwater.adapters.topics.provable_milestones import newest_provable
 from cutwater.core.checks.replication import Replication
-from cutwater.core.errors import CutwaterError, ForeignRowsError
+from cutwater.core.errors import CutwaterError, ForeignRowsError, UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
-from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned
 
 RENEWALS_MAX = 3
 """The maximum in the life of a stack: an operator must find a process that writes foreign rows all the time."""
@@ -29,14 +32,17 @@ class AutoRecovery:
         job: str,
         claims: Claims,
         copies: Callable[[], Replication],
+        require: Callable[[Planned], object],
         made: Callable[[], Collection[Generation]],
         report: Callable[[str], None],
     ) -> None:
-        """`made`: returns the generations whose processes this stack has started since its start."""
+        """`require`: raises UsageError for a claim that cannot work. `made`: returns the generations whose
+        processes this stack has started since its start."""
         self._cluster = cluster
         self._job = job
         self._claims = claims
         self._copies = copies
+        self._require = require
         self._made = made
         self._report = report
         self._forsaken: set[Generation] = set()
@@ -45,10 +51,12 @@ class AutoRecovery:
 
     def reason_to_continue(self, ended: ProcessEnd) -> str | None:
         """Return why the other processes continue without this one; None if they cannot."""
-        found = decide_fate(ended, self._look())
-        if found is Fate.ENDS or (found is Fate.RENEW and not self._renew(ended)):
-            return None
-        return str(found.value)
+        fate = decide_fate(ended, self._look())
+        if fate is Fate.RENEW:
+            fate = self._renew(ended)
+        elif fate is Fate.WAITS:
+            fate = self._wait(ended)
+        return None if fate is Fate.ENDS else str(fate.value)
 
     def _look(self) -> Stage:
         # If no broker answers, use the last known state. The next start of the stack reads it again.
@@ -66,30 +74,47 @@ class AutoRecovery:
         asked = candidates(self._cluster, self._job).promoting_behind(last)
         return asked.claim.generation if asked else None
 
-    def _renew(self, ended: ProcessEnd) -> bool:
-        """Start and promote the next generation, unless that is in progress. Return False if it cannot be."""
+    def _wait(self, ended: ProcessEnd) -> Fate:
+        """Report the milestone from which the job can continue, and clear the way for a rollback to it."""
+        try:
+            if ended.generation != self._stage.promoted:
+                self._claims.abort(ended.generation, "records of its parent are lost")
+            self._report(f"warning: records are lost. {newest_provable(self._cluster, self._job).advise()}")
+        except CutwaterError as error:
+            self._report(f"warning: records are lost, and no milestone to continue from is known: {error}")
+        return Fate.WAITS
+
+    def _renew(self, ended: ProcessEnd) -> Fate:
+        """Start and promote the next generation, unless that is in progress. Return what really follows."""
         why = "foreign rows have ended" if ended.exit_code == ForeignRowsError.exit_code else "no checkpoint fits"
         try:
             last = promoted(self._cluster, self._job)
             if last is None:
-                return False
+                return Fate.ENDS
             successor = self._successor(last)
             if successor is None or successor == ended.generation:
                 if self._begun >= RENEWALS_MAX:
                     self._report(f"this stack has started {RENEWALS_MAX} generations by itself: it starts no more")
-                    return False
+                    return Fate.ENDS
                 self._begun += 1
                 successor = self._follow(last, ended.generation, f"{why} {ended.generation}")
         except CutwaterError as error:
             self._report(f"the next generation cannot be started automatically: {error}")
-            return False
+            return self._wait(ended) if isinstance(error, UsageError) and self._has_losses() else Fate.ENDS
         self._forsaken.add(last.generation)
         self._report(f"{why} {ended.generation}: {successor} follows from {last.token}")
-        return True
+        return Fate.RENEW
+
+    def _has_losses(self) -> bool:
+        try:
+            return bool(newest_provable(self._cluster, self._job).lost)
+        except CutwaterError:
+            return False
 
     def _follow(self, last: Milestone, ended: Generation, reason: str) -> Generation:
         if ended != last.generation:
             self._claims.abort(ended, reason)  # a candidate; while its promotion is requested it blocks others
-        generation = self._claims.start(None, None, False, reason, self._copies()).generation
+        words = GenerationRequest(None, None, False, reason, another=True)
+        generation = self._claims.ask(words, self._copies(), self._require).claim.generation
         self._claims.promote(generation)
         return generation

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from enum import Enum
 from typing import NamedTuple
 
-from cutwater.core.errors import CutwaterError, DivergenceError, ForeignRowsError
+from cutwater.core.errors import CutwaterError, DivergenceError, ForeignRowsError, LostRecordsError
 from cutwater.core.failover.rejoin import ResumeDecision
 from cutwater.core.protocol.generation import Generation
 
@@ -33,7 +33,17 @@ class Fate(Enum):
     REPLACED = "another generation has replaced its own and runs here"
     SPARE = "no other process needs it"
     RENEW = "the next generation starts from the last milestone"
+    WAITS = "records are lost, and an operator chooses the milestone to continue from"
     ENDS = "no other process can do its work"
+
+
+_FATES = {
+    DivergenceError.exit_code: Fate.RENEW,
+    ForeignRowsError.exit_code: Fate.RENEW,
+    # Without its records, the last milestone gives no state. A rollback undoes milestones: an operator decides.
+    LostRecordsError.exit_code: Fate.WAITS,
+}
+"""What follows the end of the promoted generation's driver, by its exit code."""
 
 
 def decide_fate(ended: ProcessEnd, stage: Stage) -> Fate:
@@ -41,16 +51,15 @@ def decide_fate(ended: ProcessEnd, stage: Stage) -> Fate:
     if promoted is None:
         return Fate.ENDS  # there is no milestone to start from
     if promoted == generation:
-        lost = (DivergenceError.exit_code, ForeignRowsError.exit_code)
-        return Fate.RENEW if ended.driver and ended.exit_code in lost else Fate.ENDS
+        return _FATES.get(ended.exit_code, Fate.ENDS) if ended.driver else Fate.ENDS
     if promoted.number > generation.number:
         return Fate.REPLACED if promoted in stage.made else Fate.ENDS
     if not stage.is_given_up:
         return Fate.SPARE
     if stage.successor == generation:
-        # Another error (such as a parent that cannot be read) would end the next candidate, too.
-        foreign = ended.driver and ended.exit_code == ForeignRowsError.exit_code
-        return Fate.RENEW if foreign else Fate.ENDS
+        # Another error (such as a checkpoint that does not fit) would end the next candidate, too.
+        again = ended.driver and ended.exit_code != DivergenceError.exit_code
+        return _FATES.get(ended.exit_code, Fate.ENDS) if again else Fate.ENDS
     return Fate.ENDS if stage.successor is None else Fate.SPARE
 
 

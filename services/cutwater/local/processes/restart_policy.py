@@ -11,6 +11,7 @@ from cutwater.core.errors import (
     DivergenceError,
     FencedError,
     ForeignRowsError,
+    LostRecordsError,
     MachineError,
     ProtocolError,
     UnavailableError,
@@ -24,11 +25,14 @@ _FINAL_ERRORS: tuple[type[CutwaterError], ...] = (
     FencedError,
     DivergenceError,
     ForeignRowsError,
+    LostRecordsError,
 )
 FINAL_EXIT_CODES = frozenset(error.exit_code for error in _FINAL_ERRORS)
 
 APART_MS_MAX = 3_600_000
 """Failures further apart than this are not a repetition: the child has worked in between."""
+UNCHANGED_MAX = 10
+"""The maximum of equal failures in a row without progress. `RestartPolicy` does not limit failures far apart."""
 _STANDS_MS_MIN = 300_000
 _VARYING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]*[0-9][0-9a-f]*")
 
@@ -113,6 +117,28 @@ def failed(before: Failure | None, exit_code: int, said: str, now_ms: int) -> Fa
     if before is None or apart_ms > APART_MS_MAX or _kind(before.exit_code, before.said) != _kind(exit_code, said):
         return Failure(exit_code, said, 1, now_ms, now_ms)
     return Failure(exit_code, said, before.times + 1, before.since_ms, now_ms, apart_ms)
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Equal failures in a row without progress in between."""
+
+    failure: Failure
+    reached: object
+    """What the child had reached at each of them."""
+
+    def give_up(self) -> GiveUp | None:
+        if self.failure.times < UNCHANGED_MAX:
+            return None
+        return GiveUp(
+            f"it has failed {self.failure.times} times in a row in the same way, without a new milestone"
+        )
+
+
+def repeated(before: Repetition | None, reached: object, exit_code: int, said: str, now_ms: int) -> Repetition:
+    """Return the repetition after one more failure. `reached`: compared with that of the failure before."""
+    same = before.failure if before is not None and before.reached == reached else None
+    return Repetition(failed(same, exit_code, said, now_ms), reached)
 
 
 def _kind(exit_code: int, said: str) -> tuple[int, str]:

@@ -12,7 +12,15 @@ from types import FrameType, TracebackType
 
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.local.processes.child import Child
-from cutwater.local.processes.restart_policy import Finished, GiveUp, decide, error_for
+from cutwater.local.processes.restart_policy import (
+    Finished,
+    GiveUp,
+    Repetition,
+    Restart,
+    decide,
+    error_for,
+    repeated,
+)
 
 TICK_SECONDS = 0.1
 SILENT_SECONDS_MAX = 2.0
@@ -40,7 +48,11 @@ class Supervised:
     """True if its permanent end ends the others."""
     reason_to_continue: Callable[[int], str | None] = _needed
     """Called with the exit code when a restart is not allowed: why the others continue without it, or None."""
+    progress: Callable[[], object] | None = None
+    """What it has reached. If that does not change, the number of equal failures in a row is limited. Raises
+    CutwaterError if it is not known; None for no such limit."""
     restarts: list[float] = field(default_factory=list, init=False)
+    repetition: Repetition | None = field(default=None, init=False)
     restart_at: float | None = field(default=None, init=False)
     finished: bool = field(default=False, init=False)
 
@@ -167,6 +179,8 @@ class Supervisor:
         if exit_code:
             self._failed(child.name, exit_code, child.last_words())
         decision = decide(child.restart, exit_code, member.restarts, self._clock())
+        if isinstance(decision, Restart) and (stuck := self._stuck(member, exit_code)):
+            decision = stuck
         if isinstance(decision, Finished):
             member.finished = True
         elif isinstance(decision, GiveUp) and (why := member.reason_to_continue(exit_code)):
@@ -185,6 +199,19 @@ class Supervisor:
                 f"{child.name} ended with exit code {exit_code}; restarting in {decision.delay_seconds:g} s "
                 f"(log: {child.log_path})"
             )
+
+    def _stuck(self, member: Supervised, exit_code: int) -> GiveUp | None:
+        """Count a failure, and return the decision if too many in a row were equal."""
+        if member.progress is None:
+            return None
+        try:
+            reached = member.progress()
+        except CutwaterError:  # without brokers no process can work: such failures do not count
+            member.repetition = None
+            return None
+        now_ms = int(self._clock() * 1_000)
+        member.repetition = repeated(member.repetition, reached, exit_code, member.child.last_words(), now_ms)
+        return member.repetition.give_up()
 
     def _continue_without(self, member: Supervised, exit_code: int, why: str) -> None:
         member.finished = True

@@ -59,7 +59,7 @@ def test_the_newest_one_below_the_loss_is_named(broker: Any, told: Callable[...,
     asked = provable(broker.cluster, found)
     assert asked.newest == found[NUMBER]
     assert [one for one in asked.lost if "/0 has lost its end: offset" in one]
-    assert f"'cutwater rollback --to {found[NUMBER].token}'" in asked.advice
+    assert f"'cutwater rollback --to {found[NUMBER].token}'" in asked.advise()
 
 
 def test_of_a_changelog_that_is_gone_no_milestone_is_provable(
@@ -72,7 +72,7 @@ def test_of_a_changelog_that_is_gone_no_milestone_is_provable(
     assert (asked.lost, asked.newest) == ([f"{gone} is not there any more"], found[1])
     lost = provable(broker.cluster, [told(NUMBER + 1), told(NUMBER + 2)])
     assert lost.newest is None
-    assert "No milestone is complete any more" in lost.advice
+    assert "No milestone is complete any more" in lost.advise()
 
 
 def test_whoever_stops_names_it_by_the_commit_stream(
@@ -87,6 +87,9 @@ def test_whoever_stops_names_it_by_the_commit_stream(
     found = [told(NUMBER), told(NUMBER + 1)]
     writer.write(topics.milestones(job), [protocol_records.encode(one) for one in found])
     wait_until(lambda: len(commit_stream.milestones(broker.cluster, job)) == 2, "the milestones")
+    attached = str(with_advice(lost, broker.cluster, job, attached=True))
+    assert f"'cutwater restore JOBFILE --to {found[0].token}' builds its view" in attached
+    assert "rollback" not in attached, "it would be refused"
     said = str(with_advice(lost, broker.cluster, job))
     assert said.startswith(f"{lost}. ")
     assert f"'cutwater rollback --to {found[0].token}'" in said

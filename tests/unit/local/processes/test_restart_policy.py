@@ -25,7 +25,7 @@ def test_a_success_stays_ended() -> None:
     assert decide(POLICY, 0, [0.0, 1.0, 2.0, 3.0], 4.0) == Finished()
 
 
-@pytest.mark.parametrize("exit_code", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize("exit_code", [2, 3, 5, 6, 7, 8, 9])
 def test_errors_that_a_restart_cannot_mend_are_final(exit_code: int) -> None:
     """Wrong input, a lacking machine and a broken protocol are not tried again."""
     decision = decide(POLICY, exit_code, [], 0.0)
