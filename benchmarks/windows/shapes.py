@@ -12,9 +12,9 @@ from pathlib import Path
 from benchmarks.harness.flink_program import flink
 from benchmarks.harness.java_program import JavaProgram
 from benchmarks.harness.streams_program import TICKS, streams
-from benchmarks.windows import oracle, wide, workload
+from benchmarks.windows import nexmark, oracle, wide, workload
 from benchmarks.windows.columns import Backlog
-from benchmarks.windows.exactness import TICKS_ROW, Equal, ReadRow
+from benchmarks.windows.exactness import TICKS_ROW, Equal, ReadRow, longs
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.job.job import Job
 
@@ -75,4 +75,28 @@ WIDE = Shape(
     wide.read_row,
     wide.equal,
 )
-SHAPES = (THREE, SIXTY, WIDE)
+Q5 = Shape(
+    "nexmark-q5",
+    "nexmark-q5.yaml",
+    nexmark.bids,
+    nexmark.COUNT_OF_BIDS,
+    {STREAMS: streams("NexmarkQ5Streams"), FLINK_SQL: flink("NexmarkQ5FlinkSql", "FlinkSqlBacklog")},
+    longs(1),
+)
+Q7 = Shape(
+    "nexmark-q7",
+    "nexmark-q7.yaml",
+    nexmark.bids,
+    nexmark.HIGHEST_BID,
+    {STREAMS: streams("NexmarkQ7Streams"), FLINK_SQL: flink("NexmarkQ7FlinkSql", "FlinkSqlBacklog")},
+    longs(1),
+)
+Q8 = Shape(
+    "nexmark-q8",
+    "nexmark-q8.yaml",
+    nexmark.arrivals,
+    nexmark.PERSONS_AND_AUCTIONS,
+    {STREAMS: streams("NexmarkQ8Streams"), FLINK_SQL: flink("NexmarkQ8FlinkSql", "FlinkSqlBacklog")},
+    longs(2),
+)
+SHAPES = (THREE, SIXTY, WIDE, Q5, Q7, Q8)

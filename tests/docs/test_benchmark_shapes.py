@@ -14,7 +14,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("three-windows", "sixty-windows", "wide")
+NAMES = ("three-windows", "sixty-windows", "wide", "nexmark-q5", "nexmark-q7", "nexmark-q8")
 
 
 @pytest.fixture
@@ -102,6 +102,69 @@ def test_shapes_of_one_topic_have_the_same_events(part: Any) -> None:
         assert by_topic.setdefault(one.job().topic, one.generate) is one.generate
 
 
+def test_nexmark_s_bids_are_of_its_distributions(part: Any) -> None:
+    """Half of the bids go to the hot auction, others to a hundred in flight; the logarithm of a price is even."""
+    nexmark, size = part("windows.nexmark"), 46_000
+    made = nexmark.bids(size, 7)
+    round_ = np.arange(size) // nexmark.BIDS
+    last = round_ * nexmark.AUCTIONS + nexmark.AUCTIONS - 1
+    auction = made.fields["auction"].numbers - nexmark.FIRST_ID
+    hot = last // nexmark.HOT_EVERY * nexmark.HOT_EVERY
+    assert 0.49 < (auction == hot).mean() < 0.53
+    others = (last - auction)[auction != hot]
+    assert others.min() == -nexmark.LEAD
+    assert others.max() == nexmark.IN_FLIGHT
+    price = np.log10(made.fields["price"].numbers / 100)
+    assert 0 <= price.min() < 0.01
+    assert 5.99 < price.max() <= 6
+    assert abs(price.mean() - 3) < 0.05
+    bidder = made.fields["bidder"].numbers - nexmark.FIRST_ID
+    assert 0.74 < (bidder == round_ // nexmark.HOT_EVERY * nexmark.HOT_EVERY + 1).mean() < 0.77
+    times = made.fields["at"].numbers
+    assert (np.diff(times) >= 0).all()
+    assert times[-1] - times[0] == (size // nexmark.BIDS * nexmark.ROUND - 1) // 10  # ms
+    shares = np.bincount(made.partition) / size  # hot auctions are a hundred apart: by remainder all in one
+    assert len(shares) == 4
+    assert all(0.15 < share < 0.35 for share in shares)
+
+
+def test_nexmark_s_persons_and_auctions_are_of_its_distributions(part: Any) -> None:
+    """One person and three auctions a round; three of four auctions are of the hot seller, one of the active."""
+    nexmark = part("windows.nexmark")
+    made = nexmark.arrivals(40_000, 7)
+    person = made.fields["person"].numbers - nexmark.FIRST_ID
+    is_person = made.fields["name"].present
+    assert is_person.tolist() == [True, False, False, False] * 10_000
+    assert person[is_person].tolist() == list(range(10_000))
+    auction = made.fields["auction"]
+    assert (auction.present == ~is_person).all()
+    assert (auction.numbers[auction.present] - nexmark.FIRST_ID).tolist() == list(range(30_000))
+    newest = (np.arange(40_000) // 4)[~is_person]
+    seller = person[~is_person]
+    hot = newest // nexmark.HOT_EVERY * nexmark.HOT_EVERY
+    assert 0.74 < (seller == hot).mean() < 0.77
+    others = (newest - seller)[seller != hot]
+    assert (others.min(), others.max()) == (-nexmark.LEAD, nexmark.ACTIVE - 1)
+
+
+def test_the_oracle_answers_nexmark_s_queries(part: Any, shape: Any) -> None:
+    """Counts, the highest price, and the two kinds of events of a person, against plain loops over the events."""
+    oracle = part("windows.oracle")
+    for name, measure in (
+        ("nexmark-q5", lambda held: (len(held),)),
+        ("nexmark-q7", lambda held: (max(one["price"] for one in held),)),
+        ("nexmark-q8", lambda held: tuple(sum(one[of] is not None for one in held) for of in ("name", "auction"))),
+    ):
+        one = shape(name)
+        made, job = one.generate(20_000, 7), one.job()
+        held: dict[Any, list[Any]] = {}
+        for row in rows(made):
+            for start in job.window.starts(row["at"]):
+                held.setdefault((str(row[job.key_field]), start), []).append(row)
+        found, _ = oracle.expected(made, one.measures, job.window.size_ms, job.window.slide_ms)
+        assert found == {place: measure(events) for place, events in held.items()}
+
+
 def test_the_first_and_last_text_are_those_by_time_and_offset(part: Any) -> None:
     """Of events of one time the offset decides; a delay that is null counts nowhere but in the movements."""
     columns, wide, oracle = part("windows.columns"), part("windows.wide"), part("windows.oracle")
@@ -146,9 +209,23 @@ def test_the_row_of_the_wide_java_program_is_read(part: Any) -> None:
     assert wide.read_row(empty) == (3, 0, None, None, None, None, "F1", "c", 2, 6)
 
 
+def test_windows_are_read_of_a_changelog_s_panes(part: Any, shape: Any) -> None:
+    """A window has the merge of its panes, measure by measure, as a reader sees it."""
+    exactness, job = part("windows.exactness"), shape("nexmark-q5").job()
+    values = Codec(job.state_schema)
+    panes = [("1000", start, values.encode({"bids": bids})) for start, bids in ((10_000, 2), (14_000, 5))]
+    found = exactness.windows_of(panes, job)
+    assert found == {
+        **{("1000", start): (2,) for start in (2_000, 4_000)},
+        **{("1000", start): (7,) for start in (6_000, 8_000, 10_000)},
+        **{("1000", start): (5,) for start in (12_000, 14_000)},
+    }
+
+
 def test_a_shape_runs_the_contenders_that_it_has(part: Any) -> None:
     """Every shape has Cutwater, Spark without a sink and Kafka Streams; Flink where it has a program."""
     contenders = {one.name: one.contenders for one in part("windows.shapes").SHAPES}
     first = ("cutwater", "spark-noop", "kafka-streams")
     assert all(one[:3] == first for one in contenders.values())
     assert contenders["wide"] == first
+    assert contenders["nexmark-q8"] == (*first, "flink-sql")
