@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.b2 import STREAMS_JARS
-from benchmarks.harness import limits, machine
+from benchmarks.harness import limits, machine, streams_program
 from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
 from benchmarks.harness.figures import Column, Figure, Run, document, markdown, ratios
 from benchmarks.latency.runs import broker
@@ -113,7 +112,7 @@ def bench(options: Any) -> dict[str, Any]:
     """The whole benchmark; returns the document that it wrote."""
     about, java = machine.describe(), find_java()
     peers = any(name in SETTINGS for name in options.contenders)
-    streams_jars = jars_from(STREAMS_JARS) if peers else ()
+    streams_jars = jars_from(streams_program.JARS) if peers else ()
     runs: list[Restore] = []
     notes: list[str] = []
     with broker(options.out / "b1-work") as (started, pids, folder):

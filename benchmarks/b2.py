@@ -11,38 +11,26 @@ import json
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.harness import flink_program, limits, machine
+from benchmarks.harness import limits, machine
 from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
 from benchmarks.harness.figures import DURABLE, READABLE, Figure, Run, document, markdown, ratios
-from benchmarks.windows import oracle, workload
-from benchmarks.windows.contenders import (
-    CUTWATER,
-    FLINK_SOURCES,
-    JAVA_PEERS,
-    NOOP,
-    SHAPES,
-    STREAMS,
-    THREE,
-    Contest,
-    Shape,
-    Stage,
-    write_job,
-)
+from benchmarks.windows import columns, oracle
+from benchmarks.windows.contenders import Contest, Stage
 from benchmarks.windows.readable_contest import READABLE_CONTENDERS, ReadableContest
+from benchmarks.windows.shapes import CUTWATER, JAVA_PEERS, NOOP, SHAPES, STREAMS, THREE, Shape
 from cutwater.adapters.avro.codec import Codec
-from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.protocol import topics
 from cutwater.local.broker import Broker
-from cutwater.local.jars import jars, jars_from
+from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 
@@ -83,7 +71,6 @@ def _beside(shape: str, peer: str) -> tuple[Figure, ...]:
     )
 
 
-STREAMS_JARS = Path(__file__).with_name("jars") / "kafka-streams.toml"
 SIZE_MAX = 10_000_000
 """Spark keeps the plans of a hundred epochs; the first one is the drain's beginning."""
 SHAPE_NAMES = tuple(one.name for one in SHAPES)
@@ -134,15 +121,17 @@ def bench(options: Any) -> dict[str, Any]:
     member = broker.supervised()
     with Supervisor([member]) as supervisor:
         supervisor.start(threading.Event())
-        shapes = [one for one in SHAPES if one.name in options.shapes]
-        stage, notes = prepare(options, java, broker.cluster, member.child.pids, work.resolve(), shapes[0])
-        rate = limits.consumer_rate(java, kafka_jars, broker.cluster, stage.job.topic, options.size)
-        notes.append(f"Reading the topic and no more (ConsumerPerformance): {rate:,.0f} events/s.")
-        print_line(notes[-1])
         runs: list[Run] = []
-        for shape in shapes:
-            if shape is not stage.shape:
-                stage = reshape(stage, options, shape, notes)
+        notes: list[str] = []
+        filled: list[str] = []
+        for shape in (one for one in SHAPES if one.name in options.shapes):
+            stage, said = prepare(options, java, broker.cluster, member.child.pids, work.resolve(), shape, filled)
+            notes += said
+            if stage.job.topic not in filled:
+                filled.append(stage.job.topic)
+                rate = limits.consumer_rate(java, kafka_jars, broker.cluster, stage.job.topic, options.size)
+                notes.append(f"Reading {stage.job.topic} and no more (ConsumerPerformance): {rate:,.0f} events/s.")
+                print_line(notes[-1])
             for pair in range(1, options.pairs + 1):
                 runs += contest(options, stage, pair)
                 # After each pair: an interrupted run has results too.
@@ -182,51 +171,47 @@ class Wanted(Protocol):
 
 
 def prepare(
-    options: Wanted, java: Path, cluster: Cluster, broker_pids: Any, folder: Path, shape: Shape = THREE
+    options: Wanted,
+    java: Path,
+    cluster: Cluster,
+    broker_pids: Any,
+    folder: Path,
+    shape: Shape = THREE,
+    filled: Container[str] = (),
 ) -> tuple[Stage, list[str]]:
-    """Generate and produce the events once, and compute the right answer."""
-    folder.mkdir(parents=True, exist_ok=True)
-    job = load_job(write_job(folder, "b2", shape))
-    made = workload.generate(options.size, options.seed)
-    expected, took_s = oracle.expected(made, job.window.size_ms, job.window.slide_ms)
+    """Generate the events, compute the right answer, and produce the events unless their topic is `filled`."""
+    job, made = shape.job(), shape.generate(options.size, options.seed)
+    expected, took_s = oracle.expected(made, shape.measures, job.window.size_ms, job.window.slide_ms)
     notes = [
-        f"{options.size:,} events of seed {options.seed}, {len(expected):,} rows (key, window).",
+        f"{shape.name}: {options.size:,} events of seed {options.seed}, {len(expected):,} rows (key, window).",
         f"DuckDB over the same rows in memory, no stream: {options.size / took_s:,.0f} events/s.",
     ]
-    ensure_topics(cluster, [topics.events(job.topic, workload.PARTITIONS)])
-    seconds = workload.produce(cluster, job.topic, made, Codec(job.event_schema).header)
-    print_line(f"{notes[0]} Produced in {seconds:.1f} s. {notes[1]}")
-    wanted = set(options.contenders)
+    print_line(" ".join(notes))
+    if job.topic not in filled:
+        ensure_topics(cluster, [topics.events(job.topic, columns.PARTITIONS)])
+        seconds = columns.produce(cluster, job.topic, made, Codec(job.event_schema).header)
+        print_line(f"produced in {seconds:.1f} s")
+    peers = {name: one for name, one in shape.peers.items() if name in options.contenders}
     stage = Stage(
         cluster=cluster,
         broker_pids=broker_pids,
         folder=folder,
         java=java,
         spark_jars=jars("spark"),
-        streams_jars=jars_from(STREAMS_JARS) if STREAMS in wanted else (),
+        peer_jars={name: one.jars(print_line) for name, one in peers.items()},
         job=job,
         events=options.size,
         expected=expected,
         shape=shape,
-        flink_jars=jars_from(flink_program.JARS, report=print_line) if wanted & set(FLINK_SOURCES) else (),
     )
     return stage, notes
-
-
-def reshape(stage: Stage, options: Wanted, shape: Shape, notes: list[str]) -> Stage:
-    """The same events in other windows."""
-    job = load_job(write_job(stage.folder, "b2", shape))
-    made = workload.generate(options.size, options.seed)
-    expected, took_s = oracle.expected(made, job.window.size_ms, job.window.slide_ms)
-    notes.append(f"{shape.name}: {len(expected):,} rows; DuckDB {options.size / took_s:,.0f} events/s.")
-    print_line(notes[-1])
-    return replace(stage, job=job, expected=expected, shape=shape)
 
 
 def contest(options: WindowOptions, stage: Stage, pair: int) -> list[Run]:
     """Every contender once until its results are durable, and once until they are readable."""
     runs = []
-    for name, until in order(options.entries, pair):
+    entries = [one for one in options.entries if one[0] in stage.shape.contenders]
+    for name, until in order(entries, pair):
         one = CONTESTS[until](stage, name, pair)
         runs.append(one.run())
         print_line(describe(runs[-1], options.pairs))

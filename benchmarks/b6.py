@@ -20,8 +20,9 @@ from benchmarks.harness.figures import markdown as runs_markdown
 from benchmarks.latency import limits, report
 from benchmarks.latency import runs as latency_runs
 from benchmarks.latency.outcome import APPENDED_READABLE, LatencyRun
-from benchmarks.windows.contenders import CUTWATER, Stage
+from benchmarks.windows.contenders import Stage
 from benchmarks.windows.protocol_contest import BARE, ProtocolContest
+from benchmarks.windows.shapes import CUTWATER
 from cutwater.local.java import find_java
 
 TITLE = "B6: what the commit protocol costs, and how long a commit takes"

@@ -9,14 +9,38 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
-from cutwater.local.jars import jars_from
+from cutwater.local.jars import Report, jars_from
 from cutwater.local.machine.download_cache import cache_dir
 
 COMPILER = Path(__file__).parents[1] / "jars" / "compiler.toml"
+JAVA_FOLDER = Path(__file__).parents[1] / "java"
 COMPILE_S = 120
+
+
+@dataclass(frozen=True)
+class JavaProgram:
+    """A peer's source files in `benchmarks/java`, and the sets of jars that it needs."""
+
+    name: str
+    """Of the class and its file."""
+    helpers: tuple[str, ...]
+    """Classes of other files that it uses."""
+    jar_sets: tuple[Path, ...]
+
+    @property
+    def source(self) -> Path:
+        return JAVA_FOLDER / f"{self.name}.java"
+
+    def jars(self, report: Report) -> list[Path]:
+        return [jar for one in self.jar_sets for jar in jars_from(one, report=report)]
+
+    def class_path(self, java: Path, jars: Sequence[Path]) -> str:
+        """Raises MachineError if the program does not compile."""
+        return class_path(java, self.source, jars, [JAVA_FOLDER / f"{one}.java" for one in self.helpers])
 
 
 def class_path(java: Path, source: Path, jars: Sequence[Path], helpers: Sequence[Path] = ()) -> str:

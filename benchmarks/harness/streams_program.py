@@ -6,17 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness.java_program import class_path
+from benchmarks.harness.java_program import JavaProgram
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.job.job import Job
 
-JAVA_FOLDER = Path(__file__).parents[1] / "java"
-SOURCE = JAVA_FOLDER / "B2Streams.java"
-TICKS = JAVA_FOLDER / "TickBytes.java"
-"""How the peers read an event."""
+JARS = Path(__file__).parents[1] / "jars" / "kafka-streams.toml"
 HEAP = "1g"
 """Largest heap of each contender's JVM."""
+
+
+def streams(name: str, *more_jars: Path) -> JavaProgram:
+    """A program for Kafka Streams, by the name of its class."""
+    return JavaProgram(name, ("StreamsBacklog", "EventBytes"), (JARS, *more_jars))
+
+
+TICKS = streams("B2Streams")
 
 
 class Guarantee(NamedTuple):
@@ -48,6 +53,7 @@ def program(
     folder: Path,
     events: int,
     guarantee: Guarantee = AT_LEAST_ONCE,
+    peer: JavaProgram = TICKS,
 ) -> list[str]:
     """The command. It writes `ready` and, after `events` events, `result.json` into the folder."""
     jvm = [f"-Xmx{HEAP}", "-XX:+UseParallelGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
@@ -55,4 +61,4 @@ def program(
     numbers = [str(one) for one in (window.size_ms, window.slide_ms, job.lateness_ms)]
     where = [cluster.bootstrap, source, output, name, str(folder / "state"), str(folder / "result.json")]
     arguments = [*where, str(events), header, *numbers, guarantee.processing, *guarantee.settings]
-    return [str(java), *jvm, "-cp", class_path(java, SOURCE, jars, [TICKS]), SOURCE.stem, *arguments]
+    return [str(java), *jvm, "-cp", peer.class_path(java, jars), peer.name, *arguments]

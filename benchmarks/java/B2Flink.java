@@ -1,3 +1,4 @@
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
@@ -28,14 +29,15 @@ public final class B2Flink {
     static final TypeInformation<Tuple5<String, Long, Long, Long, Long>> ROW =
             Types.TUPLE(Types.STRING, Types.LONG, Types.LONG, Types.LONG, Types.LONG);
 
-    static final class TupleReader extends FlinkBacklog.TickReader<Tuple3<String, Long, Integer>> {
+    static final class TupleReader extends FlinkBacklog.EventReader<Tuple3<String, Long, Integer>> {
         TupleReader(FlinkBacklog backlog) {
             super(backlog);
         }
 
         @Override
-        Tuple3<String, Long, Integer> tick(byte[] data, int key, int length, long at, int value) {
-            return Tuple3.of(new String(data, key, length, StandardCharsets.UTF_8), at, value);
+        Tuple3<String, Long, Integer> event(ByteBuffer from) {
+            String key = new String(EventBytes.text(from), StandardCharsets.UTF_8);
+            return Tuple3.of(key, EventBytes.number(from), (int) EventBytes.number(from));
         }
 
         @Override

@@ -1,175 +1,45 @@
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.time.Duration;
-import java.util.List;
-import java.util.Locale;
-import java.util.Map;
-import java.util.Properties;
-import java.util.TreeMap;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.LongAdder;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.producer.ProducerConfig;
-import org.apache.kafka.common.serialization.Deserializer;
-import org.apache.kafka.common.serialization.Serde;
-import org.apache.kafka.common.serialization.Serdes;
-import org.apache.kafka.common.serialization.Serializer;
-import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.KafkaStreams;
-import org.apache.kafka.streams.StreamsBuilder;
-import org.apache.kafka.streams.StreamsConfig;
-import org.apache.kafka.streams.kstream.Consumed;
-import org.apache.kafka.streams.kstream.Materialized;
-import org.apache.kafka.streams.kstream.Produced;
-import org.apache.kafka.streams.kstream.TimeWindows;
-import org.apache.kafka.streams.kstream.WindowedSerdes;
-import org.apache.kafka.streams.processor.TimestampExtractor;
-import org.apache.kafka.streams.state.WindowStore;
 
-/**
- * The windows of B2, B3 and B6 in Kafka Streams: count, sum and maximum per key, a RocksDB window store with its
- * changelog topic, every update to an output topic.
- *
- * Arguments: bootstrap source output application-id state-folder result-file events fingerprint-hex size-ms
- * slide-ms grace-ms guarantee, then further settings as NAME=VALUE. Writes a file `ready` beside the result file
- * once it runs. Ends once all events are processed, flushed and committed; writes the times as JSON, and what
- * Streams' own metrics say of its commits.
- */
-public final class B2Streams {
+/** The windows of B2, B3 and B6 in Kafka Streams: count, sum and maximum per key. See `StreamsBacklog`. */
+public final class B2Streams implements StreamsBacklog.Measures<B2Streams.Tick, B2Streams.Total> {
     record Tick(long at, int value) {}
 
-    record Total(long count, long sum, long highest) {
-        static final Total NONE = new Total(0, 0, Long.MIN_VALUE);
+    record Total(long count, long sum, long highest) {}
 
-        Total plus(int value) {
-            return new Total(count + 1, sum + value, Math.max(highest, value));
-        }
+    @Override
+    public Tick event(ByteBuffer from) {
+        EventBytes.skipText(from); // the record's key says the same
+        return new Tick(EventBytes.number(from), (int) EventBytes.number(from));
     }
 
-    record TickReader(byte[] header) implements Deserializer<Tick> {
-        public Tick deserialize(String topic, byte[] data) {
-            ByteBuffer rest = TickBytes.body(data, header);
-            int keyLength = (int) TickBytes.number(rest);
-            rest.position(rest.position() + keyLength); // the record's key says the same
-            return new Tick(TickBytes.number(rest), (int) TickBytes.number(rest));
-        }
+    @Override
+    public long at(Tick tick, ConsumerRecord<Object, Object> record) {
+        return tick.at();
     }
 
-    static Serde<Total> totals() {
-        Serializer<Total> writer = (topic, total) -> total == null ? null : ByteBuffer.allocate(24)
+    @Override
+    public Total none() {
+        return new Total(0, 0, Long.MIN_VALUE);
+    }
+
+    @Override
+    public Total plus(Total total, Tick tick) {
+        return new Total(total.count() + 1, total.sum() + tick.value(), Math.max(total.highest(), tick.value()));
+    }
+
+    @Override
+    public byte[] bytes(Total total) {
+        return ByteBuffer.allocate(24)
                 .putLong(total.count()).putLong(total.sum()).putLong(total.highest()).array();
-        Deserializer<Total> reader = (topic, data) -> {
-            if (data == null) return null;
-            ByteBuffer from = ByteBuffer.wrap(data);
-            return new Total(from.getLong(), from.getLong(), from.getLong());
-        };
-        return Serdes.serdeFrom(writer, reader);
     }
 
-    static Properties settings(String bootstrap, String applicationId, String stateFolder,
-            List<String> more) {
-        Properties settings = new Properties();
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, applicationId);
-        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrap);
-        settings.put(StreamsConfig.STATE_DIR_CONFIG, stateFolder);
-        settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, "2");
-        settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
-        settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.ISOLATION_LEVEL_CONFIG), "read_committed");
-        settings.put(StreamsConfig.producerPrefix(ProducerConfig.ACKS_CONFIG), "all");
-        settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), "lz4");
-        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, more.get(0));
-        for (String one : more.subList(1, more.size())) {
-            int middle = one.indexOf('=');
-            settings.put(one.substring(0, middle), one.substring(middle + 1));
-        }
-        return settings;
-    }
-
-    /** Milliseconds of Streams' own metrics over its newest minute: the slowest thread counts. */
-    static String commits(KafkaStreams streams) {
-        Map<String, Double> found = new TreeMap<>();
-        streams.metrics().forEach((name, metric) -> {
-            boolean wanted = name.group().equals("stream-thread-metrics") && name.name().startsWith("commit-");
-            if (wanted && metric.metricValue() instanceof Double value && !value.isNaN()) {
-                found.merge(name.name(), value, Math::max);
-            }
-        });
-        StringBuilder told = new StringBuilder("{");
-        found.forEach((name, value) -> told.append(told.length() > 1 ? ", " : "")
-                .append(String.format(Locale.ROOT, "\"%s\": %.3f", name, value)));
-        return told.append("}").toString();
-    }
-
-    static byte[] unhex(String text) {
-        byte[] bytes = new byte[text.length() / 2];
-        for (int i = 0; i < bytes.length; i++) {
-            bytes[i] = (byte) Integer.parseInt(text.substring(2 * i, 2 * i + 2), 16);
-        }
-        return bytes;
+    @Override
+    public Total total(ByteBuffer from) {
+        return new Total(from.getLong(), from.getLong(), from.getLong());
     }
 
     public static void main(String[] args) throws Exception {
-        String source = args[1], output = args[2];
-        long events = Long.parseLong(args[6]);
-        Duration size = Duration.ofMillis(Long.parseLong(args[8]));
-        Duration slide = Duration.ofMillis(Long.parseLong(args[9]));
-        Duration grace = Duration.ofMillis(Long.parseLong(args[10]));
-        LongAdder processed = new LongAdder();
-        AtomicLong firstMs = new AtomicLong();
-        TimestampExtractor eventTime = (ConsumerRecord<Object, Object> record, long partitionTime) ->
-                ((Tick) record.value()).at();
-        Serde<Tick> ticks = Serdes.serdeFrom((topic, tick) -> {
-            throw new UnsupportedOperationException("events are only read");
-        }, new TickReader(unhex(args[7])));
-
-        StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(source, Consumed.with(Serdes.String(), ticks).withTimestampExtractor(eventTime))
-                .peek((key, tick) -> {
-                    if (firstMs.get() == 0) firstMs.compareAndSet(0, System.currentTimeMillis());
-                    processed.increment();
-                })
-                .groupByKey()
-                .windowedBy(TimeWindows.ofSizeAndGrace(size, grace).advanceBy(slide))
-                .aggregate(() -> Total.NONE, (key, tick, total) -> total.plus(tick.value()),
-                        Materialized.<String, Total, WindowStore<Bytes, byte[]>>as("totals")
-                                .withKeySerde(Serdes.String()).withValueSerde(totals()))
-                .toStream()
-                .to(output, Produced.with(
-                        WindowedSerdes.timeWindowedSerdeFrom(String.class, size.toMillis()), totals()));
-
-        KafkaStreams streams = new KafkaStreams(builder.build(), settings(
-                args[0], args[3], args[4], List.of(args).subList(11, args.length)));
-        streams.setUncaughtExceptionHandler(error -> {
-            error.printStackTrace();
-            System.exit(1);
-            return null;
-        });
-        Path result = Path.of(args[5]), fresh = Path.of(args[5] + ".part");
-        streams.setStateListener((state, before) -> {
-            if (state != KafkaStreams.State.RUNNING) return;
-            try {
-                Files.write(result.resolveSibling("ready"), new byte[0]);
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
-            }
-        });
-        streams.start();
-        while (processed.sum() < events) Thread.sleep(5);
-        long processedMs = System.currentTimeMillis();
-        String commits = commits(streams);
-        if (!streams.close(Duration.ofSeconds(60))) throw new IllegalStateException("not closed within 60 s");
-        long closedMs = System.currentTimeMillis();
-        String told = String.format(
-                "{\"first_ms\": %d, \"processed_ms\": %d, \"closed_ms\": %d, \"events\": %d, \"commits\": %s}",
-                firstMs.get(), processedMs, closedMs, processed.sum(), commits);
-        Files.write(fresh, told.getBytes(StandardCharsets.UTF_8));
-        Files.move(fresh, result, StandardCopyOption.ATOMIC_MOVE);
-        Thread.sleep(30_000); // the harness takes a last sample of our CPU time, and ends us
+        StreamsBacklog.run(new B2Streams(), args);
     }
 }

@@ -83,7 +83,7 @@ final class FlinkBacklog {
         return StreamExecutionEnvironment.createLocalEnvironment(PARALLELISM, Configuration.fromMap(settings));
     }
 
-    <T> KafkaSource<T> source(TickReader<T> reader) {
+    <T> KafkaSource<T> source(EventReader<T> reader) {
         return KafkaSource.<T>builder()
                 .setBootstrapServers(bootstrap)
                 .setTopics(source)
@@ -139,25 +139,21 @@ final class FlinkBacklog {
     }
 
     /** Reads the topic's events, and counts them. */
-    abstract static class TickReader<T> implements KafkaRecordDeserializationSchema<T> {
+    abstract static class EventReader<T> implements KafkaRecordDeserializationSchema<T> {
         private final byte[] header;
 
-        TickReader(FlinkBacklog backlog) {
+        EventReader(FlinkBacklog backlog) {
             header = backlog.header();
         }
 
-        /** `key`: a place in `data`, where `length` bytes are the key's text. */
-        abstract T tick(byte[] data, int key, int length, long at, int value);
+        /** An event from its bytes behind the header. */
+        abstract T event(ByteBuffer from);
 
         @Override
         public void deserialize(ConsumerRecord<byte[], byte[]> record, Collector<T> out) {
             if (FIRST_MS.get() == 0) FIRST_MS.compareAndSet(0, System.currentTimeMillis());
             READ.increment();
-            byte[] data = record.value();
-            ByteBuffer rest = TickBytes.body(data, header);
-            int length = (int) TickBytes.number(rest), key = rest.position();
-            rest.position(key + length);
-            out.collect(tick(data, key, length, TickBytes.number(rest), (int) TickBytes.number(rest)));
+            out.collect(event(EventBytes.body(record.value(), header)));
         }
     }
 
@@ -173,13 +169,15 @@ final class FlinkBacklog {
         }
     }
 
-    record Row(byte[] key, long start, long count, long sum, long highest) {
+    record Row(byte[] key, long start, long... measures) {
         byte[] keyBytes() {
             return ByteBuffer.allocate(key.length + 8).put(key).putLong(start).array();
         }
 
         byte[] valueBytes() {
-            return ByteBuffer.allocate(24).putLong(count).putLong(sum).putLong(highest).array();
+            ByteBuffer to = ByteBuffer.allocate(8 * measures.length);
+            for (long measure : measures) to.putLong(measure);
+            return to.array();
         }
     }
 }

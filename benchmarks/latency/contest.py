@@ -23,9 +23,10 @@ from benchmarks.latency.load import Plan
 from benchmarks.latency.outcome import APPENDED_READABLE, CHANGELOG, READABLE, LatencyRun
 from benchmarks.latency.steps import NS_PER_MS, step_statistics
 from benchmarks.windows import oracle
+from benchmarks.windows.columns import PARTITIONS
 from benchmarks.windows.exactness import fault
 from benchmarks.windows.oracle import State
-from benchmarks.windows.workload import PARTITIONS, Events
+from benchmarks.windows.workload import Events
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
@@ -155,7 +156,7 @@ class Contest(ABC):
             READABLE: first_seen(events, self.stage.window_ms, found.readable),
             **found.more,
         }
-        expected, _ = oracle.expected(events, self.stage.window_ms, self.stage.window_ms)
+        expected, _ = oracle.expected(events.backlog, oracle.TICKS, self.stage.window_ms, self.stage.window_ms)
         faults = [
             f"{place}: {fault(state, expected)}" for place, state in found.states.items() if state != expected
         ]

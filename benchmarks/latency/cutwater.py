@@ -18,9 +18,10 @@ from benchmarks.latency.load import Plan
 from benchmarks.latency.outcome import VIEW
 from benchmarks.latency.readers import CheckpointFiles, Committed, Visible
 from benchmarks.latency.steps import NS_PER_MS, Moments, epoch_ms, per_event
+from benchmarks.windows.columns import PARTITIONS
 from benchmarks.windows.exactness import records
 from benchmarks.windows.oracle import State
-from benchmarks.windows.workload import PARTITIONS, Events
+from benchmarks.windows.workload import Events
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import load_settings

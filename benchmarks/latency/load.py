@@ -22,7 +22,8 @@ from confluent_kafka import KafkaError, Message, Producer
 from numpy.typing import NDArray
 
 from benchmarks.windows import workload
-from benchmarks.windows.workload import PARTITIONS, Events, key_name
+from benchmarks.windows.columns import PARTITIONS
+from benchmarks.windows.workload import Events, key_name
 from cutwater.adapters.kafka.client_config import Cluster
 
 LINGER_MS = 5

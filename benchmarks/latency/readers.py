@@ -11,7 +11,7 @@ from types import TracebackType
 import httpx
 from confluent_kafka import KafkaError, TopicPartition
 
-from benchmarks.windows.workload import PARTITIONS
+from benchmarks.windows.columns import PARTITIONS
 from cutwater.adapters.kafka.client import make_consumer, raise_read_error
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client import CommittedMilestone, committed

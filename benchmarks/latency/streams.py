@@ -12,8 +12,9 @@ from benchmarks.latency.delays import Ints, Sightings
 from benchmarks.latency.load import Plan
 from benchmarks.latency.readers import Output
 from benchmarks.latency.steps import NS_PER_MS
+from benchmarks.windows.columns import PARTITIONS
 from benchmarks.windows.exactness import records, streams_state
-from benchmarks.windows.workload import PARTITIONS, Events
+from benchmarks.windows.workload import Events
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics

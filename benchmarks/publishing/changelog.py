@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.publishing.contender import GENERATION
-from benchmarks.windows.contenders import load
+from benchmarks.windows.shapes import THREE
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import key_hash, row_hash
@@ -31,7 +31,7 @@ class Changelog:
     """`rows` rows of the B2 job in milestones of `per_milestone`, behind an empty first one."""
 
     def __init__(self, cluster: Cluster, rows: int, per_milestone: int) -> None:
-        self.job, self.generation = load(), GENERATION
+        self.job, self.generation = THREE.job(), GENERATION
         self._cluster = cluster
         owned = topics.generation_topics(
             self.job.name, self.generation, self.job.shards.partitions, self.job.output

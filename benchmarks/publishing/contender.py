@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Producer
 
-from benchmarks.windows.contenders import load
+from benchmarks.windows.shapes import THREE
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
@@ -123,7 +123,7 @@ def _go() -> None:
 def main(contender: str, bootstrap: str, last: str) -> None:
     """Prints one line of JSON."""
     work = publisher if contender == CUTWATER else bare
-    took_s, cpu_s = work(Cluster(bootstrap), load(), int(last), _go)
+    took_s, cpu_s = work(Cluster(bootstrap), THREE.job(), int(last), _go)
     memory_mb = psutil.Process().memory_info().rss / 1e6
     print(json.dumps({"took_s": took_s, "cpu_s": cpu_s, "memory_mb": memory_mb}), flush=True)
 

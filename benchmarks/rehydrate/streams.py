@@ -7,8 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.harness.java_program import class_path
-from benchmarks.harness.streams_program import HEAP, JAVA_FOLDER
+from benchmarks.harness.java_program import JAVA_FOLDER, class_path
+from benchmarks.harness.streams_program import HEAP
 from benchmarks.rehydrate.contest import Contents, Contest, Moments, Wrong
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.windows.workload import varints
+from benchmarks.windows.columns import varints
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.job.job import Job
 

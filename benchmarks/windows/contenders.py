@@ -6,14 +6,14 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.harness import flink_program, streams_program
 from benchmarks.harness.figures import DURABLE, Run
 from benchmarks.harness.measurement import Sampler, cpu_at, cpu_between
-from benchmarks.harness.streams_program import AT_LEAST_ONCE, HEAP, JAVA_FOLDER
+from benchmarks.harness.streams_program import AT_LEAST_ONCE, HEAP
 from benchmarks.windows.exactness import (
     changelog_state,
     fault,
@@ -24,6 +24,7 @@ from benchmarks.windows.exactness import (
     written_once,
 )
 from benchmarks.windows.oracle import State
+from benchmarks.windows.shapes import CUTWATER, JAVA_PEERS, NOOP, STREAMS, THREE, Shape
 from benchmarks.windows.timeline import Timeline, from_checkpoint, from_streams
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
@@ -36,34 +37,11 @@ from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.spark_runtime import spark_environment
 
-CUTWATER, NOOP, STREAMS = "cutwater", "spark-noop", "kafka-streams"
-FLINK, FLINK_SQL = "flink", "flink-sql"
-FLINK_SOURCES = {FLINK: JAVA_FOLDER / "B2Flink.java", FLINK_SQL: JAVA_FOLDER / "B2FlinkSql.java"}
-JAVA_PEERS = (STREAMS, *FLINK_SOURCES)
-"""Contenders that are Java programs: they write `result.json`, and rows in one form to a topic of their own."""
-JOB_FILE = Path(__file__).parents[1] / "jobs" / "b2.yaml"
 NOOP_PROGRAM = Path(__file__).with_name("noop_job.py")
 GENERATION = Generation(1, "local")
 _POLL_S = 0.02
 _STOP_S = 60.0
 _PATIENCE_S, _EVENTS_PER_S_MIN = 180.0, 2_000
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Windows that the job makes: of a minute, with another slide."""
-
-    name: str
-    slide: str
-
-    def job_text(self, name: str) -> str:
-        """The job file of this name."""
-        text = JOB_FILE.read_text(encoding="utf-8").replace("job: b2\n", f"job: {name}\n")
-        return text.replace("slide: 20s\n", f"slide: {self.slide}\n")
-
-
-THREE, SIXTY = Shape("three-windows", "20s"), Shape("sixty-windows", "1s")
-SHAPES = (THREE, SIXTY)
 
 
 @dataclass(frozen=True)
@@ -75,12 +53,12 @@ class Stage:
     folder: Path
     java: Path
     spark_jars: Sequence[Path]
-    streams_jars: Sequence[Path]
+    peer_jars: Mapping[str, Sequence[Path]]
+    """Of each contender that is a Java program."""
     job: Job
     events: int
     expected: State = field(repr=False)
     shape: Shape = THREE
-    flink_jars: Sequence[Path] = ()
 
 
 class Contest:
@@ -147,7 +125,7 @@ class Contest:
         if self._contender == STREAMS:
             store = f"{self._name}-totals-changelog"
             return [self._output, store]
-        if self._contender in FLINK_SOURCES:
+        if self._contender in JAVA_PEERS:
             return [self._output]
         if self._contender == CUTWATER:
             return [one.name for one in self._owned()]
@@ -170,7 +148,7 @@ class Contest:
         return Child(self._name, argv, env, self._folder / "log.txt", RestartPolicy(), terminate_leader_only=True)
 
     def _spark(self) -> tuple[list[str], dict[str, str]]:
-        write_job(self._folder, self._name, self._stage.shape)
+        self._stage.shape.write_job(self._folder, self._name)
         if self._contender == CUTWATER:
             ensure_topics(self._stage.cluster, self._owned())
         return [sys.executable, *self._program()], self._env()
@@ -183,7 +161,7 @@ class Contest:
 
     @property
     def _job_file(self) -> Path:
-        return self._folder / JOB_FILE.name
+        return self._folder / self._stage.shape.job_file
 
     def _env(self) -> dict[str, str]:
         stage = self._stage
@@ -200,15 +178,13 @@ class Contest:
     def _java(self) -> list[str]:
         stage = self._stage
         ensure_topics(stage.cluster, [topics.events(self._output, stage.job.shards.partitions)])
-        if self._contender in FLINK_SOURCES:
-            return flink_program.program(
-                stage.java, stage.flink_jars, stage.cluster, stage.job, FLINK_SOURCES[self._contender],
-                self._output, self._name, self._folder, stage.events,
-            )  # fmt: skip
-        return streams_program.program(
-            stage.java, stage.streams_jars, stage.cluster, stage.job, stage.job.topic, self._output, self._name,
-            self._folder, stage.events, self.GUARANTEE,
-        )  # fmt: skip
+        jars, peer = stage.peer_jars[self._contender], stage.shape.peers[self._contender]
+        where = (self._output, self._name, self._folder, stage.events)
+        if self._contender == STREAMS:
+            return streams_program.program(
+                stage.java, jars, stage.cluster, stage.job, stage.job.topic, *where, self.GUARANTEE, peer
+            )
+        return flink_program.program(stage.java, jars, stage.cluster, stage.job, peer, *where)
 
     def _follow(self, children: list[Child]) -> Timeline:
         child = children[0]
@@ -227,35 +203,23 @@ class Contest:
             time.sleep(_POLL_S)
 
     def _fault(self) -> str | None:
-        stage, partitions = self._stage, self._stage.job.shards.partitions
+        stage, partitions, shape = self._stage, self._stage.job.shards.partitions, self._stage.shape
         if self._contender == NOOP:
             if not self._result.exists():
                 raise UnavailableError(f"{self._name} told no result; its log: {self._folder / 'log.txt'}")
             result = json.loads(self._result.read_text(encoding="utf-8"))
-            return noop_fault(result, stage.events, stage.expected, stage.job.window)
+            return noop_fault(result, stage.events, stage.expected, load_job(self._job_file), shape.equal)
+        if self._contender == CUTWATER:
+            return self._rows_fault(topics.changelog(self._name, GENERATION))
         if self._contender == STREAMS:
-            return fault(streams_state(newest(stage.cluster, self._output, partitions)), stage.expected)
-        if self._contender in FLINK_SOURCES:
+            found, again = newest(stage.cluster, self._output, partitions), None
+        else:
             found, again = written_once(records(stage.cluster, self._output, partitions))
-            return again or fault(streams_state(found), stage.expected)
-        return self._rows_fault(topics.changelog(self._name, GENERATION))
+        return again or fault(streams_state(found, shape.read_row), stage.expected, shape.equal)
 
     def _rows_fault(self, topic: str) -> str | None:
         """What is wrong with the rows that Spark wrote to a topic."""
         stage = self._stage
         job = load_job(self._job_file)  # the state's schema has the job's name in it
         found = newest(stage.cluster, topic, stage.job.shards.partitions)
-        return fault(changelog_state(found, job), stage.expected)
-
-
-def load() -> Job:
-    """The job that all contenders do."""
-    return load_job(JOB_FILE)
-
-
-def write_job(folder: Path, name: str, shape: Shape) -> Path:
-    """Write a job file, and its schema beside it."""
-    path = folder / JOB_FILE.name
-    path.write_text(shape.job_text(name), encoding="utf-8")
-    shutil.copy(JOB_FILE.with_name("tick.avsc"), folder)
-    return path
+        return fault(changelog_state(found, job), stage.expected, stage.shape.equal)

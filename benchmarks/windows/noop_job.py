@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import StructField, StructType
 
+from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
@@ -26,6 +29,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import Job
 from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events
+from cutwater_spark.query.sql import framed_bytes
 from cutwater_spark.session import open_session
 
 
@@ -54,16 +58,27 @@ def start(
     )
 
 
-def state_after(spark: SparkSession, location: str, epoch: int) -> list[tuple[str, int, int, int, int]]:
-    """(key, window start in ms, count, sum, maximum) of every window that Spark still holds after an epoch."""
+def state_after(spark: SparkSession, job: Job, location: str, epoch: int) -> list[tuple[str, int, str]]:
+    """(key, window start in ms, a changelog's value in hex) of every row that Spark holds after an epoch."""
     state = spark.read.format("statestore").option("batchId", epoch).load(location)
-    # Spark names these columns by its own rules: the grouping's and the buffers' order is what is known.
+    # Spark names these columns by its own rules, some alike: what is known is the order of grouping and buffers.
     window, key = (f"key.`{name}`" for name in state.schema["key"].dataType.names)
-    buffers = (
-        f"value.`{name}` as b{place}" for place, name in enumerate(state.schema["value"].dataType.names[-3:])
+    held = state.schema["value"].dataType.fields
+    numbered = StructType([StructField(f"b{place}", one.dataType) for place, one in enumerate(held)])
+    columns = buffers(job)
+    distinct = list(dict.fromkeys(columns.values()))
+    first = len(held) - len(distinct)
+    row = ", ".join(f"value.b{first + distinct.index(sql)} as `{column}`" for column, sql in columns.items())
+    value = framed_bytes(f"struct({row})", job.state_schema, Codec(job.state_schema).header)
+    rows = state.withColumn("value", F.col("value").cast(numbered)).selectExpr(
+        f"{key} as k", f"unix_millis({window}.start) as start", f"hex({value}) as v"
     )
-    columns = state.selectExpr(f"{key} as k", f"unix_millis({window}.start) as start", *buffers)
-    return [tuple(row) for row in columns.collect()]
+    return [tuple(one) for one in rows.collect()]
+
+
+def buffers(job: Job) -> dict[str, str]:
+    """The aggregate of each of a row's columns. Spark keeps one buffer for all that are the same."""
+    return {one.column: one.over_events for measure in job.measures for one in measure.partials}
 
 
 def main(arguments: list[str]) -> None:
@@ -84,7 +99,7 @@ def main(arguments: list[str]) -> None:
     result = {
         "events": sum(one["numInputRows"] for one in filled),
         "rejected": sum(one.get("rejected", 0) for one in told_by_input),
-        "state": state_after(spark, settings.checkpoint, filled[-1]["batchId"]) if filled else [],
+        "state": state_after(spark, job, settings.checkpoint, filled[-1]["batchId"]) if filled else [],
         "durations_ms": [one["durationMs"] for one in filled],
     }
     Path(arguments[1]).write_text(json.dumps(result), encoding="utf-8")

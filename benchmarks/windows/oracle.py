@@ -1,35 +1,39 @@
-"""What B2 must come to, by DuckDB over the generated columns: no Kafka, no Avro, no Spark."""
+"""What B2 must come to, by DuckDB over the generated columns: no Kafka, no Avro, no Spark, no panes."""
 
 from __future__ import annotations
 
+import re
 import time
+from typing import Any
 
 import duckdb
-import pandas as pd
 
-from benchmarks.windows.workload import Events, key_name
+from benchmarks.windows.columns import Backlog
 
-State = dict[tuple[str, int], tuple[int, int, int]]
-"""(key, window start in ms) -> (count, sum, maximum)."""
+Row = tuple[Any, ...]
+"""A window's measures, in the order of the job file."""
+State = dict[tuple[str, int], Row]
+"""(key, window start in ms) -> the window's measures."""
+TICKS = "count(*), sum(value)::BIGINT, max(value)"
+"""Of the jobs that count ticks."""
 
 _SQL = """
-SELECT key, time_ms - time_ms % $slide - step * $slide AS start_ms, count(*), sum(value)::BIGINT, max(value)
+SELECT key_place, "at" - "at" % $slide - step * $slide AS start_ms, {measures}
 FROM loaded CROSS JOIN range($size // $slide) AS steps(step)
 GROUP BY ALL
 """
 
 
-def expected(events: Events, size_ms: int, slide_ms: int) -> tuple[State, float]:
-    """Every (key, window) that holds an event, and the seconds that DuckDB took. The slide divides the size."""
-    frame = pd.DataFrame({"key": events.key, "time_ms": events.time_ms, "value": events.value})
+def expected(events: Backlog, measures: str, size_ms: int, slide_ms: int) -> tuple[State, float]:
+    """Every (key, window) that holds an event, and the seconds that DuckDB took. The slide divides the size.
+
+    `measures`: SQL over the events' fields, `record_partition` and `record_offset`. The event time is `at`.
+    """
+    frame = events.frame(name for name in events.fields if name == "at" or re.search(rf"\b{name}\b", measures))
     with duckdb.connect() as db:
         db.register("events", frame)
         db.execute("CREATE TABLE loaded AS SELECT * FROM events")
         started = time.monotonic()
-        rows = db.execute(_SQL, {"size": size_ms, "slide": slide_ms}).fetchall()
+        rows = db.execute(_SQL.format(measures=measures), {"size": size_ms, "slide": slide_ms}).fetchall()
         took = time.monotonic() - started
-    state = {
-        (key_name(key), start): (int(count), int(total), int(highest))
-        for key, start, count, total, highest in rows
-    }
-    return state, took
+    return {(events.key.words[place], start): tuple(row) for place, start, *row in rows}, took

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
-from benchmarks.windows.contenders import CUTWATER, Contest
+from benchmarks.windows.contenders import Contest
+from benchmarks.windows.shapes import CUTWATER
 from benchmarks.windows.timeline import Timeline
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.topics import commit_stream

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 from benchmarks.harness.figures import READABLE
 from benchmarks.harness.streams_program import EXACTLY_ONCE
-from benchmarks.windows.contenders import CUTWATER, FLINK_SOURCES, JAVA_PEERS, Contest
+from benchmarks.windows.contenders import Contest
 from benchmarks.windows.exactness import fault, streams_state
 from benchmarks.windows.oracle import State
 from benchmarks.windows.output_reader import ALL, NEWEST, OutputRead, OutputReader
+from benchmarks.windows.shapes import CUTWATER, JAVA_PEERS, STREAMS
 from benchmarks.windows.timeline import Timeline
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
@@ -81,12 +82,12 @@ class ReadableContest(Contest):
         return found is not None and sum(offset for _, offset in found.source_cut) >= self._stage.events
 
     def _fault(self) -> str | None:
-        read, expected = self._read, self._stage.expected
+        read, expected, shape = self._read, self._stage.expected, self._stage.shape
         if self._contender == CUTWATER:
             values = (value for _, value in read.rows)
-            return fault(output_state(values, load_job(self._job_file)), expected)
-        again = repeats(read) if self._contender in FLINK_SOURCES else None
-        return again or fault(streams_state(dict(read.rows)), expected)
+            return fault(output_state(values, load_job(self._job_file)), expected, shape.equal)
+        again = None if self._contender == STREAMS else repeats(read)
+        return again or fault(streams_state(dict(read.rows), shape.read_row), expected, shape.equal)
 
 
 def output_state(values: Iterable[bytes], job: Job) -> State:
@@ -95,8 +96,7 @@ def output_state(values: Iterable[bytes], job: Job) -> State:
     state: State = {}
     for value in values:
         row = rows.decode(value)
-        count, total, highest = (row[name] for name in names)
-        state[row["key"], round(row["window_start"].timestamp() * 1000)] = (count, total, highest)
+        state[row["key"], round(row["window_start"].timestamp() * 1000)] = tuple(row[name] for name in names)
     return state
 
 

@@ -105,12 +105,12 @@ def test_flink_gets_the_heap_of_the_others_and_the_job_s_own_windows(
     part: Any, compiler: Path, tmp_path: Path
 ) -> None:
     """One JVM with the same heap; size, slide and lateness are the shape's; settings come last."""
-    contenders, program = part("windows.contenders"), part("harness.flink_program").program
+    shapes, program = part("windows.shapes"), part("harness.flink_program").program
     job = importlib.import_module("cutwater.adapters.job_files.loader").load_job(
-        contenders.write_job(tmp_path, "b2", contenders.SIXTY)
+        shapes.SIXTY.write_job(tmp_path, "b2")
     )
     command = program(
-        compiler, [tmp_path / "flink.jar"], Cluster("broker:9092"), job, contenders.FLINK_SOURCES["flink"],
+        compiler, [tmp_path / "flink.jar"], Cluster("broker:9092"), job, shapes.SIXTY.peers["flink"],
         "out", "name", tmp_path, 1000, ["state.backend.type=hashmap"],
     )  # fmt: skip
     begin = command.index("B2Flink")

@@ -37,7 +37,8 @@ def small_spec(tmp_path: Path) -> Path:
 
 def test_committed_locks_hold_hashes_and_no_hosts() -> None:
     """Every locked jar has a SHA-256, and neither specification nor lock names a repository or a path."""
-    known = {"kafka", "spark", "s3", "objectstore", "kafka-streams", "flink", "mirrormaker", "compiler"}
+    peers = {"kafka-streams", "flink", "mirrormaker", "compiler", "sketches"}
+    known = {"kafka", "spark", "s3", "objectstore"} | peers
     assert {spec.stem for spec in ALL_SPECS} == known
     for spec in ALL_SPECS:
         text = spec.read_text() + lock_path(spec).read_text()
@@ -183,3 +184,9 @@ def test_a_download_says_how_large_it_is_and_how_far(small_spec: Path, tmp_path:
 def test_every_lock_says_the_sizes() -> None:
     for spec in ALL_SPECS:
         assert all(jar.size > 1_000 for jar in read_lock(lock_path(spec))), spec.name
+
+
+def test_a_peer_counts_distinct_values_with_spark_s_own_library() -> None:
+    """Its sketches are of the very version that Spark brings along, so their bytes and estimates compare."""
+    bundled = {one.name for one in (Path(pyspark.__path__[0]) / "jars").glob("datasketches-*.jar")}
+    assert {jar.file_name for jar in read_lock(PEERS / "sketches.lock.toml")} == bundled != set()
