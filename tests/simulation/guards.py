@@ -10,6 +10,7 @@ from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.driver import attempt_start
 from cutwater.core.driver.commit_hints import CommitHints
+from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.output.milestone_assembly import Grouping
 from cutwater.core.protocol import commit, topics
@@ -63,6 +64,7 @@ from simulation.job import JOB
 from simulation.scenes import (
     Scene,
     beat_behind_a_barrier,
+    clock_ahead,
     events_while_it_looked,
     grown_again,
     half_of_a_transaction,
@@ -111,6 +113,14 @@ GUARDS = (
         off(ProvedRows, "_require_counted"),
         Climate({"retries": True}),
         frozenset({FALSE_ALARM}),
+    ),
+    Guard(
+        "a clock beside the brokers' clocks",
+        "a milestone that compaction has passed, and that looks young because the driver's clock was ahead",
+        "I2",
+        off(Epochs, "_require_clock"),
+        clock_ahead,
+        _WRONG,
     ),
     Guard(
         "comparison at a start",

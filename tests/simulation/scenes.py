@@ -9,7 +9,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Start
-from cutwater.core.protocol.topics import DELETE_RETENTION_MS
+from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from simulation.checker import UNNOTICED, Anomaly
 from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes
 from simulation.log import Outcome, Record
@@ -133,6 +133,35 @@ def events_while_it_looked(luck: int) -> Scene:
     scene.events()
     scene.world.log.now_ms += 13 * HOUR_MS
     scene.run("driver", lambda: scene.told(Heartbeat, 0, 1))
+    return scene
+
+
+def clock_ahead(luck: int) -> Scene:
+    """The driver's clock is two hours ahead: a milestone looks young when a row below its cut is compacted away."""
+    scene = Scene(Profile(), luck)
+    world = scene.world
+    world.skew_ms["driver"] = 2 * HOUR_MS
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1) or world.faults["UnavailableError driver"] > 0)
+    if not scene.told(Committed, 0, 1):
+        world.skew_ms["driver"] = 0  # the operator has read why no epoch is completed
+        return scene
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 1, 1))
+    scene.events()
+    scene.run("driver", lambda: scene.rows(2, 1) > 0)
+    world.apply(Step("kill", "driver"))
+    scene.run("signal", lambda: scene.milestones() == 2)
+    keys: list[set[bytes | None]] = [set(), set(), set()]
+    for partition in world.log.topics[CHANGELOG]:
+        for record in partition.records:
+            keys[_epoch(record)].add(record.key)
+    if not keys[0] & keys[2] - keys[1]:
+        raise OtherwiseRun("epoch 2 has overwritten no row of epoch 0")
+    world.log.now_ms += MIN_COMPACTION_LAG_MS + HOUR_MS // 2
+    for number in range(len(world.log.topics[CHANGELOG])):
+        world.log.compact((CHANGELOG, number), MIN_COMPACTION_LAG_MS, DELETE_RETENTION_MS)
+    scene.run("view", lambda: world.shown.get("view") == 2 or "view" in world.stopped)
     return scene
 
 
