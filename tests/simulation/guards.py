@@ -45,6 +45,7 @@ from simulation.holes import (
     bound_forgotten,
     by_the_watermark,
     end_alone,
+    ends_alone,
     ends_early,
     everything,
     fresh_behind_a_barrier,
@@ -73,6 +74,7 @@ from simulation.scenes import (
     old_barrier,
     repeated_rows,
     source_grown_again,
+    source_lost_while_away,
     two_tellings,
     written_on,
 )
@@ -108,7 +110,7 @@ GUARDS = (
     ),
     Guard(
         "rows are the counted ones",
-        "a milestone that nobody can prove: a task ran twice, and the rows that stand last are not the counted ones",
+        "a milestone that nobody can prove: a task ran twice, and its last rows are not the counted ones",
         "I2",
         off(ProvedRows, "_require_counted"),
         Climate({"retries": True}),
@@ -354,6 +356,14 @@ GUARDS = (
         off(Ranges, "require_kept"),
         grown_again,
         _WRONG,
+    ),
+    Guard(
+        "leaders at a start",
+        "an attempt that begins behind a loss",
+        "I2",
+        off(ProvedRows, "_kept_ends", ends_alone),
+        source_lost_while_away,
+        frozenset({UNNOTICED}),
     ),
     Guard(
         "leaders at each epoch",

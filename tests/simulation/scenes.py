@@ -137,7 +137,7 @@ def events_while_it_looked(luck: int) -> Scene:
 
 
 def clock_ahead(luck: int) -> Scene:
-    """The driver's clock is two hours ahead: a milestone looks young when a row below its cut is compacted away."""
+    """The driver's clock is two hours ahead: a milestone looks young when compaction takes a row below its cut."""
     scene = Scene(Profile(), luck)
     world = scene.world
     world.skew_ms["driver"] = 2 * HOUR_MS
@@ -290,23 +290,46 @@ def grown_again(luck: int, profile: Profile | None = None, later: bool = False) 
 
 def source_grown_again(luck: int) -> Scene:
     """The source loses an event that a milestone has counted; others take its place, and more come."""
-    scene = Scene(Profile(), luck)
-    scene.events()
-    scene.run("driver", lambda: scene.told(Committed, 0, 1))
-    scene.run("signal", lambda: scene.milestones() == 1)
-    world = scene.world
-    events = next(events for events in world.events if events)
-    number = world.events.index(events)
-    world.rotten = world.foreign = True
-    before = len(events)
-    world.log.lose_tail((JOB.topic, number), before - 1)
-    del events[-1]
-    while len(events) < before + 1:
+    scene = _counted_once(luck)
+    world, number = scene.world, _lose_event(scene)
+    before = len(world.events[number]) + 1
+    while len(world.events[number]) < before + 1:
         scene.events()
     scene.run("driver", lambda: _committed(scene, 1)() or "driver" in world.stopped)
     if "driver" not in world.stopped:
         raise Anomaly(UNNOTICED, f"{JOB.topic}/{number} has lost an event of epoch 0, and epoch 1 is written")
     return scene
+
+
+def source_lost_while_away(luck: int) -> Scene:
+    """The source loses an event that a milestone has counted, while no driver runs. Then one starts."""
+    scene = _counted_once(luck)
+    scene.world.apply(Step("kill", "driver"))
+    number = _lose_event(scene)
+    scene.run("driver", lambda: scene.told(Start, 1, 2) or "driver" in scene.world.stopped)
+    if scene.told(Start, 1, 2):
+        raise Anomaly(UNNOTICED, f"{JOB.topic}/{number} has lost an event of epoch 0, and attempt 2 is written")
+    return scene
+
+
+def _counted_once(luck: int) -> Scene:
+    """Some events, and a milestone that counts them."""
+    scene = Scene(Profile(), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.run("signal", lambda: scene.milestones() == 1)
+    return scene
+
+
+def _lose_event(scene: Scene) -> int:
+    """Take the last event of a partition. Return its number."""
+    world = scene.world
+    events = next(events for events in world.events if events)
+    number = world.events.index(events)
+    world.rotten = world.foreign = True
+    world.log.lose_tail((JOB.topic, number), len(events) - 1)
+    del events[-1]
+    return number
 
 
 def half_of_a_transaction(luck: int) -> Scene:

@@ -1,4 +1,4 @@
-"""The driver's proof on a real broker, where a task ran twice and a sum's last bit differs."""
+"""The driver's proof on a real broker: a task ran twice and a sum's last bit differs; a start behind a loss."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from confluent_kafka import Producer
 from cutwater.adapters.hashing import rows_hash
 from cutwater.adapters.kafka import admin
 from cutwater.core.driver.row_proof import Written
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import LostRecordsError, UnavailableError
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater_spark.epoch.row_proof import ProvedRows
-from support.protocol_samples import GENERATION
+from support.protocol_samples import GENERATION, barrier
 
 Rows = dict[bytes, bytes]
 ADDENDS = [0.1, 0.2, 0.3]
@@ -32,7 +32,7 @@ class Epoch:
 
     def __init__(self, cluster: Any, topic: str) -> None:
         admin.create_topics(cluster, [TopicSpec(topic, 2, ())])
-        self.topic = topic
+        self.topic, self._cluster = topic, cluster
         self._producer = cluster.client(Producer, {"acks": "all"})
         self.rows = ProvedRows(cluster, topic, 2)
 
@@ -47,7 +47,16 @@ class Epoch:
             assert self._producer.flush(20) == 0
         digest = signed(rows_hash(list(COUNTED), list(COUNTED.values())))
         proved = self.rows.prove(None, me, Written({0: 0, 1: len(COUNTED)}, {1: digest}), {})
+        self.evidence = proved.evidence
         return proved.changelog_cut
+
+    def make_topic_again(self) -> None:
+        """Somebody deletes the changelog, and another one of its name gets as many rows."""
+        admin.delete_topics(self._cluster, [self.topic])
+        admin.create_topics(self._cluster, [TopicSpec(self.topic, 2, ())])
+        for key, value in COUNTED.items():
+            self._producer.produce(self.topic, value, key, partition=1)
+        assert self._producer.flush(20) == 0
 
 
 @pytest.fixture
@@ -71,3 +80,13 @@ def test_a_retry_with_another_last_bit_behind_the_counted_rows_ends_the_attempt(
 def test_a_retry_with_the_same_rows_is_a_repeat_on_either_side(epoch: Epoch) -> None:
     same = {b"ash": COUNTED[b"ash"]}
     assert epoch.attempt(1, same, COUNTED, same) == Cut.of_topic(epoch.topic, [0, 4])
+
+
+def test_a_driver_that_starts_on_another_log_says_so(epoch: Epoch) -> None:
+    """The start compares the evidence itself. Offsets alone show nothing, and no row above the cut is foreign."""
+    cut = epoch.attempt(1, COUNTED)
+    told = barrier(0, changelog_cut=cut, source_cut=NO_SOURCE, evidence=epoch.evidence)
+    epoch.rows.check_start(told, GENERATION, 1, 2)
+    epoch.make_topic_again()
+    with pytest.raises(LostRecordsError, match=f"{epoch.topic} was deleted and recreated"):
+        epoch.rows.check_start(told, GENERATION, 1, 2)
