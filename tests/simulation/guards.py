@@ -68,6 +68,7 @@ from simulation.scenes import (
     clock_ahead,
     events_while_it_looked,
     grown_again,
+    half_applied,
     half_of_a_transaction,
     late_row,
     lost_row,
@@ -306,7 +307,7 @@ GUARDS = (
         "half a milestone after a crash between two chunks",
         "I1",
         off(Store, "begin"),
-        Climate({"chunk_rows": 2}, {"kill:view": 14.0, "run:view": 20.0, "events": 25.0, "lose-view": 0.0}),
+        half_applied,
         _WRONG,
     ),
     Guard(

@@ -11,11 +11,14 @@ from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Start
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from simulation.checker import UNNOTICED, Anomaly
+from simulation.disk import TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes
 from simulation.log import Outcome, Record
 from simulation.spark import CHANGELOG, HEARTBEAT_MS, writer_of
 from simulation.world import Profile, Step, World
 
+META, APPLIED = b"\x00", b"\x00applied"
+"""How a store's notes of itself begin, and that of its milestone."""
 MOST = 400
 """Calls to the outside that a part of a scene may take."""
 LUCKS = range(1, 201)
@@ -312,9 +315,32 @@ def source_lost_while_away(luck: int) -> Scene:
     return scene
 
 
-def _counted_once(luck: int) -> Scene:
+def half_applied(luck: int) -> Scene:
+    """The view dies between two chunks of a milestone, of which some rows are on its disk."""
+    scene = _counted_once(luck, Profile(chunk_rows=2))
+    world, disk = scene.world, scene.world.tables["view"]
+    scene.run("view", lambda: world.shown.get("view") == 1)
+    scene.events()
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 1, 1))
+    scene.run("signal", lambda: scene.milestones() == 2)
+    rows, applied = _rows_of(disk), disk.rows[APPLIED]
+    scene.run("view", lambda: _rows_of(disk) != rows)
+    if disk.rows[APPLIED] != applied:
+        raise OtherwiseRun("the milestone is applied at once")
+    world.apply(Step("kill", "view"))
+    scene.run("view", lambda: world.shown.get("view") == 2 or "view" in world.stopped)
+    return scene
+
+
+def _rows_of(disk: TableDisk) -> dict[bytes, bytes]:
+    """What a store holds, without its notes of itself."""
+    return {key: value for key, value in disk.rows.items() if not key.startswith(META)}
+
+
+def _counted_once(luck: int, profile: Profile | None = None) -> Scene:
     """Some events, and a milestone that counts them."""
-    scene = Scene(Profile(), luck)
+    scene = Scene(profile or Profile(), luck)
     scene.events()
     scene.run("driver", lambda: scene.told(Committed, 0, 1))
     scene.run("signal", lambda: scene.milestones() == 1)
