@@ -402,6 +402,10 @@ class World:
             self.faults["unknown outcome"] += 1
             self.live[slot].lose_next_answer = True
 
+    def _do_settle(self, _what: str) -> None:
+        """Everybody comes to the end of what there is."""
+        self._settle()
+
     def _do_make_anew(self, topic: str) -> None:
         """Somebody deletes a topic, and makes another one of its name."""
         self.checker.look_at_stream()
