@@ -75,7 +75,7 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
     kinds["lose-tail"] = random.choice((0.0, 0.0, 0.0, 1.0))
     # Of its own: the other steps of a seed stay as they are.
     kinds["make-anew"] = Random(f"{seed} anew").choice((0.0, 0.0, 0.0, 0.3))
-    kinds["lose-power"] = Random(f"{seed} power").choice((0.0, 0.0, 0.0, 0.4))
+    kinds["lose-power"] = Random(f"{seed} power").choice((0.0, 0.0, 0.0, 0.2))
     if has_store(job_of(profile.sliding, profile.final)):
         kinds["lose-store"] = Random(f"{seed} store").choice((0.0, 0.0, 0.5))
     kinds |= climate.weights
