@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.errors import MachineError, ProtocolError, UsageError
 from cutwater.core.job.job import differences
 from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
 from cutwater.operations.generations.start_check import DEFINITION
@@ -137,11 +137,16 @@ class Checkpoint:
         self._files.rename(beside, path)
 
     def _text(self, path: Any) -> str:
+        """Return a file's text. Raise MachineError for an empty file: a power failure leaves one, and its checksum
+        file is empty too, so that Hadoop finds no fault."""
         stream = self._files.open(path)
         try:
-            return str(self._read.toString(stream, "UTF-8"))
+            text = str(self._read.toString(stream, "UTF-8"))
         finally:
             stream.close()
+        if not text:
+            raise explain_damage(self.location, f"{path.toString()} is empty, as after a power failure")
+        return text
 
     def _newest(self, folder: str) -> int:
         return max((int(name) for name in self._names(folder) if name.isdecimal()), default=-1)
@@ -151,6 +156,14 @@ class Checkpoint:
         if not self._files.exists(path):
             return []
         return [str(one.getPath().getName()) for one in self._files.listStatus(path)]
+
+
+def explain_damage(checkpoint: str, what: str) -> MachineError:
+    """Return the error for a checkpoint of which a file cannot be read."""
+    return MachineError(
+        f"the checkpoint {checkpoint} is damaged: {what}. Put back a copy that is as new as the last "
+        "milestone (an older one is refused), or start a new generation from that milestone"
+    )
 
 
 def parse_plan(text: str, where: str) -> EpochPlan:

@@ -103,6 +103,11 @@ class Checker:
         self._was_broken |= self.broken
         self.truths, self._position, self._bytes, self.broken = [], 0, b"", False
 
+    @property
+    def milestones_max(self) -> int:
+        """The most milestones that the stream held at one time."""
+        return max(map(len, (self.truths, *self._lost)))
+
     # --- the commit stream
 
     def look_at_stream(self) -> None:

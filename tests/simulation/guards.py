@@ -10,6 +10,7 @@ from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.driver import attempt_start
 from cutwater.core.driver.commit_hints import CommitHints
+from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.output.milestone_assembly import Grouping
 from cutwater.core.protocol import commit, topics
@@ -44,6 +45,7 @@ from simulation.holes import (
     bound_forgotten,
     by_the_watermark,
     end_alone,
+    ends_alone,
     ends_early,
     everything,
     fresh_behind_a_barrier,
@@ -63,14 +65,17 @@ from simulation.job import JOB
 from simulation.scenes import (
     Scene,
     beat_behind_a_barrier,
+    clock_ahead,
     events_while_it_looked,
     grown_again,
+    half_applied,
     half_of_a_transaction,
     late_row,
     lost_row,
     old_barrier,
     repeated_rows,
     source_grown_again,
+    source_lost_while_away,
     two_tellings,
     written_on,
 )
@@ -102,6 +107,22 @@ GUARDS = (
         "I1",
         off(row_proof, "foreign_rows", lambda *_args: []),
         late_row,
+        _WRONG,
+    ),
+    Guard(
+        "rows are the counted ones",
+        "a milestone that nobody can prove: a task ran twice, and its last rows are not the counted ones",
+        "I2",
+        off(ProvedRows, "_require_counted"),
+        Climate({"retries": True}),
+        frozenset({FALSE_ALARM}),
+    ),
+    Guard(
+        "a clock beside the brokers' clocks",
+        "a milestone that compaction has passed, and that looks young because the driver's clock was ahead",
+        "I2",
+        off(Epochs, "_require_clock"),
+        clock_ahead,
         _WRONG,
     ),
     Guard(
@@ -286,7 +307,7 @@ GUARDS = (
         "half a milestone after a crash between two chunks",
         "I1",
         off(Store, "begin"),
-        Climate({"chunk_rows": 2}, {"kill:view": 14.0, "run:view": 20.0, "events": 25.0, "lose-view": 0.0}),
+        half_applied,
         _WRONG,
     ),
     Guard(
@@ -336,6 +357,14 @@ GUARDS = (
         off(Ranges, "require_kept"),
         grown_again,
         _WRONG,
+    ),
+    Guard(
+        "leaders at a start",
+        "an attempt that begins behind a loss",
+        "I2",
+        off(ProvedRows, "_kept_ends", ends_alone),
+        source_lost_while_away,
+        frozenset({UNNOTICED}),
     ),
     Guard(
         "leaders at each epoch",

@@ -65,6 +65,7 @@ class Climate:
 
 def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) -> tuple[Profile, list[Step]]:
     """The same for the same seed, on any machine."""
+    late = _late_losses(Random(f"{seed} late")) if climate is None else []
     random, climate = Random(seed), climate or Climate(form_of(seed))
     profile = replace(profile_of(random), **climate.profile)
     kinds = {"run": 60.0, "marker": 14.0, "events": 6.0}
@@ -74,6 +75,7 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
     kinds["lose-tail"] = random.choice((0.0, 0.0, 0.0, 1.0))
     # Of its own: the other steps of a seed stay as they are.
     kinds["make-anew"] = Random(f"{seed} anew").choice((0.0, 0.0, 0.0, 0.3))
+    kinds["lose-power"] = Random(f"{seed} power").choice((0.0, 0.0, 0.0, 0.2))
     if has_store(job_of(profile.sliding, profile.final)):
         kinds["lose-store"] = Random(f"{seed} store").choice((0.0, 0.0, 0.5))
     kinds |= climate.weights
@@ -92,7 +94,16 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
             random.getrandbits(48),
         )
         for kind in chosen
-    ]
+    ] + late
+
+
+def _late_losses(random: Random) -> list[Step]:
+    """What is lost once everybody has come to the end: then output and position have records, too."""
+    if random.random() < 0.85:
+        return []
+    kind = random.choice(("lose-power", "lose-tail", "lose-tail", "make-anew"))
+    lost = Step(kind, "" if kind == "lose-power" else random.choice(LOSING), random.getrandbits(48))
+    return [Step("settle"), lost, Step("events", "", random.getrandbits(48))]
 
 
 def _what(kind: str, random: Random) -> str:

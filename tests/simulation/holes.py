@@ -27,6 +27,7 @@ from cutwater.views.follow import applier
 from cutwater.views.follow.applier import Applier
 from cutwater.views.query.view import View
 from cutwater.views.store.store import Store
+from cutwater_spark.epoch.row_proof import ProvedRows
 
 Hole = Callable[[], AbstractContextManager[Any]]
 
@@ -79,6 +80,11 @@ def everything(self: Range, partition: int, messages: list[Any]) -> list[Any]:
 def end_alone(_before: End | None, end: End, _rows: int) -> Tail:
     """The last end marker of the output is believed: the rows in front of it are not counted."""
     return Tail(end, 0)
+
+
+def ends_alone(self: ProvedRows, _barrier: Barrier | None) -> dict[int, int]:
+    """Where the changelog ends, without a look at what may be lost."""
+    return self.ends()
 
 
 @contextmanager

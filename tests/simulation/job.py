@@ -73,4 +73,8 @@ def value_bytes(total: int, writer: int, sliding: bool = False) -> bytes:
     return _values[sliding].encode({"total": total, "writer": writer})
 
 
+def read_value(value: bytes, sliding: bool = False) -> dict[str, Any]:
+    return _values[sliding].decode(value)
+
+
 PARTITION_OF = {key: JOB.shards.partition(JOB.shards.shard(key_hash(key))) for key in KEYS}

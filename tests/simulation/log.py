@@ -172,6 +172,10 @@ class Log:
         self.identities[topic] = f"{self.name}-{self.made}"
         self.made += 1
 
+    def places(self) -> list[Place]:
+        """Every partition of every topic."""
+        return [(topic, number) for topic, found in self.topics.items() for number in range(len(found))]
+
     def delete(self, topic: str) -> None:
         """With all that is there; transactions that wrote to it are finished elsewhere only."""
         places = {(topic, number) for number in range(len(self.topics.pop(topic)))}

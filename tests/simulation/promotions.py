@@ -1,7 +1,8 @@
 """Promotions under crashes: commit-signals of several generations, and people who promote and give up.
 
 Run by seeds like the other histories. Whatever is killed, stalled or told twice, the commit stream is one chain,
-of one generation at a time, and no candidate is promoted that was given up or that had not caught up.
+of one generation at a time, and no candidate is promoted that was given up or that had not caught up. Some seeds
+lose tails of the topics: then the same holds of what still stands, and whoever does not go on says why.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cutwater.core.generations.candidates import Candidates
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Barrier, Committed, Milestone, Promotion
+from cutwater.core.protocol.records import Barrier, Claim, Committed, Milestone, Promotion
 from cutwater.core.protocol.stream_audit import check
 from cutwater.operations.generations.claims import Claims, GenerationRequest
 from simulation.checker import Anomaly
@@ -30,6 +31,8 @@ from simulation.log import Log, Outcome
 from simulation.processes import Process, Several, SimEvent
 from simulation.world import START_MS, _Silent
 
+TOPICS = (topics.barriers(JOB.name), topics.milestones(JOB.name), topics.candidates(JOB.name))
+BROKEN = "the commit stream is broken"
 ASKS = ("start", *["promote"] * 6, "abort", "rollback")
 EPOCH_EVENTS = 10
 
@@ -82,12 +85,24 @@ class Drivers:
 class Promotions(Several):
     """One history. `step` does the next thing that luck wants; `check` looks at all that stands there."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, tails: bool = False) -> None:
+        """`tails`: logs lose their ends."""
         super().__init__()
         self.random = Random(seed)
         self.log = Log(START_MS)
-        for topic in (topics.barriers(JOB.name), topics.milestones(JOB.name), topics.candidates(JOB.name)):
+        for topic in TOPICS:
             self.log.create(topic, 1)
+        self._tails = tails
+        self.lost: set[str] = set()
+        """Topics that have lost their end, or were made again."""
+        self._unaware: set[object] = set()
+        """Processes that ran when the stream lost its end: they may have looked just before."""
+        self._claims: dict[Generation, Claim] = {}
+        self._asked: set[Generation] = set()
+        """Claims and promotions that stood there once."""
+        self._broken, self._lost_at = False, 0
+        self.said: list[str] = []
+        """Why somebody ended who is no mere victim of the brokers."""
         self.drivers = Drivers(self.log)
         self.faults: Counter[str] = Counter()
         self._checked = -1
@@ -100,15 +115,17 @@ class Promotions(Several):
         self.luck.set(self.random.getrandbits(48))
         self.log.now_ms += self.random.choice((1, 200, 700, 3_000))
         kind = self.random.choices(
-            ("run", "marker", "driver", "ask", "kill", "stall", "wake", "timeout", "unknown"),
-            (70, 20, 6, 2, 0.4, 0.4, 1, 1, 0.4),
+            ("run", "marker", "driver", "ask", "kill", "stall", "wake", "timeout", "unknown", "lose"),
+            (70, 20, 6, 2, 0.4, 0.4, 1, 1, 0.4, 0.5 * self._tails),
         )[0]
         getattr(self, f"_{kind}")()
         self.check()
 
     def drain(self) -> None:
         """Everybody may work on, and nobody is killed any more: somebody writes the stream in the end."""
-        before = len(self.stream())
+        before, said = len(self.stream()), len(self.said)
+        if self.lost:
+            self.left.clear()  # it may have been because of what is lost since: an operator starts them again
         for turn in range(120):
             self.luck.set(self.random.getrandbits(48))
             self.log.now_ms += 700
@@ -117,22 +134,27 @@ class Promotions(Several):
             if turn % 4 == 0:
                 self._timeout()
                 self._driver()
+            if self.lost and turn == 40:  # who waits for what is lost gives up after a bounded time
+                for slot in list(self.live):
+                    self.live.pop(slot).kill()
             for slot in self._slots() * 4:
                 self._go(self.live, slot)
             for slot in list(self.stalled):  # one that stood still may be the one that has the place
                 self._go(self.stalled, slot)
             self.check()
-        if len(self.stream()) <= before:
+        if len(self.stream()) <= before and not (self.lost and len(self.said) > said):
             raise Anomaly("nobody writes the stream", f"{len(self.stream())} milestones; left: {self.left}")
 
     # --- what is there
 
     def _decoded(self, topic: str) -> list[Any]:
+        """What readers may see: nothing behind a transaction whose marker is lost."""
         partition = self.log.topics[topic][0]
         return [
             _decode(one.value)
             for one in partition.records
             if one.value is not None and (one.transaction is None or one.transaction.outcome is Outcome.COMMITTED)
+            if one.offset < partition.stable_end
         ]
 
     def stream(self) -> list[Milestone]:
@@ -146,7 +168,10 @@ class Promotions(Several):
 
     def _slots(self) -> list[str]:
         """Who may run."""
-        signals = [f"signal {one}" for one in (GENERATION, *self.known().by_id)]
+        generations = {GENERATION: None, **dict.fromkeys(self.known().by_id)}
+        if self.lost:  # a claim may be lost, and its generation's milestones are not
+            generations |= {one.generation: None for one in self.stream()}
+        signals = [f"signal {one}" for one in generations]
         asks = [one for one in self.live if one.startswith("ask")]
         return [one for one in (*signals, *asks) if one not in self.left]
 
@@ -155,26 +180,44 @@ class Promotions(Several):
         if self._checked == self.log.version:
             return
         self._checked = self.log.version
-        stream, known = self.stream(), self.known()
+        stream, order = self.stream(), self._decoded(topics.candidates(JOB.name))
+        self._claims |= {one.generation: one for one in order if isinstance(one, Claim)}
+        self._asked |= {one.generation for one in order if isinstance(one, Promotion)}
         found = check([(one, protocol_records.encode(one)) for one in stream])
-        if found:
-            raise Anomaly("the commit stream is broken", str(found[0]))
-        order = self._decoded(topics.candidates(JOB.name))
+        if found and not self._may_be_broken(found[0].sequence):
+            raise Anomaly(BROKEN, str(found[0]))
         before: Milestone | None = None
-        for one in stream:
+        for one in () if self._broken else stream:
             if before is not None and one.generation != before.generation:
-                self._check_first(one, before, known, order)
+                self._check_first(one, before)
             before = one
 
-    def _check_first(self, first: Milestone, last: Milestone, known: Candidates, order: list[Any]) -> None:
-        claim = known.require(first.generation).claim
+    def _may_be_broken(self, sequence: int) -> bool:
+        """Whoever ran when the stream lost its end may have looked just before, and have written once behind it.
+
+        Every reader says so, and is shown nothing behind it. The writer sees it before he writes more.
+        """
+        begun: dict[object, object] = {}
+        for record in self.log.topics[topics.milestones(JOB.name)][0].records:
+            writer = record.transaction.owner if record.transaction else None
+            if record.marker or record.serial <= self._lost_at or writer not in self._unaware:
+                continue
+            told = _decode(record.value or b"")
+            first = begun.setdefault(writer, record.transaction)
+            if record.transaction is not first:
+                return False
+            self._broken |= isinstance(told, Milestone) and told.sequence == sequence
+        return self._broken
+
+    def _check_first(self, first: Milestone, last: Milestone) -> None:
+        claim = self._claims[first.generation]
         if first.rewinds_to != claim.rewinds_to:
             raise Anomaly("a promotion says what it is not", str(first.token))
         if not claim.rewinds_to and not first.source_cut.covers(last.source_cut):
             raise Anomaly("a candidate was promoted that had not caught up", str(first.token))
         if not claim.rewinds_to and parent_of(claim).generation != last.generation:
             raise Anomaly("a candidate was promoted that is of another line", str(first.token))
-        if not any(isinstance(one, Promotion) and one.generation == first.generation for one in order):
+        if first.generation not in self._asked:
             raise Anomaly("a candidate was promoted that nobody asked for", str(first.token))
         if first.generation in self.given_up:
             raise Anomaly("a candidate was promoted that was given up", str(first.token))
@@ -183,6 +226,8 @@ class Promotions(Several):
 
     def _run(self) -> None:
         slots = self._slots()
+        if not slots and self.lost:
+            return
         if not slots:
             raise Anomaly("everybody has left", f"{self.left}")
         self._go(self.live, slots[self.luck() % len(slots)])
@@ -191,12 +236,16 @@ class Promotions(Several):
         self.go(where, slot, 1 + self.luck() % 8)
 
     def ended(self, slot: str, error: BaseException | None, was_stalled: bool) -> None:
+        if self.lost and isinstance(error, CutwaterError):
+            self.said.append(f"{slot}: {error}")
         if isinstance(error, FencedError) and not was_stalled and slot not in self.stalled:
             self.faults["left as fenced"] += 1
             if slot.startswith("signal"):
                 self.left[slot] = str(error)
         elif error is not None and not isinstance(error, CutwaterError):
             raise error
+        elif self.lost and error is not None:
+            self.faults[f"told: {type(error).__name__}"] += 1  # it is started again
         elif error is not None and not isinstance(
             error, FencedError | HeldUpError | UnavailableError | UsageError
         ):
@@ -265,6 +314,38 @@ class Promotions(Several):
     def _timeout(self) -> None:
         self.log.time_out()
 
+    def _lose(self) -> None:
+        """A topic loses its end, all of them at once do, or somebody makes one again."""
+        which = self.luck() % 5
+        if which == 3:
+            self.faults["power lost"] += 1
+            for topic in TOPICS:
+                self._lose_tail(topic, 1 + self.luck() % max(1, self.log.topics[topic][0].end))
+        elif which == 4:
+            topic = TOPICS[self.luck() % 3]
+            self.faults["made again"] += 1
+            self.log.delete(topic)
+            self.log.create(topic, 1)
+            self._note_loss(topic)
+        else:
+            end = self.log.topics[TOPICS[which]][0].end
+            self.faults[f"lost tail of {TOPICS[which]}"] += 1
+            self._lose_tail(TOPICS[which], 1 + self.luck() % (4 if self.luck() % 2 else max(1, end)))
+
+    def _lose_tail(self, topic: str, records: int) -> None:
+        if self.log.lose_tail((topic, 0), max(0, self.log.topics[topic][0].end - records)):
+            self._note_loss(topic)
+
+    def _note_loss(self, topic: str) -> None:
+        self.lost.add(topic)
+        if topic == topics.milestones(JOB.name):
+            self._broken, self._lost_at = False, self.log.version
+            self._unaware |= {*self.live.values(), *self.stalled.values()}
+        if topic == topics.candidates(JOB.name):
+            # Nobody can know any more what was withdrawn there.
+            known = self.known().by_id
+            self.given_up = {one for one in self.given_up if one in known and not known[one].open}
+
     def _kill(self) -> None:
         if self.live:
             slot = list(self.live)[self.luck() % len(self.live)]
@@ -287,9 +368,9 @@ class Promotions(Several):
             self.live[list(self.live)[self.luck() % len(self.live)]].lose_next_answer = True
 
 
-def play(seed: int, steps: int) -> Promotions:
+def play(seed: int, steps: int, tails: bool = False) -> Promotions:
     """Raises Anomaly, naming the seed."""
-    world = Promotions(seed)
+    world = Promotions(seed, tails)
     try:
         for _ in range(steps):
             world.step()

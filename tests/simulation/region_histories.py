@@ -51,6 +51,7 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
     weather = replace(weather, **season.weather)
     if season.tails:
         kinds |= _losing(Random((seed << 8) + 7))
+        kinds |= _losing_more(Random((seed << 8) + 13))
         weather = replace(weather, amends=Random((seed << 8) + 11).random() < 0.4)
     kinds |= season.weights
     kinds["link:well"] = 2 * (kinds["link:cut"] + kinds["link:slow"] + kinds.get("link:lags", 0.0))
@@ -79,6 +80,15 @@ def _losing(random: Random) -> dict[str, float]:
         return {}
     kinds = random.choice([KINDS, *((one,) for one in KINDS)])
     return {f"lose-tail:{one}": random.choice((0.2, 0.6)) / len(kinds) for one in kinds}
+
+
+def _losing_more(random: Random) -> dict[str, float]:
+    """Tails of any length, topics that are made again, and brokers that come back older with all their topics."""
+    if random.random() < 0.65:
+        return {}
+    ways = [f"{way}:{kind}" for way in ("lose-much", "remake") for kind in KINDS]
+    chosen = random.choice([["lose-power"], ways, random.sample(ways, 2)])
+    return {one: random.choice((0.3, 1.0)) / len(chosen) for one in chosen}
 
 
 def _what(kind: str, random: Random) -> str:

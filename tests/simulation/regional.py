@@ -73,6 +73,15 @@ class KeptLog(Log):
         self.delete(topic)
         self.create(topic, partitions, settings)
 
+    def lose_topic(self, topic: str) -> None:
+        """Another topic of the name, with nothing in it: every record of every partition is lost."""
+        partitions, settings = len(self.topics[topic]), self.settings[topic]
+        super().delete(topic)
+        self.create(topic, partitions, settings)
+        for number in range(partitions):
+            self.kept[topic, number] = []
+            self.cut[topic, number] = self.version
+
     def truncate(self, place: Place, before: int) -> None:
         super().truncate(place, before)
         self.gone += 1

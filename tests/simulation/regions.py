@@ -7,6 +7,7 @@ A history is a list of steps made from a seed, as in the world of one region.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,7 @@ from simulation.clients import SimCluster
 from simulation.disk import Concurrent
 from simulation.fetching import Link
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
+from simulation.log import Place
 from simulation.processes import Process, Several, SimEvent
 from simulation.regional import Book, Region, RegionDriver
 from simulation.regions_checker import Lines, Reader
@@ -280,16 +282,51 @@ class Regions(Several):
 
     def _do_lose_tail(self, kind: str) -> None:
         """A partition's leader is gone for good, and the next one lacks what was acknowledged last."""
+        if (found := self._place(kind)) is not None:
+            name, place = found
+            self.faults[f"lost tail: {kind}"] += self._lose(name, {place: 1 + self.luck() % 4}) > 0
+
+    def _do_lose_much(self, kind: str) -> None:
+        """As `lose_tail`, of any length."""
+        if (found := self._place(kind)) is not None:
+            name, (topic, number) = found
+            end = self.by_name[name].log.topics[topic][number].end
+            self.faults[f"lost much: {kind}"] += self._lose(name, {(topic, number): 1 + self.luck() % end}) > 0
+
+    def _do_lose_power(self, _what: str) -> None:
+        """A region's broker comes back older: each partition of every topic lacks another suffix of any length."""
+        name = (HOME, AWAY)[self.luck() % 2]
+        log, found = self.by_name[name].log, {}
+        for topic, number in log.places():
+            end = log.topics[topic][number].end
+            if end and self.luck() % 4:
+                found[topic, number] = 1 + self.luck() % (4 if self.luck() % 2 else end)
+        self.faults["lost power"] += self._lose(name, found) > 1
+
+    def _do_remake(self, kind: str) -> None:
+        """Somebody deletes a topic, and makes another one of its name."""
+        if (found := self._place(kind)) is not None:
+            name, (topic, _) = found
+            self.lines.before_loss(name)
+            self.losses.lose_topic(name, topic, self._running())
+            self.lines.tails_lost(name, [(topic, one) for one in range(len(self.by_name[name].log.topics[topic]))])
+            self.faults[f"made again: {kind}"] += 1
+
+    def _place(self, kind: str) -> tuple[str, Place] | None:
+        """Somewhere in a region; None if nothing of the kind is there."""
         name = (HOME, AWAY)[self.luck() % 2]
         places = self.losses.places(name, kind)
-        if not places:
-            return
-        self.lines.look()
-        place = places[self.luck() % len(places)]
-        running = [*self.live.values(), *self.stalled.values()]
-        lost = self.losses.lose(name, place, 1 + self.luck() % 4, running)
-        self.lines.tail_lost(name, place)
-        self.faults[f"lost tail: {kind}"] += lost > 0
+        return (name, places[self.luck() % len(places)]) if places else None
+
+    def _running(self) -> list[Process]:
+        return [*self.live.values(), *self.stalled.values()]
+
+    def _lose(self, name: str, records: Mapping[Place, int]) -> int:
+        """Take records from the ends of partitions, at once. Returns how many partitions lost any."""
+        self.lines.before_loss(name)
+        lost = [self.losses.lose(name, place, count, self._running()) for place, count in records.items()]
+        self.lines.tails_lost(name, records)
+        return sum(map(bool, lost))
 
     def _do_leap(self, _what: str) -> None:
         self._pass((20_000, HOUR_MS, 13 * HOUR_MS, 30 * HOUR_MS)[self.luck() % 4])

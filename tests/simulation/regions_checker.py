@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -111,6 +111,8 @@ class Lines:
         self._gone: Counter[str] = Counter()
         self.withdrawn: dict[str, list[Told]] = defaultdict(list)
         """By region what its commit stream has said, and lost since."""
+        self._claims: dict[tuple[str, Generation], Claim] = {}
+        """Those that stood there when something was lost."""
         self._broken: set[str] = set()
         self.astray: dict[object, str] = {}
         """By process: why it should not have gone on."""
@@ -147,7 +149,17 @@ class Lines:
         gone = bisect_left(offsets, first)
         del offsets[:gone], self.arrived[name][:gone]
 
-    def tail_lost(self, name: str, place: Place) -> None:
+    def before_loss(self, name: str) -> None:
+        """Look at everything, and remember the claims."""
+        self.look()
+        self._claims |= {(name, one.generation): one for one in self.claims(name)}
+
+    def tails_lost(self, name: str, places: Iterable[Place]) -> None:
+        """Of all places at once: what counts is the milestone that still stands."""
+        for place in sorted(places, key=lambda one: one[0] != topics.milestones(JOB.name)):
+            self._tail_lost(name, place)
+
+    def _tail_lost(self, name: str, place: Place) -> None:
         """What is not there any more has been looked at before."""
         if self.streams[name]:
             newest = self.streams[name][-1].milestone
@@ -253,7 +265,8 @@ class Lines:
         return [one.claim for one in self.candidates(name)]
 
     def _claim(self, name: str, generation: Generation) -> Claim:
-        return next(one for one in self.claims(name) if one.generation == generation)
+        standing = (one for one in self.claims(name) if one.generation == generation)
+        return next(standing, None) or self._claims[name, generation]
 
     def _names(self, name: str, one: Milestone, before: Told | None) -> Names:
         """The events that it holds: those of the milestone that it goes on from, and what was read since."""

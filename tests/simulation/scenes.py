@@ -9,13 +9,16 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Start
-from cutwater.core.protocol.topics import DELETE_RETENTION_MS
+from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from simulation.checker import UNNOTICED, Anomaly
+from simulation.disk import TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, key_bytes
 from simulation.log import Outcome, Record
 from simulation.spark import CHANGELOG, HEARTBEAT_MS, writer_of
 from simulation.world import Profile, Step, World
 
+META, APPLIED = b"\x00", b"\x00applied"
+"""How a store's notes of itself begin, and that of its milestone."""
 MOST = 400
 """Calls to the outside that a part of a scene may take."""
 LUCKS = range(1, 201)
@@ -133,6 +136,35 @@ def events_while_it_looked(luck: int) -> Scene:
     scene.events()
     scene.world.log.now_ms += 13 * HOUR_MS
     scene.run("driver", lambda: scene.told(Heartbeat, 0, 1))
+    return scene
+
+
+def clock_ahead(luck: int) -> Scene:
+    """The driver's clock is two hours ahead: a milestone looks young when compaction takes a row below its cut."""
+    scene = Scene(Profile(), luck)
+    world = scene.world
+    world.skew_ms["driver"] = 2 * HOUR_MS
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1) or world.faults["UnavailableError driver"] > 0)
+    if not scene.told(Committed, 0, 1):
+        world.skew_ms["driver"] = 0  # the operator has read why no epoch is completed
+        return scene
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 1, 1))
+    scene.events()
+    scene.run("driver", lambda: scene.rows(2, 1) > 0)
+    world.apply(Step("kill", "driver"))
+    scene.run("signal", lambda: scene.milestones() == 2)
+    keys: list[set[bytes | None]] = [set(), set(), set()]
+    for partition in world.log.topics[CHANGELOG]:
+        for record in partition.records:
+            keys[_epoch(record)].add(record.key)
+    if not keys[0] & keys[2] - keys[1]:
+        raise OtherwiseRun("epoch 2 has overwritten no row of epoch 0")
+    world.log.now_ms += MIN_COMPACTION_LAG_MS + HOUR_MS // 2
+    for number in range(len(world.log.topics[CHANGELOG])):
+        world.log.compact((CHANGELOG, number), MIN_COMPACTION_LAG_MS, DELETE_RETENTION_MS)
+    scene.run("view", lambda: world.shown.get("view") == 2 or "view" in world.stopped)
     return scene
 
 
@@ -261,23 +293,69 @@ def grown_again(luck: int, profile: Profile | None = None, later: bool = False) 
 
 def source_grown_again(luck: int) -> Scene:
     """The source loses an event that a milestone has counted; others take its place, and more come."""
-    scene = Scene(Profile(), luck)
-    scene.events()
-    scene.run("driver", lambda: scene.told(Committed, 0, 1))
-    scene.run("signal", lambda: scene.milestones() == 1)
-    world = scene.world
-    events = next(events for events in world.events if events)
-    number = world.events.index(events)
-    world.rotten = world.foreign = True
-    before = len(events)
-    world.log.lose_tail((JOB.topic, number), before - 1)
-    del events[-1]
-    while len(events) < before + 1:
+    scene = _counted_once(luck)
+    world, number = scene.world, _lose_event(scene)
+    before = len(world.events[number]) + 1
+    while len(world.events[number]) < before + 1:
         scene.events()
     scene.run("driver", lambda: _committed(scene, 1)() or "driver" in world.stopped)
     if "driver" not in world.stopped:
         raise Anomaly(UNNOTICED, f"{JOB.topic}/{number} has lost an event of epoch 0, and epoch 1 is written")
     return scene
+
+
+def source_lost_while_away(luck: int) -> Scene:
+    """The source loses an event that a milestone has counted, while no driver runs. Then one starts."""
+    scene = _counted_once(luck)
+    scene.world.apply(Step("kill", "driver"))
+    number = _lose_event(scene)
+    scene.run("driver", lambda: scene.told(Start, 1, 2) or "driver" in scene.world.stopped)
+    if scene.told(Start, 1, 2):
+        raise Anomaly(UNNOTICED, f"{JOB.topic}/{number} has lost an event of epoch 0, and attempt 2 is written")
+    return scene
+
+
+def half_applied(luck: int) -> Scene:
+    """The view dies between two chunks of a milestone, of which some rows are on its disk."""
+    scene = _counted_once(luck, Profile(chunk_rows=2))
+    world, disk = scene.world, scene.world.tables["view"]
+    scene.run("view", lambda: world.shown.get("view") == 1)
+    scene.events()
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 1, 1))
+    scene.run("signal", lambda: scene.milestones() == 2)
+    rows, applied = _rows_of(disk), disk.rows[APPLIED]
+    scene.run("view", lambda: _rows_of(disk) != rows)
+    if disk.rows[APPLIED] != applied:
+        raise OtherwiseRun("the milestone is applied at once")
+    world.apply(Step("kill", "view"))
+    scene.run("view", lambda: world.shown.get("view") == 2 or "view" in world.stopped)
+    return scene
+
+
+def _rows_of(disk: TableDisk) -> dict[bytes, bytes]:
+    """What a store holds, without its notes of itself."""
+    return {key: value for key, value in disk.rows.items() if not key.startswith(META)}
+
+
+def _counted_once(luck: int, profile: Profile | None = None) -> Scene:
+    """Some events, and a milestone that counts them."""
+    scene = Scene(profile or Profile(), luck)
+    scene.events()
+    scene.run("driver", lambda: scene.told(Committed, 0, 1))
+    scene.run("signal", lambda: scene.milestones() == 1)
+    return scene
+
+
+def _lose_event(scene: Scene) -> int:
+    """Take the last event of a partition. Return its number."""
+    world = scene.world
+    events = next(events for events in world.events if events)
+    number = world.events.index(events)
+    world.rotten = world.foreign = True
+    world.log.lose_tail((JOB.topic, number), len(events) - 1)
+    del events[-1]
+    return number
 
 
 def half_of_a_transaction(luck: int) -> Scene:

@@ -26,7 +26,17 @@ from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.clients import SimCluster
 from simulation.disk import Disk, SimCheckpoint
-from simulation.job import GENERATION, HOUR_MS, JOB, PARTITION_OF, PARTITIONS, fingerprint, key_bytes, value_bytes
+from simulation.job import (
+    GENERATION,
+    HOUR_MS,
+    JOB,
+    PARTITION_OF,
+    PARTITIONS,
+    fingerprint,
+    key_bytes,
+    read_value,
+    value_bytes,
+)
 from simulation.log import Headers, Log
 from simulation.processes import Process, SimLock
 
@@ -39,6 +49,13 @@ class Event(NamedTuple):
     key: str
     at_ms: int
     amount: int
+
+
+class Again(NamedTuple):
+    """Rows of a task's other try, by when it ran: before the one that is counted, or behind it."""
+
+    before: Sequence[tuple[bytes, bytes]] = ()
+    behind: Sequence[tuple[bytes, bytes]] = ()
 
 
 class LateRow(NamedTuple):
@@ -55,7 +72,7 @@ class Habits:
     """What Spark does in this history."""
 
     retries: bool = False
-    """A task runs twice and writes its rows twice."""
+    """A task runs twice and writes its rows twice, once with another last bit."""
     zombies: bool = False
     """An executor that was given up writes a row later."""
     differs: bool = False
@@ -242,13 +259,31 @@ class Driver:
         rows = self._aggregate(me.epoch, me.attempt if self._habits.differs else 0)
         headers, luck = _headers(me), self._process.luck
         for partition, found in enumerate(rows):
-            if self._habits.retries and found and luck() % 8 == 0:
-                self._write(partition, found[: 1 + luck() % len(found)], headers)
+            again = self._rows_again(found)
+            self._write(partition, again.before, headers)
             if self._habits.zombies and found and luck() % 12 == 0:
                 self._habits.late_rows.append(LateRow(partition, *found[luck() % len(found)], headers))
             self._write(partition, found, headers)
+            self._write(partition, again.behind, headers)
         digests = [signed(rows_hash([key for key, _ in found], [value for _, value in found])) for found in rows]
         return Written({number: len(found) for number, found in enumerate(rows)}, dict(enumerate(digests)))
+
+    def _rows_again(self, found: Sequence[tuple[bytes, bytes]]) -> Again:
+        """What the other try of a task writes: some of its rows, which are counted for one of the two only.
+
+        It adds in another order, so the last bit of a sum may be another one.
+        """
+        luck = self._process.luck
+        if not (self._habits.retries and found and luck() % 8 == 0):
+            return Again()
+        rows, kind = found[: 1 + luck() % len(found)], luck() % 4
+        if kind & 1:
+            rows = [(key, self._other_last_bit(value)) for key, value in rows]
+        return Again(behind=rows) if kind & 2 else Again(before=rows)
+
+    def _other_last_bit(self, value: bytes) -> bytes:
+        row = read_value(value, self._sliding)
+        return value_bytes(row["total"] ^ 1, row["writer"], self._sliding)
 
     def _bury(self, partition: int, keys: Sequence[bytes], me: Writer) -> None:
         """Tombstones; where we die or an answer does not come, one may be there, or come later."""
@@ -270,7 +305,7 @@ class Driver:
                 raise UnavailableError(f"{self.changelog}/{partition}: a tombstone was not acknowledged")
             self._habits.buried += 1
 
-    def _write(self, partition: int, rows: list[tuple[bytes, bytes]], headers: Headers) -> None:
+    def _write(self, partition: int, rows: Sequence[tuple[bytes, bytes]], headers: Headers) -> None:
         for number, (key, value) in enumerate(rows):
             if number % 3 == 0:
                 try:

@@ -56,6 +56,9 @@ RARE = (
     "made anew",
     "stopped: lost",
     *(f"lost tail: {kind}" for kind in KINDS),
+    # Late lists are short, and often empty.
+    *(f"{loss}: {kind}" for loss in ("lost much", "made again") for kind in KINDS if kind != "lists"),
+    "lost power",
     *(f"told {part}" for part in ("ask", "driver", "mirror", "reader", "signal")),
     "stopped: anew",
 )

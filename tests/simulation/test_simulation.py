@@ -16,7 +16,7 @@ import pytest
 from cutwater.views.store import key_layout
 from simulation.checker import ABORTED_READ, GAP, INVERSION, LOST_WRITE, Anomaly, Truth
 from simulation.guards import GUARDS
-from simulation.histories import Climate, anomaly_of, history_of, play, shrink
+from simulation.histories import LOSING, Climate, anomaly_of, history_of, play, shrink
 from simulation.job import JOB, key_bytes
 from simulation.running import explain, run_seeds
 from simulation.scenes import (
@@ -42,6 +42,7 @@ FAULTS = (
     *("clock jump", "compacted", "evicted", "late row", "transaction timed out", "unknown outcome", "view lost"),
     *("overlapping windows", "windows published once", "store lost"),
     *("checkpoint rolled back", "generation ended", "Concurrent driver"),
+    *("power lost", *(f"lost tail of {topic}" for topic in LOSING)),
     *("aged", "tombstone", "tombstone not acknowledged"),
 )
 

@@ -19,9 +19,9 @@ from simulation.log import Place, Record, Transaction
 from simulation.processes import Process
 from simulation.regional import Region
 
-KINDS = ("source", "changelog", "stream", "copies", "notes")
+KINDS = ("source", "changelog", "stream", "copies", "notes", "lists")
 """Of topics: a region's own events, the rows of its generations, its commit stream; what it copied; what its
-services note for themselves."""
+services note for themselves; what came too late."""
 
 
 class Below(NamedTuple):
@@ -53,6 +53,7 @@ class Losses:
             "source": [JOB.topic],
             "changelog": [one for one in log.topics if one.startswith(topics.changelog_prefix(JOB.name))],
             "stream": [topics.milestones(JOB.name)],
+            "lists": [topics.late(JOB.name)],
             "notes": [topics.barriers(JOB.name), mirror_records.positions(JOB.name), topics.candidates(JOB.name)],
         }
         if kind == "copies":
@@ -69,6 +70,13 @@ class Losses:
         lost = log.lose_tail(place, max(partition.first, partition.end - records))
         self._alive[name, place] |= set(running)
         return lost
+
+    def lose_topic(self, name: str, topic: str, running: Iterable[Process]) -> None:
+        """Somebody deletes a topic, and makes another one of its name."""
+        log = self._by_name[name].log
+        log.lose_topic(topic)
+        for number in range(len(log.topics[topic])):
+            self._alive[name, (topic, number)] |= set(running)
 
     def lost(self, name: str, topic: str) -> bool:
         """Has any partition of it lost its tail?"""

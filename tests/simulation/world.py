@@ -25,7 +25,6 @@ from cutwater.core.errors import (
     UsageError,
 )
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
@@ -55,7 +54,7 @@ from simulation.checker import (
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS, job_of
-from simulation.log import Log
+from simulation.log import Log, Place
 from simulation.processes import Luck, Process, SimEvent, SimExecutor
 from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
 
@@ -114,6 +113,13 @@ class Services:
     changed: type[Changed] = Changed
 
 
+class Below(NamedTuple):
+    """What was lost below a cut of a milestone."""
+
+    sequence: int
+    text: str
+
+
 @dataclass
 class Client:
     """A program that reads milestones and remembers how far it came, with what it did with them."""
@@ -159,7 +165,7 @@ class World:
         """Has anything happened that may end the generation?"""
         self.rotten = False
         """Has the log lost what it had acknowledged?"""
-        self.lost_below = ""
+        self.lost_below: Below | None = None
         """What it lost below a cut of the newest milestone then: the driver must say so."""
 
     # --- processes
@@ -396,6 +402,10 @@ class World:
             self.faults["unknown outcome"] += 1
             self.live[slot].lose_next_answer = True
 
+    def _do_settle(self, _what: str) -> None:
+        """Everybody comes to the end of what there is."""
+        self._settle()
+
     def _do_make_anew(self, topic: str) -> None:
         """Somebody deletes a topic, and makes another one of its name."""
         self.checker.look_at_stream()
@@ -404,30 +414,53 @@ class World:
         self.log.create(topic, len(partitions), settings)
         self.faults[f"{topic} made anew"] += 1
         for number in range(len(partitions)):
-            self._lost(topic, number, 1)  # with nothing in it, too, it was another topic
+            self._lost((topic, number), 1)  # with nothing in it, too, it was another topic
+        self._look_below()
 
     def _do_lose_tail(self, topic: str) -> None:
         """A partition's leader is gone for good, and the next one lacks what was acknowledged last."""
-        number = self.luck() % len(self.log.topics[topic])
-        end = self.log.topics[topic][number].end
         self.checker.look_at_stream()
-        lost = self.log.lose_tail((topic, number), max(0, end - 1 - self.luck() % 4))
-        self.faults[f"lost tail of {topic}"] += lost > 0
-        self._lost(topic, number, lost)
+        number = self.luck() % len(self.log.topics[topic])
+        self.faults[f"lost tail of {topic}"] += self._lose((topic, number)) > 0
+        self._look_below()
 
-    def _lost(self, topic: str, number: int, lost: int) -> None:
+    def _do_lose_power(self, _what: str) -> None:
+        """The broker comes back older: each partition of every topic lacks another suffix, of any length."""
+        self.checker.look_at_stream()
+        lost = [self._lose(place) for place in self.log.places() if self.luck() % 4]
+        self.faults["power lost"] += sum(map(bool, lost)) > 1
+        self.checker.look_at_stream()
+        if self.lost_below and len(self.checker.truths) < self.lost_below.sequence:
+            self.lost_below = None  # nobody can know of the milestone any more
+        self._look_below()
+
+    def _lose(self, place: Place) -> int:
+        """Take some records from the end of a partition: often a few, and sometimes any number."""
+        partition = self.log.topics[place[0]][place[1]]
+        records = 1 + self.luck() % (4 if self.luck() % 2 else max(1, partition.end))
+        return self._lost(place, self.log.lose_tail(place, max(0, partition.end - records)))
+
+    def _lost(self, place: Place, lost: int) -> int:
         """What the world knows of a partition that has lost so many records."""
+        topic, number = place
         if topic == topics.milestones(JOB.name):
             self.checker.stream_lost()
         if topic == JOB.topic:
             del self.events[number][self.log.topics[topic][number].end :]
-        if self.checker.truths:
-            newest = self.checker.truths[-1].milestone
-            cut = newest.source_cut.and_(newest.changelog_cut).as_dict().get(TopicPartition(topic, number), 0)
-            if cut > self.log.topics[topic][number].end:
-                self.lost_below = f"{topic}/{number} below the cut {cut} of {newest.token}"
         self.rotten |= lost > 0
         self.foreign |= lost > 0
+        return lost
+
+    def _look_below(self) -> None:
+        """What a driver must say: a log ends below a cut of the newest milestone."""
+        self.checker.look_at_stream()
+        if not self.checker.truths:
+            return
+        newest = self.checker.truths[-1].milestone
+        for place, cut in newest.source_cut.and_(newest.changelog_cut):
+            if cut > self.log.topics[place.topic][place.partition].end:
+                text = f"{place.topic}/{place.partition} below the cut {cut} of {newest.token}"
+                self.lost_below = Below(newest.sequence, text)
 
     # --- what follows a step
 
@@ -553,7 +586,7 @@ class World:
         if self.checker.broken and self.faults[f"{topics.milestones(JOB.name)} made anew"]:
             return  # a signaller at work has written behind it: to whoever comes later it looks pruned
         if self.lost_below and "driver" not in self.stopped:
-            raise Anomaly(UNNOTICED, f"{self.lost_below} is lost, and the driver goes on")
+            raise Anomaly(UNNOTICED, f"{self.lost_below.text} is lost, and the driver goes on")
         if "driver" not in self.stopped:
             ends = {number: len(events) for number, events in enumerate(self.events)}
             cut = self.checker.truths[-1].milestone.source_cut if last else ()

@@ -110,6 +110,38 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     assert list(find_chain_faults(job.milestones())) == []
 
 
+def empty(path: Path) -> None:
+    """As a power failure leaves a file: its name is on the disk, without its bytes or those of its checksum."""
+    checksum = path.with_name(f".{path.name}.crc")
+    assert checksum.stat().st_size
+    for one in (path, checksum):
+        one.write_bytes(b"")
+
+
+@pytest.mark.parametrize("pattern", ["offsets/*", "commits/*"])
+def test_a_file_that_a_power_failure_has_left_empty(job: Flow, pattern: str) -> None:
+    """Hadoop takes an empty checksum for none. The refusal names the file; with a copy the job goes on, exact."""
+    made, copies = counting.events(400), Copies(job)
+    job.signal()
+    job.produce(made)
+    driver = job.driver()
+    job.wait_committed()
+    driver.terminate()
+    assert driver.wait(60) == 0
+    copies.keep("good")
+    path = copies.newest(pattern)
+    empty(path)
+    seen = len(job.log(DRIVER).read_text("utf-8"))
+    code, said = told_by(job.driver(), job, seen)
+    assert code == MachineError.exit_code
+    [told] = [line for line in said.splitlines() if "is damaged: " in line][:1]
+    assert str(path) in told
+    assert "Put back a copy" in told
+    copies.put_back("good")
+    job.driver()
+    assert job.state(job.wait_committed()) == counting.expected(made)
+
+
 def test_a_damaged_checkpoint_of_an_attached_query(
     broker: Any, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

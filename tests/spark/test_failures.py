@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JError
 
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import MachineError, UsageError
 from cutwater_spark.tools.failures import explain_failures, explanation, root_cause
 
 CHECKPOINT = "s3a://kept/flights"
@@ -52,3 +52,18 @@ def test_a_folder_that_may_not_be_read_is_not_an_object_store() -> None:
 def test_the_root_cause_is_the_last_one_named(text: str, cause: str) -> None:
     """One line for whoever reads why a driver ends again and again; else what the error begins with."""
     assert root_cause(text) == cause
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "org.apache.hadoop.fs.ChecksumException: Checksum error: /kept/offsets/3 at 0",
+        "java.lang.IllegalStateException: Failed to read log file file:/kept/commits/3. Incomplete log file in "
+        "the offset commit log",
+    ],
+)
+def test_a_damaged_checkpoint_is_named_with_its_file(cause: str) -> None:
+    """The first line that says so; the second kind is an empty file, as after a power failure."""
+    found = explanation(Py4JError(f"{CALLING}Failed.\nCaused by: {cause}\n\tat c"), "flights.events", "/kept")
+    assert isinstance(found, MachineError)
+    assert f"the checkpoint /kept is damaged: {cause}. Put back a copy" in str(found)

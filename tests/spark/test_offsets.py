@@ -17,12 +17,12 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats
-from cutwater.core.errors import ProtocolError, UnavailableError
+from cutwater.core.errors import MachineError, ProtocolError, UnavailableError
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
-from cutwater_spark.checkpoint import parse_plan
+from cutwater_spark.checkpoint import Checkpoint, parse_plan
 from cutwater_spark.epoch.source_limit import SourceLimit, set_limit
 from cutwater_spark.query.query import read_events, seen_of, starting_offsets
 from support.events import counting
@@ -47,6 +47,18 @@ def test_an_offset_log_without_a_kafka_source_is_refused(lines: str) -> None:
     """Nothing, another source alone, half a line or no number: the file is named."""
     with pytest.raises(ProtocolError, match="offsets/1"):
         parse_plan(HEAD + lines, "offsets/1")
+
+
+def test_a_file_that_a_power_failure_has_left_empty_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """Its checksum is empty too, so Hadoop reads it without a complaint: it is damaged, not of another Spark."""
+    checkpoint = Checkpoint(spark, str(tmp_path))
+    checkpoint.keep_decoding(1, "as it was")
+    [kept] = [path for path in tmp_path.rglob("1") if path.is_file()]
+    for one in (kept, kept.with_name(f".{kept.name}.crc")):
+        assert one.stat().st_size
+        one.write_bytes(b"")
+    with pytest.raises(MachineError, match=rf"{kept} is empty, .* Put back a copy"):
+        checkpoint.newest_decoding()
 
 
 def test_a_query_begins_where_the_cut_says_and_at_the_first_offset_elsewhere() -> None:

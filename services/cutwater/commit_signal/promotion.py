@@ -17,6 +17,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidacy, origin_parent, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import FencedError, UnavailableError
 from cutwater.core.generations.candidates import (
     Candidate,
@@ -67,7 +68,8 @@ class CandidatePromotion:
 
     def look(self, state: SignalState, at_once: bool) -> Promoted | None:
         """Promote the candidate if that is requested and allowed. `at_once`: it has a new milestone. Raise
-        FencedError if it can never be promoted: it was given up, or another generation was promoted first."""
+        FencedError if it can never be promoted: it was given up, or another generation was promoted first; raise
+        LostRecordsError if its logs have lost records."""
         now = self._clock_s()
         if not at_once and now - self._looked_s < LOOK_S:
             return None
@@ -98,6 +100,7 @@ class CandidatePromotion:
         if last is None:
             return None
         if self._writer is None:
+            self._require_kept(state.last)  # before the promoted generation's signaller is fenced
             self._writer = TransactionalWriter(self._cluster, topics.signal_id(self._job))
             self._writer.initialise()
             reach("stream-taken")
@@ -112,6 +115,12 @@ class CandidatePromotion:
         reach("promoted")
         self._log.info("promoted", token=str(first.token), behind=str(last.token), epoch=first.epoch)
         return Promoted(state, self._writer)
+
+    def _require_kept(self, newest: Milestone | None) -> None:
+        """Raise LostRecordsError if records below the candidate's cuts are lost: no reader could follow it."""
+        if newest is not None:
+            cut = newest.source_cut.and_(newest.changelog_cut)
+            LogCheck(self._cluster).require(newest.evidence, cut, f"epoch {newest.epoch} of {newest.generation}")
 
     def _last(self, state: SignalState, candidate: Candidate) -> Milestone | None:
         """Return the milestone that the candidate follows: the stream's newest, or its parent. None: wait."""

@@ -8,11 +8,13 @@ from contextlib import contextmanager, suppress
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from cutwater.core.errors import CutwaterError, MachineError, UsageError
+from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.protocol.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MAX
+from cutwater_spark.checkpoint import explain_damage
 
 _CAUSE = "Caused by: "
-_DAMAGED = "ChecksumException"
+_DAMAGED = ("ChecksumException", "Incomplete log file")
+"""The second: a power failure has left an empty file, and an empty checksum beside it, which proves nothing."""
 _NO_BUCKET = ("UnknownStoreException", "NoSuchBucketException")
 _NOT_LET_IN = ("AccessDeniedException: s3a:", "NoAuthWithAWSException")
 _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordToRowConverter")
@@ -55,14 +57,9 @@ def explanation(
             f"the object store denies access to the checkpoint {checkpoint}. Check AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY of the driver and of every executor, and the permissions of their user"
         )
-    if _DAMAGED in text:
-        line = (
-            next(line for line in text.splitlines() if _DAMAGED in line).removeprefix("Caused by: ").lstrip(": ")
-        )
-        return MachineError(
-            f"the checkpoint {checkpoint} is damaged: {line[:500]}. Put back a copy that is as new as the last "
-            "milestone (an older one is refused), or start a new generation from that milestone"
-        )
+    lines = [line for line in text.splitlines() if any(sign in line for sign in _DAMAGED)]
+    if lines:
+        return explain_damage(checkpoint, lines[0].removeprefix("Caused by: ").lstrip(": ")[:500])
     return None
 
 

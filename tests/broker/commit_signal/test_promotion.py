@@ -15,12 +15,14 @@ from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidates, working_for
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import UNREPLICATED
-from cutwater.core.errors import FencedError, UsageError
+from cutwater.core.errors import FencedError, LostRecordsError, UsageError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
-from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Start, Withdrawal
 from cutwater.core.protocol.stream_audit import check
 from cutwater.operations.generations.claims import Claims
@@ -47,7 +49,7 @@ class Driver:
         self._writer.initialise()
         self._tell(Start(self._name, generation, 1, 1))
 
-    def epoch(self, number: int, events: int, watermark_ms: int = 0) -> None:
+    def epoch(self, number: int, events: int, watermark_ms: int = 0, evidence: Evidence = ()) -> None:
         """One epoch that ends with so many events read of each partition of the source."""
         changelog = topics.changelog(self._name, self._generation)
         self._tell(
@@ -72,6 +74,7 @@ class Driver:
                 written_ms=2,
                 partition_rows=(2, *[0] * (self._partitions - 1)),
                 partition_digests=(5, *[0] * (self._partitions - 1)),
+                evidence=evidence,
             ),
             Committed(self._name, self._generation, 1, number, 3),
         )
@@ -233,6 +236,26 @@ def test_who_gave_a_candidate_up_and_died_is_asked_again(region: Region) -> None
     region.claims.abort(generation, "asked again")
     with pytest.raises(FencedError):
         driver.write(topics.barriers(name), [b"of a driver that nobody wants"])
+
+
+@pytest.mark.slow
+def test_a_candidate_whose_changelog_has_lost_its_end_is_not_promoted(region: Region) -> None:
+    """Its signaller compares the evidence before it fences the promoted generation's, which goes on."""
+    old = begun(region)
+    generation = region.start().generation
+    changelog = topics.changelog(region.job.job.name, generation)
+    places = [TopicPartition(changelog, number) for number in range(WIDER)]
+    evidence = LogCheck(region.job.cluster).read_state(places).evidence
+    new = Driver(region.job, generation, WIDER)
+    signaller = region.signal(generation)
+    new.epoch(0, 30, evidence=evidence)  # the cut is behind a record, and the changelog holds none
+    region.await_candidate(generation, 0)
+    region.claims.promote(generation)
+    assert signaller.wait(60) == LostRecordsError.exit_code
+    old.epoch(3, 40)
+    region.await_token(f"{GENERATION}:4")
+    assert all(one.startswith(f"{GENERATION}:") for one in region.tokens())
+    region.check()
 
 
 @pytest.mark.slow

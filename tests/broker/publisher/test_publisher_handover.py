@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from cutwater.adapters.kafka.admin import admin_client, delete_topics
-from cutwater.core.errors import DivergenceError
+from cutwater.adapters.kafka.admin import admin_client, delete_topics, ensure_topics
+from cutwater.adapters.topics.log_evidence import LogCheck
+from cutwater.core.errors import DivergenceError, LostRecordsError
 from cutwater.core.job.job import Job, Output
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.publisher.handover import handover
 from cutwater.views.bulk.loader import BULK_RECORDS
-from support.views.changelogs import GENERATION, HOUR_MS, Rows, Writing, make_job, now_ms
+from support.views.changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, make_job, now_ms, until
 from support.views.generations_played import Next
 from support.views.outputs_told import (
     as_rows,
@@ -242,6 +245,66 @@ def test_an_old_changelog_that_is_deleted_does_not_end_the_output(
         assert kinds(found[1]) == {"final": as_rows(sold(2, 7) + sold(2, 8, shops=3))}
     else:
         assert kinds(found[1]) == {"correction": after.state}
+    assert folded(told(writing, job), 0) == expected(after, job)
+
+
+def evidence_of(writing: Writing) -> Evidence:
+    """What a driver notes of the changelog."""
+    places = [TopicPartition(writing.topic, number) for number in range(writing.job.shards.partitions)]
+    return LogCheck(writing.cluster).read_state(places).evidence
+
+
+def make_again(writing: Writing, *epochs: list[Sold]) -> None:
+    """Somebody deletes the changelog, and another one of its name gets as many rows of the same epochs."""
+    delete_topics(writing.cluster, [writing.topic])
+    owned = topics.generation_topics(writing.job.name, writing.generation, writing.job.shards.partitions)
+    ensure_topics(writing.cluster, [one for one in owned if one.name == writing.topic])
+    writing.renew()
+    for epoch, rows in enumerate(epochs):
+        writing.rows(rows, epoch)
+
+
+@pytest.mark.slow
+def test_a_promoted_generation_with_another_log_below_its_milestone_is_refused(
+    writing: Writing, tmp_path: Path
+) -> None:
+    """Although count and digest of its rows fit. Nothing of the generation is published."""
+    job = writing.job
+    writing.epoch(sold(1, 5) + sold(2, 7))
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        wait_published(writing.cluster, job, 1)
+    after = Next(writing, start=1)
+    after.promoted(sold(2, 8), evidence=evidence_of(after))
+    make_again(after, [Sold(shop, start // HOUR_MS, pieces) for (shop, start), pieces in after.state.items()])
+    with (
+        pytest.raises(LostRecordsError, match=f"{after.topic} was deleted and recreated"),
+        publishing(writing.cluster, job, tmp_path / "store") as errors,
+    ):
+        until(lambda: errors or sequences_of(writing) > {1}, "the publisher to stop")
+    assert sequences_of(writing) == {1}
+
+
+def sequences_of(writing: Writing) -> set[int]:
+    """The sequences that the output has an end marker of."""
+    return {end.sequence for end in ends(writing.cluster, writing.job)}
+
+
+@pytest.mark.slow
+def test_a_published_state_of_which_the_log_is_another_one_is_not_compared_with(
+    writing: Writing, tmp_path: Path
+) -> None:
+    """It would hide what differs: every row is a correction, as where the old changelog is gone."""
+    job, changed = writing.job, sold(1, 60)
+    writing.epoch(sold(1, 5) + sold(2, 7))
+    writing.epoch(sold(2, 8, shops=3), evidence=evidence_of(writing))
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        wait_published(writing.cluster, job, 2)
+    after = Next(writing, start=2)
+    after.promoted(changed)
+    make_again(writing, changed + sold(2, 7), sold(2, 8, shops=3))
+    with publishing(writing.cluster, job, tmp_path / "store"):
+        found = read(writing.cluster, job, 3)
+    assert kinds(found[-1]) == {"correction": after.state}
     assert folded(told(writing, job), 0) == expected(after, job)
 
 
