@@ -74,3 +74,10 @@ def value_bytes(total: int, writer: int, sliding: bool = False) -> bytes:
 
 
 PARTITION_OF = {key: JOB.shards.partition(JOB.shards.shard(key_hash(key))) for key in KEYS}
+
+
+@cache
+def partition_of_key(key: str, partitions: int) -> int:
+    """The same on a changelog with another number of partitions."""
+    shards = JOB.shards.shards
+    return ShardMap(shards, partitions).partition(JOB.shards.shard(key_hash(key)))
