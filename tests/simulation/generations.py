@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import CutwaterError, FencedError, UsageError
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.protocol import topics
@@ -50,6 +50,14 @@ class Generations:
             found = found.after(_decode(one.value))
         return found
 
+    def _notice(self) -> None:
+        """Generations that were claimed since: somebody works for them."""
+        profile = self._world.profile
+        for generation, candidate in self.known().by_id.items():
+            if generation not in self.habits:
+                self.habits[generation] = Habits(profile.retries, hints=profile.hints, job=self._world.job)
+                self._world.checker.begin(generation, HeirDisk(), candidate.claim)
+
     @property
     def promoted(self) -> Generation:
         """By the commit stream as it is now."""
@@ -59,6 +67,7 @@ class Generations:
 
     def slots(self, part: str) -> list[str]:
         """Of drivers or signals, one per generation."""
+        self._notice()
         return [slot_of(part, one) for one in self.habits]
 
     def is_over(self, slot: str) -> bool:
@@ -101,27 +110,17 @@ class Generations:
 
     def claim(self) -> None:
         """A generation begins with the newest milestone, or with an older one to which the job goes back."""
-        world, luck = self._world, self._world.luck()
-        truths = world.checker.truths
+        luck, truths = self._world.luck(), self._world.checker.truths
         if not truths or len(self.habits) > CLAIMS_MAX:
             return
         rewinds = luck % 3 == 0 and len(truths) > 1
         token = str(truths[max(0, len(truths) - 2 - (luck >> 4) % 3)].milestone.token) if rewinds else None
         partitions = PARTITIONS_OF_HEIRS[(luck >> 8) % len(PARTITIONS_OF_HEIRS)]
 
-        def run(claims: Claims, cluster: Any) -> None:
-            claim = claims.plan(token, partitions, rewinds, "by luck")
-            world.log.create(topics.changelog(JOB.name, claim.generation), partitions)
-            writer = TransactionalWriter(cluster, topics.claims_id(JOB.name))
-            writer.initialise()
-            writer.write(topics.candidates(JOB.name), [protocol_records.encode(claim)])
-
-        self._ask("rollback" if rewinds else "claim", run)
-        for generation, candidate in self.known().by_id.items():
-            if generation not in self.habits:
-                profile = world.profile
-                self.habits[generation] = Habits(profile.retries, hints=profile.hints, job=world.job)
-                world.checker.begin(generation, HeirDisk(), candidate.claim)
+        self._ask(
+            "rollback" if rewinds else "claim",
+            lambda claims: claims.start(token, partitions, rewinds, "by luck", UNREPLICATED),
+        )
 
     def promote(self) -> None:
         self._ask_for("promote", lambda claims, which: claims.promote(which))
@@ -142,12 +141,13 @@ class Generations:
         found = [one for one, at in self.known().by_id.items() if at.open and one.number > self.promoted.number]
         if found:
             which = found[-1 - (self._world.luck() % 4 == 0 and len(found) > 1)]
-            self._ask(what, lambda claims, _cluster: ask(claims, which))
+            self._ask(what, lambda claims: ask(claims, which))
 
-    def _ask(self, what: str, run: Callable[[Claims, Any], None]) -> None:
+    def _ask(self, what: str, run: Callable[[Claims], object]) -> None:
         log, process = self._world.log, Process("ask", self._world.luck)
         cluster: Any = SimCluster(log, process)
-        process.spawn(lambda: run(Claims(cluster, JOB, "local", lambda: log.now_ms), cluster))
+        claims = Claims(cluster, JOB, "local", lambda: log.now_ms)
+        process.spawn(lambda: run(claims) and None)
         for _ in range(CALLS_MAX):
             if not process.alive:
                 break

@@ -26,8 +26,9 @@ _RUN_GENERATIONS = (
 )
 """Where several generations work, and the publisher goes from one to the next."""
 _GENERATIONS = {
-    "claim": 2.0,
-    "promote": 4.0,
+    "claim": 4.0,
+    "promote": 8.0,
+    "events": 9.0,
     "abort": 0.2,
     "prune": 0.3,
     "lose-store": 0.5,
@@ -70,7 +71,7 @@ def form_of(seed: int) -> dict[str, bool]:
     return {
         "sliding": random.random() < 0.4,
         "final": random.random() < 0.3,
-        "generations": random.random() < 0.12,
+        "generations": random.random() < 0.18,
         "preload": random.random() < 0.5,
     }
 
