@@ -7,18 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from cutwater.commit_signal import promotion
-from cutwater.core.job.job import TOMBSTONE
 from cutwater.core.output import position
-from cutwater.core.output.handover import RowKinds, Succession
 from cutwater.core.output.position import NEVER_MS, Published
 from cutwater.publisher import transaction
 from cutwater.publisher.handover.handover import HandoverRunner
 from cutwater.publisher.handover.state_diff import DifferenceSource
-from cutwater.publisher.handover.state_stores import StateStores
 from simulation.checker import (
     ABORTED_READ,
     FALSE_ALARM,
-    GAP,
     INVERSION,
     LOST_WRITE,
     PARTIAL,
@@ -30,25 +26,12 @@ from simulation.histories import Climate
 from simulation.holes import off, own_ids, two_transactions
 
 _source = DifferenceSource.__init__
-_succession = Succession.__init__
 _after = position.after
-_kind = RowKinds.kind
-_open_at = StateStores.open_at
 
 
 def from_the_first_row(self: DifferenceSource, *args: Any, begun: int = 0, **named: Any) -> None:
     """Whatever is published of the difference already."""
     _source(self, *args, **named)
-
-
-def any_target(self: Succession, generation: Any, published: Any, target: int = 0) -> None:
-    """As if no part of a difference were published."""
-    _succession(self, generation, published)
-
-
-def as_it_lies(self: StateStores, entry: Any, or_later: bool = False) -> Any:
-    """A store that has gone past the published milestone is taken for it."""
-    return _open_at(self, entry, or_later=True)
 
 
 def of_this_milestone(at: Published, plan: Any, part: Any) -> Published:
@@ -57,8 +40,8 @@ def of_this_milestone(at: Published, plan: Any, part: Any) -> Published:
     return replace(moved, closed_ms=plan.to.milestone.watermark_ms) if part.last else moved
 
 
-def gone_below_the_horizon(self: RowKinds, end_ms: int, gone: bool) -> str | None:
-    return TOMBSTONE if gone else _kind(self, end_ms, gone)
+def whatever_it_has_read(candidate: Any, _claim: Any, _last: Any) -> str | None:
+    return None if candidate else "it has no milestone yet"
 
 
 def nothing_published(*_args: Any) -> None:
@@ -78,7 +61,7 @@ HANDOVER_GUARDS = (
         "a candidate has caught up",
         "an output that goes back with a promotion",
         "I3",
-        off(promotion, "promotion_delay", lambda *_args: None),
+        off(promotion, "promotion_delay", whatever_it_has_read),
         _of(weights={"promote": 10.0, "events": 12.0}),
         frozenset({INVERSION}),
     ),
@@ -91,28 +74,12 @@ HANDOVER_GUARDS = (
         _WRONG,
     ),
     Guard(
-        "the published state as it was published",
-        "a difference to what the store holds of the next milestone, which a crash kept from the output",
-        "I4",
-        off(StateStores, "open_at", as_it_lies),
-        _of(sliding=True, final=False, weights={"kill:publisher": 8.0, "events": 12.0}),
-        _WRONG,
-    ),
-    Guard(
         "a difference goes on where it ended",
         "rows of a difference that a killed publisher had written, once more",
         "I4",
         off(DifferenceSource, "__init__", from_the_first_row),
         _of(final=True, part_rows=2, weights={"kill:publisher": 8.0, "age": 3.0}),
         frozenset({REPEATED_FINAL, PARTIAL, *_WRONG}),
-    ),
-    Guard(
-        "a difference leads to one milestone",
-        "half of a difference to one milestone, and the rest of that to a later one",
-        "I4",
-        off(Succession, "__init__", any_target),
-        _of(part_rows=2, weights={"kill:publisher": 8.0, "leap": 4.0, "events": 12.0}),
-        frozenset({INVERSION, GAP, FALSE_ALARM, PARTIAL, *_WRONG}),
     ),
     Guard(
         "the position moves with the difference",
@@ -145,14 +112,6 @@ HANDOVER_GUARDS = (
         off(transaction, "after", of_this_milestone),
         _of(final=True, weights={"age": 3.0, "claim": 5.0}),
         frozenset({REPEATED_FINAL}),
-    ),
-    Guard(
-        "no tombstone below the horizon",
-        "windows deleted that only the horizon has passed",
-        "I4",
-        off(RowKinds, "kind", gone_below_the_horizon),
-        _of(weights={"age": 5.0}),
-        frozenset({ABORTED_READ}),
     ),
     Guard(
         "whole windows in a difference",

@@ -45,20 +45,22 @@ def look_at_rows(log: Log, job: Job, truths: Sequence[Truth]) -> None:
             before = row.sequence
     last = _last_end(log)
     if last:
-        _require_state(folded, job, truths[last - 1])
+        _require_state(folded, job, truths[:last])
 
 
-def _require_state(folded: State, job: Job, truth: Truth) -> None:
+def _require_state(folded: State, job: Job, truths: Sequence[Truth]) -> None:
+    """What a horizon had passed before a rollback may stand there still."""
+    truth, passed_ms = truths[-1], max(one.horizon_ms for one in truths)
     due = truth.closed if job.output.mode == "final" else truth.everything
     wrong = {
         one: (folded.get(one), due.get(one))
         for one in {*folded, *due}
-        if folded.get(one) != due.get(one) and one[1] + truth.size_ms > truth.horizon_ms
+        if folded.get(one) != due.get(one)
+        and one[1] + truth.size_ms > (truth.horizon_ms if one in due else passed_ms)
     }
     if wrong:
-        raise Anomaly(
-            LOST_WRITE, f"the output at {truth.milestone.token}: (shown, true) {dict(sorted(wrong.items()))}"
-        )
+        told = dict(sorted(wrong.items()))
+        raise Anomaly(LOST_WRITE, f"the output at {truth.milestone.token}: (shown, true) {told}")
 
 
 def _last_end(log: Log) -> int:
