@@ -325,9 +325,10 @@ class Checker:
             if again and not self.may_repeat():
                 raise Anomaly(SAID_AGAIN, f"{name}: {one} is {row} as before")
         due = {one: row for one, row in target.items() if published.get(one) != row or one in rows}
-        # Of what the published milestone's horizon had passed nobody knows any more that it was there.
+        # Of what the published milestone's horizon had passed nobody may know any more that it was there.
         known_ms = before.horizon_ms if before else 0
-        due |= {one: GONE for one in published.keys() - target.keys() if one[1] + last.size_ms > known_ms}
+        gone = published.keys() - target.keys()
+        due |= {one: GONE for one in gone if one in rows or one[1] + last.size_ms > known_ms}
         self._compare(name, rows, due, last)
 
     def _compare(self, who: str, rows: Mapping[Window, tuple[int, int]], due: State, truth: Truth) -> None:

@@ -43,7 +43,7 @@ def look_at_rows(log: Log, job: Job, truths: Sequence[Truth]) -> None:
             if row.kind == TOMBSTONE:
                 del folded[row.window]
             before = row.sequence
-    last = _last_end(log)
+    last = last_end(log)
     if last:
         _require_state(folded, job, truths[:last])
 
@@ -63,7 +63,7 @@ def _require_state(folded: State, job: Job, truths: Sequence[Truth]) -> None:
         raise Anomaly(LOST_WRITE, f"the output at {truth.milestone.token}: (shown, true) {told}")
 
 
-def _last_end(log: Log) -> int:
+def last_end(log: Log) -> int:
     """The newest milestone that every partition has ended."""
     found = []
     for partition in log.topics[topics.output(JOB.name)]:

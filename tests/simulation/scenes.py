@@ -129,7 +129,7 @@ def events_while_it_looked(luck: int) -> Scene:
     scene.events()
     scene.run("driver", lambda: scene.told(Committed, 0, 1))
     scene.world.log.now_ms += HEARTBEAT_MS
-    scene.run("driver", lambda: _within(scene, "driver", "check_idle"))
+    scene.run("driver", lambda: is_within(scene, "driver", "check_idle"))
     scene.events()
     scene.world.log.now_ms += 13 * HOUR_MS
     scene.run("driver", lambda: scene.told(Heartbeat, 0, 1))
@@ -138,10 +138,10 @@ def events_while_it_looked(luck: int) -> Scene:
 
 def _before_transaction(scene: Scene, slot: str) -> bool:
     """Is the process about to commit a transaction?"""
-    return _within(scene, slot, "commit_transaction")
+    return is_within(scene, slot, "commit_transaction")
 
 
-def _within(scene: Scene, slot: str, function: str) -> bool:
+def is_within(scene: Scene, slot: str, function: str) -> bool:
     """Does the process wait for an answer in that function, or in what it has called?"""
     process = scene.world.live.get(slot)
     fibers = process._fibers if process else ()
