@@ -12,6 +12,7 @@ from cutwater.commit_signal import promotion
 from cutwater.core.output import position
 from cutwater.core.output.handover import Handover
 from cutwater.core.output.position import NEVER_MS, Published
+from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Committed
 from cutwater.publisher import transaction
 from cutwater.publisher.handover.handover import HandoverRunner
@@ -31,6 +32,7 @@ from simulation.generations import generation_of
 from simulation.guards import Guard
 from simulation.histories import Climate
 from simulation.holes import off, own_ids
+from simulation.job import HOUR_MS, JOB
 from simulation.outputs import last_end
 from simulation.scenes import OtherwiseRun, Scene, is_within
 from simulation.world import Profile, Step
@@ -71,27 +73,54 @@ def position_first(self: OutputWriter, one: Transaction) -> None:
         _write(self, one)
 
 
-def zombie_of_the_difference(luck: int) -> Scene:
-    """A stalls before it commits the difference; B publishes it; A wakes."""
-    scene = Scene(Profile(generations=True), luck)
+def promoted_behind(luck: int) -> Scene:
+    """A publisher of the first generation, and behind it another one, which has closed windows since: finals."""
+    scene = Scene(Profile(generations=True, final=True, part_rows=1), luck)
     world = scene.world
-    scene.events()
+    for _ in range(3):
+        scene.events()
     scene.run("driver", lambda: scene.told(Committed, 0, 1))
     scene.run("signal", lambda: scene.milestones() == 1)
     scene.run("publisher", lambda: last_end(world.log) == 1)
+    scene.settle()
     world.apply(Step("claim"))
+    scene.settle()
     assert world.generations is not None
     driver, signal = world.generations.slots("driver")[-1], world.generations.slots("signal")[-1]
-    scene.run(driver, lambda: 0 in world.checker.disks[generation_of(driver)].commits)
-    scene.events()
-    scene.run(driver, lambda: 1 in world.checker.disks[generation_of(driver)].commits)
+    commits = world.checker.disks[generation_of(driver)].commits
+    for epoch in range(4):
+        scene.run(driver, lambda: epoch in commits)  # noqa: B023 - it is asked at once
+        world.event_ms += 3 * HOUR_MS // 2
+        scene.events()
+    scene.run(signal, lambda: scene.candidates() >= 3)
+    scene.settle()
     world.apply(Step("promote"))
+    scene.events()
+    scene.run(driver, lambda: 4 in commits)
     scene.run(signal, lambda: scene.milestones() == 2)
+    return scene
+
+
+def zombie_of_the_difference(luck: int) -> Scene:
+    """A stalls before it commits a part of the difference; B publishes it whole; A wakes."""
+    scene = promoted_behind(luck)
     scene.run("publisher", lambda: is_within(scene, "publisher", "commit_transaction"))
     scene.stall("publisher")
-    scene.run("publisher", lambda: last_end(world.log) > 1)
+    scene.run("publisher", lambda: last_end(scene.world.log) > 1)
     with suppress(OtherwiseRun):  # it ends without a commit, if it is fenced
-        scene.run("publisher", lambda: not world.stalled, stalled=True)
+        scene.run("publisher", lambda: not scene.world.stalled, stalled=True)
+    return scene
+
+
+def killed_in_a_difference(luck: int) -> Scene:
+    """A publisher dies once its position is within the difference."""
+    scene = promoted_behind(luck)
+    place = scene.world.log.topics[topics.published(JOB.name)][0]
+    before = place.stable_end
+    scene.run("publisher", lambda: place.next(before, committed=True) is not None)
+    if last_end(scene.world.log) > 1:
+        raise OtherwiseRun("the difference has one part")
+    scene.world.apply(Step("kill", "publisher"))
     return scene
 
 
@@ -125,7 +154,7 @@ HANDOVER_GUARDS = (
         "rows of a difference that a killed publisher had written, once more",
         "I4",
         off(DifferenceSource, "__init__", from_the_first_row),
-        _of(final=True, part_rows=2, weights={"kill:publisher": 8.0, "age": 3.0}),
+        killed_in_a_difference,
         frozenset({REPEATED_FINAL, PARTIAL, *_WRONG}),
     ),
     Guard(
@@ -133,7 +162,7 @@ HANDOVER_GUARDS = (
         "a difference of which nothing is written, and the position is behind it",
         "I4",
         off(OutputWriter, "write", position_first),
-        _of(part_rows=2, weights={"kill:publisher": 8.0}),
+        killed_in_a_difference,
         frozenset({GAP, INVERSION, FALSE_ALARM, *_WRONG}),
     ),
     Guard(

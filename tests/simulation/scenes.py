@@ -44,8 +44,7 @@ class Scene:
                 return
             self._luck += 1
             self.world.luck.set(self._luck * 2_654_435_761)
-            while self.world.log.markers:
-                self.world.log.write_marker(0)
+            self.settle()
             if slot not in where:
                 if stalled or slot in self.world.stopped:
                     break
@@ -53,6 +52,11 @@ class Scene:
             self.world._resume(where, slot, 1)
         if not until():
             raise OtherwiseRun(slot)
+
+    def settle(self) -> None:
+        """All markers arrive."""
+        while self.world.log.markers:
+            self.world.log.write_marker(0)
 
     def stall(self, slot: str) -> None:
         self.world.apply(Step("stall", slot))
@@ -66,6 +70,10 @@ class Scene:
 
     def milestones(self) -> int:
         return sum(isinstance(one, Milestone) for one in self._records(topics.milestones(JOB.name)))
+
+    def candidates(self) -> int:
+        """Milestones of generations that are not promoted."""
+        return sum(isinstance(one, Milestone) for one in self._records(topics.candidates(JOB.name)))
 
     def rows(self, epoch: int, attempt: int) -> int:
         """Rows of one attempt at an epoch on the changelog."""
