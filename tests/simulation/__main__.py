@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from simulation import region_histories
 from simulation.floor_guards import FLOOR_GUARDS
 from simulation.guards import GUARDS, Guard
+from simulation.handover_guards import HANDOVER_GUARDS
 from simulation.histories import STEPS, Climate
 from simulation.region_guards import REGION_GUARDS, RegionGuard
 from simulation.region_histories import Season
@@ -25,6 +26,7 @@ def guards_table() -> str:
     every: list[Guard | RegionGuard] = [
         *GUARDS,
         *WINDOW_GUARDS,
+        *HANDOVER_GUARDS,
         *REGION_GUARDS,
         *TAIL_GUARDS,
         *FLOOR_GUARDS,

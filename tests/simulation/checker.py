@@ -5,19 +5,21 @@ The truth knows nothing of Cutwater's code but its records: the events below a m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.topics.candidates import parent_of
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH, link
+from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Start
+from cutwater.core.protocol.records import Barrier, Claim, Heartbeat, Milestone, Start
 from cutwater.core.state.partition_share import Partitions
 from simulation.disk import Disk
-from simulation.job import HOUR_MS, JOB, PARTITION_OF
+from simulation.job import GENERATION, HOUR_MS, JOB, partition_of_key
 from simulation.log import Log, Outcome
 from simulation.spark import writer_of
 
@@ -36,12 +38,17 @@ WRONG_LOSS = "wrong loss"
 WRONG_LIST = "wrong list"
 REOPENED = "closed window reopened"
 FORKED = "fork of who came back"
+REPEATED_FINAL, SAID_AGAIN = "final said twice", "said again"
 WINDOWS, FINALS, ROWS = "windows", "finals", "rows"
 """What a reader is given of each milestone: the windows that it changed, or closed, or the changelog's rows."""
 
 Window = tuple[str, int]
 State = dict[Window, tuple[int, int]]
 """(total, writer) by (key, window start)."""
+
+
+GONE: Any = (None, None)
+"""Of a window that was deleted."""
 
 
 class Anomaly(Exception):
@@ -71,6 +78,12 @@ class Truth(NamedTuple):
     def in_rows(self) -> Truth:
         return self.rows or self
 
+    @property
+    def closed(self) -> State:
+        """The windows that the watermark has passed."""
+        up_to_ms = self.milestone.watermark_ms
+        return {one: found for one, found in self.everything.items() if one[1] + self.size_ms <= up_to_ms}
+
     def closed_since(self, before: Truth | None) -> frozenset[Window]:
         """The windows that the watermark has passed since."""
         after_ms, up_to_ms = before.milestone.watermark_ms if before else -1, self.milestone.watermark_ms
@@ -80,7 +93,11 @@ class Truth(NamedTuple):
 class Checker:
     def __init__(self, log: Log, disk: Disk, differs: bool, job: Job = JOB) -> None:
         self._log = log
-        self._disk = disk
+        self.disks = {GENERATION: disk}
+        """The checkpoint of each generation."""
+        self.claims: dict[Generation, Claim] = {}
+        self.may_repeat: Callable[[], bool] = lambda: False
+        """May a hand-over say again what is as it was, since the published state is lost?"""
         self._differs = differs
         self._job = job
         self._position = 0
@@ -96,6 +113,13 @@ class Checker:
         """The latest heartbeat of each epoch that the stream says."""
         self._lost: list[list[Truth]] = []
         """As they were when the commit stream lost its end."""
+
+    def begin(self, generation: Generation, disk: Disk, claim: Claim) -> None:
+        """A generation was claimed: it may follow on the stream."""
+        self.disks[generation], self.claims[generation] = disk, claim
+
+    def parent_of(self, generation: Generation) -> Milestone:
+        return parent_of(self.claims[generation])
 
     def stream_lost(self) -> None:
         """The commit stream has lost its end: what was told there stays true, and something else may follow."""
@@ -136,22 +160,42 @@ class Checker:
             raise Anomaly(GAP, f"the stream goes to sequence {number}")
         if milestone.parent_hash != (link(self._bytes) if known else ROOT_HASH):
             raise Anomaly(DIVERGENCE, f"sequence {number} names another parent")
-        if milestone.epoch != (known.epoch + 1 if known else 0):
+        changed = known is not None and milestone.generation != known.generation
+        if not changed and milestone.epoch != (known.epoch + 1 if known else 0):
             raise Anomaly(GAP, f"sequence {number} is of epoch {milestone.epoch}")
-        if milestone.epoch not in self._disk.ever_committed:
+        if known is not None and changed:
+            self._require_caught_up(milestone, known)
+        disk = self.disks[milestone.generation]
+        if milestone.epoch not in disk.ever_committed:
             raise Anomaly(ABORTED_READ, f"epoch {milestone.epoch} is a milestone, and Spark has not committed it")
-        plan = self._disk.plans.get(milestone.epoch)
+        plan = disk.plans.get(milestone.epoch)
         if plan is not None and milestone.source_cut != plan.source_cut:
             raise Anomaly(DIVERGENCE, f"epoch {milestone.epoch} reads other events than the checkpoint says")
         self._bytes = record
         self.truths.append(self._truth(milestone))
 
+    def _require_caught_up(self, first: Milestone, known: Milestone) -> None:
+        """Without a rollback nothing goes back from one generation to the next."""
+        claim = self.claims[first.generation]
+        if first.rewinds_to != claim.rewinds_to:
+            raise Anomaly(DIVERGENCE, f"{first.token} rewinds to {first.rewinds_to}, not {claim.rewinds_to}")
+        ahead = first.source_cut.covers(known.source_cut) and first.watermark_ms >= known.watermark_ms
+        if not ahead and not claim.rewinds_to:
+            raise Anomaly(INVERSION, f"{first.token} has not read all that {known.token} has")
+
     def _truth(self, milestone: Milestone) -> Truth:
         before = self.truths[-1].in_rows if self.truths else None
+        disk, generation = self.disks[milestone.generation], milestone.generation
+        writer = milestone.attempt if self._differs and generation == GENERATION else 0
+        read = disk.fetched[milestone.epoch, milestone.source_cut]
+        if before is not None and generation != before.milestone.generation:
+            # It has read whatever follows its parent, and its first milestone is of any epoch.
+            before = self.truths[self.parent_of(generation).sequence - 1].in_rows
+            epochs = range(milestone.epoch + 1)
+            read = [event for one in epochs for event in disk.fetched[one, disk.plans[one].source_cut]]
         state = dict(before.everything) if before else {}
-        writer = milestone.attempt if self._differs else 0
         changed = set()
-        for event in self._disk.fetched[milestone.epoch, milestone.source_cut]:
+        for event in read:
             window = (event.key, event.at_ms - event.at_ms % HOUR_MS)
             changed.add(window)
             state[window] = (state.get(window, (0, 0))[0] + event.amount, writer)
@@ -205,7 +249,8 @@ class Checker:
             raise Anomaly(DIVERGENCE, f"{who} shows another milestone {milestone.token}")
         due = truth.state
         if partitions is not None:
-            due = {window: row for window, row in due.items() if PARTITION_OF[window[0]] in partitions}
+            count = len(milestone.changelog_cut)
+            due = {one: row for one, row in due.items() if partition_of_key(one[0], count) in partitions}
         if lower_ms is not None:
             if lower_ms > milestone.watermark_ms:
                 raise Anomaly(LOST_WRITE, f"{who} dropped windows up to {lower_ms}, which are open")
@@ -258,6 +303,9 @@ class Checker:
         if of == ROWS:
             truths = [one.in_rows for one in truths]
         last = truths[-1]
+        if last.milestone.generation != (truths[before - 1].milestone.generation if before else GENERATION):
+            self._compare_difference(who, truths[before - 1] if before else None, last, rows, of)
+            return
         if of == FINALS:
             changed = last.closed_since(truths[before - 1] if before else None)
             if before == len(truths) - 1:
@@ -266,6 +314,27 @@ class Checker:
             changed = frozenset[Window]().union(*(one.changed for one in truths[before:]))
         due = {window: last.everything[window] for window in changed}
         self._compare(f"{who} at sequence {len(truths)}", rows, due, last)
+
+    def _compare_difference(
+        self, who: str, before: Truth | None, last: Truth, rows: Mapping[Window, tuple[int, int]], of: str
+    ) -> None:
+        """From one generation to another one a reader is given what differs, and below horizons maybe more."""
+        name = f"{who} at sequence {last.milestone.sequence}, of another generation"
+        target = last.closed if of == FINALS else last.everything
+        published = (before.closed if of == FINALS else before.everything) if before else {}
+        open_ms = before.milestone.watermark_ms if before else 0
+        for one, row in rows.items():
+            if row != target.get(one, GONE):
+                raise Anomaly(ABORTED_READ, f"{name}: {one} is {row}, not {target.get(one, 'gone')}")
+            again = published.get(one) == row and one[1] + last.size_ms > open_ms
+            if again and not self.may_repeat():
+                raise Anomaly(SAID_AGAIN, f"{name}: {one} is {row} as before")
+        due = {one: row for one, row in target.items() if published.get(one) != row or one in rows}
+        # Of what the published milestone's horizon had passed nobody may know any more that it was there.
+        known_ms = before.horizon_ms if before else 0
+        gone = published.keys() - target.keys()
+        due |= {one: GONE for one in gone if one in rows or one[1] + last.size_ms > known_ms}
+        self._compare(name, rows, due, last)
 
     def _compare(self, who: str, rows: Mapping[Window, tuple[int, int]], due: State, truth: Truth) -> None:
         wrong = {
@@ -311,22 +380,23 @@ class Checker:
         `skew_ms`: so far off the driver's clock may be.
         """
         self.look_at_stream()
-        newest = -1
+        newest: dict[Generation, int] = {}
         for record in self._log.topics[topics.barriers(JOB.name)][0].records:
             transaction = record.transaction
             if record.marker or transaction is None or transaction.outcome is not Outcome.COMMITTED:
                 continue
             signal = protocol_records.decode(record.value or b"")
             if isinstance(signal, Barrier):
-                newest = max(newest, signal.epoch)
+                newest[signal.generation] = max(newest.get(signal.generation, -1), signal.epoch)
             elif isinstance(signal, Heartbeat) and self._beats.get((signal.generation, signal.epoch)) == signal:
-                if newest > signal.epoch:
-                    raise Anomaly(STALE, f"epoch {signal.epoch} is called fresh behind the barrier of {newest}")
+                known = newest.get(signal.generation, -1)
+                if known > signal.epoch:
+                    raise Anomaly(STALE, f"epoch {signal.epoch} is called fresh behind the barrier of {known}")
                 self._require_counted(signal, skew_ms)
 
     def _require_counted(self, beat: Heartbeat, skew_ms: int) -> None:
         for truth in self.truths:
-            if truth.milestone.epoch == beat.epoch:
+            if (truth.milestone.generation, truth.milestone.epoch) == (beat.generation, beat.epoch):
                 for place, offset in truth.milestone.source_cut:
                     for record in self._log.topics[place.topic][place.partition].records[offset:]:
                         if record.time_ms < beat.at_ms - skew_ms:
@@ -338,7 +408,7 @@ class Checker:
 
     # --- the barriers
 
-    def look_at_barriers(self, began: Mapping[int, int]) -> None:
+    def look_at_barriers(self, generation: Generation, began: Mapping[int, int]) -> None:
         """A driver that starts, or says that all is quiet, has seen every row that does not belong there.
 
         `began`: by attempt, which record was the newest when its process began.
@@ -350,6 +420,8 @@ class Checker:
             if record.marker or transaction is None or transaction.outcome is not Outcome.COMMITTED:
                 continue
             signal = protocol_records.decode(record.value or b"")
+            if getattr(signal, "generation", None) != generation:
+                continue
             if isinstance(signal, Barrier):
                 newest = signal
             elif isinstance(signal, Start) and newest and signal.attempt in began:
@@ -363,12 +435,15 @@ class Checker:
     def _require_noticed(self, newest: Barrier, before: int, when: str) -> None:
         """Rows of older epochs above the newest barrier's cut: nobody may have written there."""
         for place, offset in newest.changelog_cut:
-            for record in self._log.topics[place.topic][place.partition].records:
+            for record in self._log.topics[place.topic][place.partition].records if self._stands(place) else ():
                 writer = writer_of(record.headers)
                 # A tombstone below the horizon changes nothing.
                 old = writer is not None and writer.epoch < newest.epoch and record.value is not None
                 if record.offset >= offset and record.serial <= before and old:
                     raise Anomaly(UNNOTICED, f"{when}: {place.topic}/{place.partition}@{record.offset}")
+
+    def _stands(self, place: TopicPartition) -> bool:
+        return place.topic in self._log.topics
 
     # --- the output as plain readers see it
 

@@ -73,7 +73,8 @@ class SimFetcher:
 
     def __init__(self, log: Log, process: Process, link: Link, topic: str, topic_id: str) -> None:
         self._log, self._process, self._link = log, process, link
-        self._topic, self._topic_id = topic, topic_id
+        self._by_name = not topic_id
+        self._topic, self._topic_id = topic, topic_id or log.identities.get(topic, "")
         self._ways: dict[int, _Way] = {}
 
     def assign(self, firsts: Mapping[int, int], epochs: Mapping[int, int] = MappingProxyType({})) -> None:
@@ -98,6 +99,8 @@ class SimFetcher:
 
     def take(self, timeout_s: float, _bytes_max: float = 0.0) -> dict[int, Chunk]:
         self._process.pause()
+        if self._by_name and self._topic not in self._log.topics:
+            raise UnavailableError(f"{self._topic}: there is no such topic")
         lucks = {partition: self._process.luck() for partition in self._ways}
         for partition, luck in lucks.items():
             way = self._ways[partition]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
@@ -15,10 +15,27 @@ from cutwater.publisher.sources.changed_rows import has_store
 from simulation.checker import Anomaly
 from simulation.job import JOB, job_of
 from simulation.spark import CHANGELOG
+from simulation.stores import loading_ahead
 from simulation.world import SLOTS, STALLING, Profile, Services, Step, World
 
 STEPS = 150
 _RUN = (("driver", 10), ("signal", 4), ("view", 5), ("part", 3), ("publisher", 6), ("consumer", 3), ("reader", 4))
+_RUN_GENERATIONS = (
+    *(("driver", 12), ("signal", 12), ("view", 2), ("part", 1)),
+    *(("publisher", 14), ("consumer", 3), ("reader", 1)),
+)
+"""Where several generations work, and the publisher goes from one to the next."""
+_GENERATIONS = {
+    "claim": 4.0,
+    "promote": 8.0,
+    "events": 9.0,
+    "abort": 0.2,
+    "prune": 0.3,
+    "lose-store": 0.5,
+    "kill:publisher": 2.0,
+    "stall:publisher": 0.5,
+    "wake:publisher": 1.0,
+}
 _FAULTS = (
     "kill",
     "stall",
@@ -51,7 +68,12 @@ def profile_of(random: Random) -> Profile:
 def form_of(seed: int) -> dict[str, bool]:
     """Of its own: the other steps of a seed stay as they are."""
     random = Random(f"{seed} form")
-    return {"sliding": random.random() < 0.4, "final": random.random() < 0.3}
+    return {
+        "sliding": random.random() < 0.4,
+        "final": random.random() < 0.3,
+        "generations": random.random() < 0.16,
+        "preload": random.random() < 0.5,
+    }
 
 
 @dataclass(frozen=True)
@@ -78,19 +100,23 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
     kinds["lose-power"] = Random(f"{seed} power").choice((0.0, 0.0, 0.0, 0.2))
     if has_store(job_of(profile.sliding, profile.final)):
         kinds["lose-store"] = Random(f"{seed} store").choice((0.0, 0.0, 0.5))
+    running = _RUN
+    if profile.generations:
+        kinds |= _GENERATIONS | dict.fromkeys(("lose-tail", "make-anew"), 0.0)
+        running = _RUN_GENERATIONS
     kinds |= climate.weights
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]
     if kinds["leap"]:
         kinds["compact"] = max(kinds["compact"], 2.0)
-    slots, weights = zip(*_RUN, strict=True)
+    slots, weights = zip(*running, strict=True)
     names = list(kinds)
     chosen = random.choices(names, [kinds[name] for name in names], k=steps)
-    running = iter(random.choices(slots, weights, k=steps))
+    moving = iter(random.choices(slots, weights, k=steps))
     return profile, [Step("events", "", random.getrandbits(48))] + [
         Step(
             kind.partition(":")[0],
-            next(running) if kind == "run" else _what(kind, random),
+            next(moving) if kind == "run" else _what(kind, random),
             random.getrandbits(48),
         )
         for kind in chosen
@@ -123,7 +149,8 @@ def play(profile: Profile, steps: Sequence[Step], services: Services | None = No
     world = World(profile, services)
     world.faults["overlapping windows"] += profile.sliding
     world.faults["windows published once"] += profile.final
-    with _decoded_once():
+    world.faults["generations"] += profile.generations
+    with _decoded_once(), loading_ahead(world.log) if profile.generations else nullcontext():
         for step in steps:
             world.apply(step)
         world.drain()

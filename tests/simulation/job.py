@@ -78,3 +78,10 @@ def read_value(value: bytes, sliding: bool = False) -> dict[str, Any]:
 
 
 PARTITION_OF = {key: JOB.shards.partition(JOB.shards.shard(key_hash(key))) for key in KEYS}
+
+
+@cache
+def partition_of_key(key: str, partitions: int) -> int:
+    """The same on a changelog with another number of partitions."""
+    shards = JOB.shards.shards
+    return ShardMap(shards, partitions).partition(JOB.shards.shard(key_hash(key)))

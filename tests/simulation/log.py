@@ -163,6 +163,8 @@ class Log:
     identities: dict[str, str] = field(default_factory=dict)
     """A topic that is made anew has another one."""
     made: int = 0
+    lagging: str = ""
+    """Ends of the topics that begin with it may be told as they were a moment ago; by default of one changelog."""
     tells_leaders: bool = True
     """Do brokers say which leader tells an end? Those before Kafka 2.4, and some services, do not."""
 

@@ -47,8 +47,7 @@ class Scene:
                 return
             self._luck += 1
             self.world.luck.set(self._luck * 2_654_435_761)
-            while self.world.log.markers:
-                self.world.log.write_marker(0)
+            self.settle()
             if slot not in where:
                 if stalled or slot in self.world.stopped:
                     break
@@ -56,6 +55,11 @@ class Scene:
             self.world._resume(where, slot, 1)
         if not until():
             raise OtherwiseRun(slot)
+
+    def settle(self) -> None:
+        """All markers arrive."""
+        while self.world.log.markers:
+            self.world.log.write_marker(0)
 
     def stall(self, slot: str) -> None:
         self.world.apply(Step("stall", slot))
@@ -69,6 +73,10 @@ class Scene:
 
     def milestones(self) -> int:
         return sum(isinstance(one, Milestone) for one in self._records(topics.milestones(JOB.name)))
+
+    def candidates(self) -> int:
+        """Milestones of generations that are not promoted."""
+        return sum(isinstance(one, Milestone) for one in self._records(topics.candidates(JOB.name)))
 
     def rows(self, epoch: int, attempt: int) -> int:
         """Rows of one attempt at an epoch on the changelog."""
@@ -132,7 +140,7 @@ def events_while_it_looked(luck: int) -> Scene:
     scene.events()
     scene.run("driver", lambda: scene.told(Committed, 0, 1))
     scene.world.log.now_ms += HEARTBEAT_MS
-    scene.run("driver", lambda: _within(scene, "driver", "check_idle"))
+    scene.run("driver", lambda: is_within(scene, "driver", "check_idle"))
     scene.events()
     scene.world.log.now_ms += 13 * HOUR_MS
     scene.run("driver", lambda: scene.told(Heartbeat, 0, 1))
@@ -170,10 +178,10 @@ def clock_ahead(luck: int) -> Scene:
 
 def _before_transaction(scene: Scene, slot: str) -> bool:
     """Is the process about to commit a transaction?"""
-    return _within(scene, slot, "commit_transaction")
+    return is_within(scene, slot, "commit_transaction")
 
 
-def _within(scene: Scene, slot: str, function: str) -> bool:
+def is_within(scene: Scene, slot: str, function: str) -> bool:
     """Does the process wait for an answer in that function, or in what it has called?"""
     process = scene.world.live.get(slot)
     fibers = process._fibers if process else ()

@@ -17,7 +17,7 @@ from cutwater.core.driver.ports import NewQueryError
 from cutwater.core.driver.row_proof import Written
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError
-from cutwater.core.generations.start_state import FIRST
+from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
@@ -96,7 +96,8 @@ class Driver:
     take_over = TakeOver
     collector = Collector
     job, generation, changelog = JOB, GENERATION, CHANGELOG
-    origin = FIRST
+    partitions = PARTITIONS
+    origin: StartState = FIRST
 
     def __init__(
         self, process: Process, log: Log, disk: Disk, events: list[list[Event]], habits: Habits, clock: object
@@ -116,7 +117,7 @@ class Driver:
         process.spawn(self._run)
 
     def _run(self) -> None:
-        self._rows = self.proved_rows(self._cluster, self.changelog, PARTITIONS)
+        self._rows = self.proved_rows(self._cluster, self.changelog, self.partitions)
         sleep = self._process.sleep
         barriers = self.barrier_log(
             self._cluster, JOB.name, self.generation, SimLock(self._process), sleep=lambda _s: sleep()
@@ -131,7 +132,7 @@ class Driver:
         ).run(self._now_ms)
         self._habits.began[attempt] = self._began
         before = past.newest_before(self._checkpoint.newest_committed() + 1)
-        clearing = self.collector(self._rows, PARTITIONS, self._bury, COLLECT_SHARE, before)
+        clearing = self.collector(self._rows, self.partitions, self._bury, COLLECT_SHARE, before)
         epochs = Epochs(
             self.job,
             self.generation,
@@ -211,21 +212,24 @@ class Driver:
 
     def _next_plan(self, epoch: int) -> EpochPlan | None:
         """None while there is nothing new and the watermark stands."""
-        before = self._checkpoint.plan(epoch - 1) if epoch else EpochPlan(Cut(), 0)
+        before = self._checkpoint.plan(epoch - 1) if epoch else EpochPlan(self.origin.source_cut, 0)
         known = {place.partition: offset for place, offset in before.source_cut}
+        begun = {place.partition: offset for place, offset in self.origin.source_cut}
         ends = [
             min(len(events), known.get(number, 0) + JOB.max_events_per_epoch)
             for number, events in enumerate(self._events)
         ]
-        seen = [one.at_ms for number, events in enumerate(self._events) for one in events[: known.get(number, 0)]]
+        read = [events[begun.get(number, 0) : known.get(number, 0)] for number, events in enumerate(self._events)]
+        seen = [one.at_ms for events in read for one in events]
         watermark = max(before.watermark_ms, max(seen, default=0) - JOB.lateness_ms)
         cut = Cut.of_topic(JOB.topic, ends)
-        if cut == before.source_cut and (watermark == before.watermark_ms or not epoch):
+        begins = not epoch and self.origin is not FIRST
+        if not begins and cut == before.source_cut and (watermark == before.watermark_ms or not epoch):
             return None
         return EpochPlan(cut, watermark) if any(ends) else None
 
     def _bounds(self, epoch: int) -> list[tuple[int, int]]:
-        before = self._checkpoint.plan(epoch - 1).source_cut if epoch else Cut()
+        before = self._checkpoint.plan(epoch - 1).source_cut if epoch else self.origin.source_cut
         cut = self._checkpoint.plan(epoch).source_cut
         places = [TopicPartition(JOB.topic, number) for number in range(len(self._events))]
         return [(before.offset(place), cut.offset(place)) for place in places]
@@ -299,7 +303,7 @@ class Driver:
             if not answered and luck & 8:
                 self._habits.late_rows.append(tombstone)
             else:
-                self._log.append((self.changelog, partition), key, None, tombstone.headers)
+                self._append(partition, key, None, tombstone.headers)
             if not answered:
                 self._habits.unburied += 1
                 raise UnavailableError(f"{self.changelog}/{partition}: a tombstone was not acknowledged")
@@ -314,7 +318,12 @@ class Driver:
                     if self._habits.zombies:  # the driver dies; an executor of it does not know yet
                         self._habits.late_rows.append(LateRow(partition, key, value, headers))
                     raise
-            self._log.append((self.changelog, partition), key, value, headers)
+            self._append(partition, key, value, headers)
+
+    def _append(self, partition: int, key: bytes, value: bytes | None, headers: Headers) -> None:
+        if self.changelog not in self._log.topics:
+            raise UnavailableError(f"{self.changelog} is not there")
+        self._log.append((self.changelog, partition), key, value, headers)
 
 
 def _headers(me: Writer) -> Headers:

@@ -11,12 +11,14 @@ import pytest
 
 from simulation.checker import Anomaly
 from simulation.guards import GUARDS, Guard
+from simulation.handover_guards import HANDOVER_GUARDS
 from simulation.histories import Climate, anomaly_of, history_of
 from simulation.scenes import LUCKS, OtherwiseRun, ended
 from simulation.window_guards import WINDOW_GUARDS
 
 SEEDS_MAX = 400
-each = pytest.mark.parametrize("guard", [*GUARDS, *WINDOW_GUARDS], ids=lambda guard: guard.name.replace(" ", "-"))
+EVERY = [*GUARDS, *WINDOW_GUARDS, *HANDOVER_GUARDS]
+each = pytest.mark.parametrize("guard", EVERY, ids=lambda guard: guard.name.replace(" ", "-"))
 
 
 @each

@@ -41,6 +41,7 @@ FAULTS = (
     *(f"UnavailableError {slot}" for slot in ("driver", "signal", "publisher")),
     *("clock jump", "compacted", "evicted", "late row", "transaction timed out", "unknown outcome", "view lost"),
     *("overlapping windows", "windows published once", "store lost"),
+    *("generations", "claim", "rollback", "promote", "hand-over", "candidate preloaded"),
     *("checkpoint rolled back", "generation ended", "Concurrent driver"),
     *("power lost", *(f"lost tail of {topic}" for topic in LOSING)),
     *("aged", "tombstone", "tombstone not acknowledged"),

@@ -25,12 +25,12 @@ from cutwater.core.errors import (
     UsageError,
 )
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.generation import Token
+from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS
 from cutwater.core.state.partition_share import Partitions
-from cutwater.publisher.handover.state_stores import StateStores
+from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.pipeline import Pipeline
 from cutwater.publisher.service import Publisher
 from cutwater.publisher.sources.changed_rows import Changed, Source, has_store, source_of, store_segment_ms
@@ -53,10 +53,13 @@ from simulation.checker import (
 )
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
+from simulation.generations import Generations, generation_of, slot_of
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS, job_of
 from simulation.log import Log, Place
+from simulation.outputs import look_at_rows
 from simulation.processes import Luck, Process, SimEvent, SimExecutor
 from simulation.spark import CHANGELOG, Driver, Event, Habits, LateRow
+from simulation.stores import Disks, SimFolders, SimStates
 
 START_MS = 1_700_000_000_000
 SLOTS = ("driver", "signal", "view", "part", "publisher", "consumer", "reader")
@@ -66,6 +69,10 @@ VIEWS: dict[str, Partitions | None] = {"view": None, "part": frozenset({1})}
 STALLING = ("driver", "signal", "publisher")
 """Those of which a second one may start while the first does not move: fencing must tell them apart."""
 DRAIN_ROUNDS = 400
+TOLD = ("hand-over", "published state lost", "left behind", "candidate preloaded", "overtaken")
+"""What a publisher says of generations."""
+RUNS_LONGER = 3
+"""By this factor where generations share the steps."""
 
 
 class Step(NamedTuple):
@@ -92,6 +99,10 @@ class Profile:
     """Do windows overlap?"""
     final: bool = False
     """Is each window published once, when it is closed?"""
+    generations: bool = False
+    """Do other generations take over?"""
+    preload: bool = False
+    """Does the publisher load a candidate's state ahead, by the bulk loader?"""
 
 
 class _Silent:
@@ -99,6 +110,16 @@ class _Silent:
 
     def __getattr__(self, _name: str) -> Callable[..., None]:
         return lambda *_args, **_named: None
+
+
+class Heard(_Silent):
+    """A log of which some lines are counted among the faults."""
+
+    def __init__(self, faults: Counter[str], *lines: str) -> None:
+        def hear(line: str, **_named: object) -> None:
+            faults[line] += line in lines
+
+        self.info = self.warning = self.error = hear
 
 
 @dataclass
@@ -150,9 +171,16 @@ class World:
         self.events: list[list[Event]] = [[] for _ in range(PARTITIONS)]
         self.event_ms = START_MS - START_MS % HOUR_MS
         self.disk = Disk()
-        self.tables = {name: TableDisk() for name in (*VIEWS, "publisher")}
+        self.tables = {name: TableDisk() for name in VIEWS}
+        self.stores: Disks = {}
+        """On the disk of the publisher's machine."""
         self.habits = Habits(profile.retries, profile.zombies, profile.differs, profile.hints, self.job)
         self.checker = Checker(self.log, self.disk, profile.differs, self.job)
+        self.silent = _Silent()
+        self.generations = Generations(self) if profile.generations else None
+        self.serves = dict.fromkeys(VIEWS, GENERATION)
+        """The generation in the table of each view."""
+        self.checker.may_repeat = lambda: any(self.faults[one] for one in ("published state lost", "overtaken"))
         self.live: dict[str, Process] = {}
         self.stalled: dict[str, Process] = {}
         self.stopped: dict[str, str] = {}
@@ -171,14 +199,24 @@ class World:
     # --- processes
 
     def clock(self, slot: str) -> Callable[[], int]:
-        return lambda: self.log.now_ms + self.skew_ms[slot]
+        part = slot.partition(" ")[0]
+        return lambda: self.log.now_ms + self.skew_ms[part]
+
+    @property
+    def generation(self) -> Generation:
+        """The promoted one, for whoever starts now."""
+        return self.generations.promoted if self.generations else GENERATION
 
     def start(self, slot: str) -> None:
         process = Process(slot, self.luck)
         cluster: Any = SimCluster(self.log, process)
         clock = self.clock(slot)
         self.live[slot] = process
-        if slot == "driver":
+        if self.generations and slot.startswith("driver"):
+            self.generations.start_driver(process, generation_of(slot))
+        elif self.generations and slot.startswith("signal"):
+            self.generations.start_signal(process, generation_of(slot))
+        elif slot == "driver":
             self.services.driver(process, self.log, self.disk, self.events, self.habits, clock)
         elif slot == "signal":
             # Its brokers are never away. Asked by the real clock, they would be asked in some runs of a seed only.
@@ -200,12 +238,16 @@ class World:
             process.spawn(lambda: self._client(process, cluster, slot, clock))
 
     def _view(self, process: Process, cluster: Any, name: str, partitions: Partitions | None = None) -> None:
-        disk = self.tables[name]
         self.views.pop(name, None)
+        generation = self.generation
+        if self.serves.get(name, generation) != generation:
+            self._empty(name)
+            self.serves[name] = generation
+        disk = self.tables[name]
         store = self.services.store(
             Path(name),
             self.job,
-            GENERATION,
+            generation,
             open_table=lambda _folder: SimTable(disk, process),
             partitions=partitions,
         )
@@ -213,7 +255,7 @@ class World:
         follower = self.services.follower(
             cluster,
             self.job,
-            GENERATION,
+            generation,
             store,
             view,
             self.clock(process.slot),
@@ -236,31 +278,31 @@ class World:
         return lower if lower > store.floor_ms(milestone.horizon_ms) and self.luck() % 2 else None
 
     def _publisher(self, process: Process, cluster: Any, clock: Callable[[], int]) -> None:
-        job, part_rows = self.job, self.profile.part_rows
+        job, part_rows, preload = self.job, self.profile.part_rows, self.profile.preload
+        segment = store_segment_ms(job)
+        folders = SimFolders(self.stores, process, self.services.store, job, segment)
+        least = {"least_records": 1} if preload else {}
+        states = SimStates(Path("publisher"), job, segment, has_store(job), folders=folders, **least)
+        log = Heard(self.faults, *TOLD)
 
-        def open_store() -> Store:
-            disk = self.tables["publisher"]
-            segment = store_segment_ms(job)
-            return self.services.store(
-                Path("publisher"), job, GENERATION, segment, lambda _folder: SimTable(disk, process)
-            )
-
-        def source(ranges: Ranges, _generation: object) -> Source:
+        def source(ranges: Ranges, generation: Generation) -> Source:
             if has_store(job):
-                return source_of(job, open_store, ranges, clock, part_rows)
+                return source_of(job, lambda: states.open(generation), ranges, clock, part_rows)
             return self.services.changed(Updates(job, ranges, clock, part_rows))
 
+        ahead = BackgroundPreload(cluster, job, states, log, clock, least_records=1) if preload else None
         publisher = self.services.publisher(
             cluster,
             job,
-            GENERATION,
+            self.generation,
             source,
-            StateStores(Path("no-hand-over"), job, lasting=has_store(job)),
+            states,
             _Silent(),
-            _Silent(),
+            log,
             self.profile.part_rows,
             clock,
             pipeline=Pipeline(SimExecutor(process)),
+            ahead=ahead,
             sleep=lambda _: process.pause(),
         )
         publisher.run()
@@ -291,26 +333,42 @@ class World:
         getattr(self, f"_do_{step.kind.replace('-', '_')}")(step.what)
 
     def _do_run(self, slot: str) -> None:
-        if slot in self.stopped:
+        slots = self.generations.slots(slot) if self.generations and slot in ("driver", "signal") else [slot]
+        slots = [one for one in slots if one not in self.stopped]
+        if not slots:
             return
+        slot = slots[self.luck() % len(slots)] if len(slots) > 1 else slots[0]
         if slot not in self.live:
             self.start(slot)
-        self._resume(self.live, slot, 1 + self.luck() % 8)
+        most = 1 + self.luck() % 8
+        self._resume(self.live, slot, most * RUNS_LONGER if self.generations else most)
+
+    def _living(self, part: str, where: dict[str, Process]) -> str:
+        """One of its processes, of whichever generation."""
+        if not self.generations:
+            return part
+        slots = [one for one in where if one.partition(" ")[0] == part]
+        return slots[self.luck() % len(slots)] if slots else part
 
     def _do_wake(self, slot: str) -> None:
+        part, slot = slot, self._living(slot, self.stalled)
         if slot in self.stalled:
-            self.foreign = self.foreign or slot == "driver"
-            self.faults[f"zombie {slot}"] += 1
+            self.foreign = self.foreign or part == "driver"
+            self.faults[f"zombie {part}"] += 1
             self._resume(self.stalled, slot, 1 + self.luck() % 8)
 
     def _do_stall(self, slot: str) -> None:
+        part, slot = slot, self._living(slot, self.live)
         if slot in self.live and slot not in self.stalled:
             self.stalled[slot] = self.live.pop(slot)
-            self.faults[f"stall {slot}"] += 1
+            self.faults[f"stall {part}"] += 1
+            if slot == "publisher":
+                self.stores = {}  # the next one runs on another machine
 
     def _do_kill(self, slot: str) -> None:
+        part, slot = slot, self._living(slot, self.live)
         if slot in self.live:
-            self.faults[f"kill {slot}"] += 1
+            self.faults[f"kill {part}"] += 1
             self.live.pop(slot).kill()
 
     def _do_events(self, _what: str) -> None:
@@ -333,8 +391,27 @@ class World:
         """Brokers abort what has been open for too long."""
         self.faults["transaction timed out"] += self.log.time_out()
 
+    def _do_claim(self, _what: str) -> None:
+        if self.generations:
+            self.checker.look_at_stream()
+            self.generations.claim()
+
+    def _do_promote(self, _what: str) -> None:
+        if self.generations:
+            self.generations.promote()
+
+    def _do_abort(self, _what: str) -> None:
+        if self.generations:
+            self.generations.abort()
+
+    def _do_prune(self, _what: str) -> None:
+        if self.generations:
+            self.generations.prune()
+
     def _do_compact(self, _what: str) -> None:
-        place = (CHANGELOG, self.luck() % PARTITIONS)
+        changelogs = [one for one in self.log.topics if one.startswith(topics.changelog_prefix(JOB.name))]
+        topic = changelogs[self.luck() % len(changelogs)] if len(changelogs) > 1 else changelogs[0]
+        place = (topic, self.luck() % len(self.log.topics[topic]))
         gone = self.log.compact(place, MIN_COMPACTION_LAG_MS, DELETE_RETENTION_MS)
         self.faults["compacted"] += gone
 
@@ -362,6 +439,8 @@ class World:
             self._write_row(row)
 
     def _write_row(self, row: LateRow) -> None:
+        if CHANGELOG not in self.log.topics:
+            return
         self.log.append((CHANGELOG, row.partition), row.key, row.value, row.headers)
 
     def _do_roll_back(self, _what: str) -> None:
@@ -379,16 +458,19 @@ class World:
         slot = tuple(VIEWS)[self.luck() % 8 == 0]
         if slot in self.live:
             self.live.pop(slot).kill()
-        self.tables[slot] = TableDisk()
+        self._empty(slot)
         self.shown[slot] = 0
-        self.checker.begins_anew(slot)
+
+    def _empty(self, view: str) -> None:
+        self.tables[view] = TableDisk()
+        self.checker.begins_anew(view)
 
     def _do_lose_store(self, _what: str) -> None:
         """The publisher's disk is gone."""
         self.faults["store lost"] += 1
         if "publisher" in self.live:
             self.live.pop("publisher").kill()
-        self.tables["publisher"] = TableDisk()
+        self.stores = {}
 
     def _do_forget(self, slot: str) -> None:
         """A client begins anew, without its token."""
@@ -483,14 +565,18 @@ class World:
         if self.rotten and isinstance(error, UnavailableError) and "a transaction is open" in str(error):
             self.stopped[slot] = str(error)  # it says so at each start: its end marker is lost
             return
+        if self.generations and isinstance(error, CutwaterError) and self.generations.may_end(slot, error):
+            self.stopped[slot] = str(error)
+            return
         if error is None or isinstance(error, UnavailableError | Concurrent | FencedError):
-            self.faults[f"{type(error).__name__} {slot}"] += 1
+            self.faults[f"{type(error).__name__} {slot.partition(' ')[0]}"] += 1
             return
         if isinstance(error, Anomaly) or not isinstance(error, CutwaterError):
             raise error
-        if slot == "driver" and was_stalled:
+        part = slot.partition(" ")[0]
+        if part == "driver" and was_stalled:
             self.faults["zombie driver gave up"] += 1  # to it the newer driver's rows are foreign
-        elif slot == "driver":
+        elif part == "driver":
             if not self.foreign:
                 raise Anomaly(FALSE_ALARM, f"the driver has ended a sound generation: {error}")
             self.faults["generation ended"] += 1
@@ -540,7 +626,11 @@ class World:
         self.checker.look_at_stream()
         if not (self.rotten and "publisher" in self.stopped):  # it has said so
             self.checker.look_at_output()
-        self.checker.look_at_barriers(self.habits.began)
+        if self.generations:
+            look_at_rows(self.log, self.job, self.checker.truths)
+        habits = self.generations.habits if self.generations else {GENERATION: self.habits}
+        for generation, one in habits.items():
+            self.checker.look_at_barriers(generation, one.began)
         if not self.rotten:
             self.checker.look_at_freshness(MARGIN_MS // 3)
         self._restored()
@@ -556,7 +646,7 @@ class World:
             while self.log.markers:
                 self.log.write_marker(0)
             ran = False
-            for slot in SLOTS:
+            for slot in self._slots():
                 if slot in self.stopped:
                     continue
                 if slot not in self.live:
@@ -566,6 +656,12 @@ class World:
             if not ran and not self.log.markers:
                 return
         raise Anomaly(STUCK, f"after {DRAIN_ROUNDS} rounds without a fault something still moves")
+
+    def _slots(self) -> list[str]:
+        found: list[str] = []
+        for slot in SLOTS:
+            found += self.generations.slots(slot) if self.generations and slot in ("driver", "signal") else [slot]
+        return found
 
     def _restored(self) -> None:
         """A view that begins with nothing holds what the others have shown."""
@@ -580,20 +676,23 @@ class World:
 
     def _require_everything(self) -> None:
         last = len(self.checker.truths)
-        if "signal" in self.stopped:
+        generation = self.generation
+        driver, disk = slot_of("driver", generation), self.checker.disks[generation]
+        if slot_of("signal", generation) in self.stopped:
             return
-        committed = max(self.disk.commits, default=-1)
+        committed = max(disk.commits, default=-1)
+        told = self.checker.truths[-1].milestone.epoch if last else -1
         if self.checker.broken and self.faults[f"{topics.milestones(JOB.name)} made anew"]:
             return  # a signaller at work has written behind it: to whoever comes later it looks pruned
-        if self.lost_below and "driver" not in self.stopped:
+        if self.lost_below and driver not in self.stopped:
             raise Anomaly(UNNOTICED, f"{self.lost_below.text} is lost, and the driver goes on")
-        if "driver" not in self.stopped:
+        if driver not in self.stopped:
             ends = {number: len(events) for number, events in enumerate(self.events)}
             cut = self.checker.truths[-1].milestone.source_cut if last else ()
             if any(ends.values()) and {place.partition: offset for place, offset in cut} != ends:
                 raise Anomaly(LOST_WRITE, f"events end at {ends}, and the newest milestone at {cut}")
-            if committed + 1 != last:
-                raise Anomaly(LOST_WRITE, f"epoch {committed} is committed, and there are {last} milestones")
+            if committed != told:
+                raise Anomaly(LOST_WRITE, f"epoch {committed} is committed, and the newest milestone is of {told}")
         self._require_readers(last)
 
     def _require_readers(self, last: int) -> None:
@@ -602,7 +701,7 @@ class World:
             return
         newest = self.checker.truths[-1].milestone
         margin = MIN_COMPACTION_LAG_MS - MARGIN_MS - MARGIN_MS
-        changelog = self.log.topics[CHANGELOG]
+        changelog = self.log.topics[topics.changelog(JOB.name, newest.generation)]
         followed = any(offset < changelog[place.partition].end for place, offset in newest.changelog_cut)
         if self.log.now_ms - newest.written_ms > margin and followed:
             return
@@ -619,6 +718,6 @@ class World:
 
         And who has told of a loss writes no more.
         """
-        changelog = self.log.topics[CHANGELOG]
+        changelog = self.log.topics[topics.changelog(JOB.name, newest.generation)]
         short = any(offset > changelog[place.partition].end for place, offset in newest.changelog_cut)
         return self.rotten and (short or "publisher" in self.stopped)

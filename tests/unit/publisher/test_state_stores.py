@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cutwater.publisher.handover.state_stores import FREE_BYTES, FREE_SHARE, StateStores
+from cutwater.publisher.handover.state_stores import StateStores
+from cutwater.publisher.handover.store_folders import FREE_BYTES, FREE_SHARE
 from support.views.changelogs import make_job
 
 GIB = 1 << 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
@@ -15,16 +14,13 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS, Entry, Jump
+from cutwater.publisher.handover.store_folders import StoreFolders
 from cutwater.views.bulk.loader import BULK_RECORDS, BulkLoader, Unobserved
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.applier import Applier
-from cutwater.views.store.folders import adopt_preload, preload_folder, remove_preload
 from cutwater.views.store.store import Store
 
-FREE_SHARE = 0.1
-FREE_BYTES = 10 << 30
-"""Preloading leaves this share of the disk free, at most these bytes: publishing needs space, too."""
 AHEAD_MS = MIN_COMPACTION_LAG_MS - MARGIN_MS
 """A preloaded store may be at most this old: later, compaction may have removed newer values and tombstones."""
 
@@ -55,26 +51,23 @@ class StateStores:
         workers: int = 1,
         native: bool = False,
         least_records: int = BULK_RECORDS,
+        folders: StoreFolders | None = None,
     ) -> None:
         """`segment`: the length of a time segment in ms; None for the usual one.
 
         `lasting`: the published generation's store is kept; else stores exist only during a hand-over.
-        `workers`, `native`, `least_records`: options of `BulkLoader`.
+        `workers`, `native`, `least_records`: options of `BulkLoader`. `folders`: those below `root` by default.
         """
         self.lasting = lasting
-        self._root = root
+        self._folders = folders or StoreFolders(root, job, segment)
         self._workers, self._native, self._least_records = workers, native, least_records
         self._job = job
-        self._segment = segment
         self._ahead: dict[Generation, _Ahead] = {}
         """The preloaded stores. Each has its own folder beside its generation's store, which may be kept."""
 
-    def _folder(self, generation: Generation) -> Path:
-        return self._root / str(generation)
-
     def open(self, generation: Generation) -> Store:
         """Open the generation's store, which may be empty."""
-        return Store(self._folder(generation), self._job, generation, segment=self._segment)
+        return self._folders.open(generation)
 
     def bulk(
         self,
@@ -99,13 +92,11 @@ class StateStores:
 
     def open_preload(self, generation: Generation) -> Store:
         """Open a store to preload into."""
-        folder = preload_folder(self._folder(generation))
-        return Store(folder, self._job, generation, segment=self._segment)
+        return self._folders.open_preload(generation)
 
     def roomy(self) -> bool:
         """Return True if the disk has room to preload."""
-        usage = shutil.disk_usage(next(one for one in (self._root, *self._root.parents) if one.is_dir()))
-        return usage.free >= min(FREE_SHARE * usage.total, FREE_BYTES)
+        return self._folders.is_roomy()
 
     def mark_preload_started(self, generation: Generation, floor_ms: int, at_ms: int) -> None:
         """Note that windows which end at or below `floor_ms` may be missing, even if the load is interrupted.
@@ -130,14 +121,14 @@ class StateStores:
         """Start a store with the preloaded one, if that is recent and has all windows above `floor_ms`."""
         found = self._ahead.pop(generation, None)
         if found is not None and found.floor_ms <= floor_ms and now_ms - found.at_ms < AHEAD_MS:
-            adopt_preload(self._folder(generation))
+            self._folders.adopt_preload(generation)
         with suppress(OSError):  # `tidy` retries
             self.drop_preload(generation)
 
     def drop_preload(self, generation: Generation) -> None:
         """Delete the preloaded store, which must be closed. Raises OSError."""
         self._ahead.pop(generation, None)
-        remove_preload(self._folder(generation))
+        self._folders.remove_preload(generation)
 
     def drop_other_preloads(self, kept: Collection[Generation]) -> None:
         """Delete the preloaded stores of all other generations."""
@@ -147,15 +138,12 @@ class StateStores:
 
     def forget(self, generation: Generation) -> None:
         """Delete the generation's store, which must be closed."""
-        shutil.rmtree(self._folder(generation), ignore_errors=True)
+        self._folders.remove(generation)
 
     def tidy(self, generation: Generation) -> None:
         """Delete all stores that only a hand-over needs. `generation`: the one that is published now."""
-        kept = {self._folder(generation)} if self.lasting else set()
         self._ahead.clear()
-        for folder in self._root.iterdir() if self._root.is_dir() else ():
-            if folder.is_dir() and folder not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
+        self._folders.remove_others(generation if self.lasting else None)
 
     def open_at(self, entry: Entry, or_later: bool = False) -> Store | None:
         """Open the generation's store if it is at this milestone; else return None. `or_later`: also accept a
