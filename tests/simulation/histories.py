@@ -71,7 +71,7 @@ def form_of(seed: int) -> dict[str, bool]:
     return {
         "sliding": random.random() < 0.4,
         "final": random.random() < 0.3,
-        "generations": random.random() < 0.16,
+        "generations": random.random() < 0.125,
         "preload": random.random() < 0.5,
     }
 
