@@ -102,8 +102,8 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
         kinds["lose-store"] = Random(f"{seed} store").choice((0.0, 0.0, 0.5))
     running = _RUN
     if profile.generations:
-        kinds |= _GENERATIONS | dict.fromkeys(("lose-tail", "make-anew"), 0.0)
-        running = _RUN_GENERATIONS
+        kinds |= _GENERATIONS | dict.fromkeys(("lose-tail", "lose-power", "make-anew"), 0.0)
+        running, late = _RUN_GENERATIONS, []
     kinds |= climate.weights
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]
