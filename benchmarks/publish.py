@@ -56,7 +56,7 @@ class Stage:
 
 
 def run(stage: Stage, contender: str, pair: int) -> Run:
-    """One contender in a process of its own, over an output that is empty, with the position at its begin."""
+    """One contender in a process of its own, over an output that is empty."""
     last = stage.changelog.milestones
     command = [
         sys.executable,
@@ -80,7 +80,7 @@ def run(stage: Stage, contender: str, pair: int) -> Run:
     if process.returncode:
         raise UnavailableError(f"{contender} ended with {process.returncode}")
     figures = json.loads(told)
-    written = records(stage.cluster, stage.job, last - 1)
+    written = records(stage.cluster, stage.job, last)
     wrong = fault(stage, written)
     if contender == BARE and written != stage.written:
         wrong = wrong or "records differ from the publisher's"
@@ -96,7 +96,7 @@ def fault(stage: Stage, written: list[Records]) -> str | None:
     digest = fold(row_hash(key or b"", value) for one in rows for _, key, value in one)
     if (sum(map(len, rows)), digest) != (stage.changelog.rows, stage.changelog.output_digest):
         return "count or digest of the rows differs from what was put on the changelog"
-    for number, transaction in enumerate(written, 2):
+    for number, transaction in enumerate(written, 1):
         counts = Counter(partition for partition, key, _ in transaction if key is not None)
         ends = {partition: protocol_records.decode(value) for partition, key, value in transaction if key is None}
         told = {at: (end.sequence, end.rows) for at, end in ends.items() if isinstance(end, End)}

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.publishing.contender import GENERATION
-from benchmarks.windows.shapes import THREE
+from benchmarks.publishing.contender import GENERATION, JOB_FILE
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import key_hash, row_hash
+from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import Batch, TransactionalWriter
+from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
-from cutwater.core.output.position import nothing
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, fold, signed
@@ -28,10 +26,10 @@ from cutwater.core.protocol.records import Milestone
 
 
 class Changelog:
-    """`rows` rows of the B2 job in milestones of `per_milestone`, behind an empty first one."""
+    """`rows` rows in milestones of `per_milestone`."""
 
     def __init__(self, cluster: Cluster, rows: int, per_milestone: int) -> None:
-        self.job, self.generation = THREE.job(), GENERATION
+        self.job, self.generation = load_job(JOB_FILE), GENERATION
         self._cluster = cluster
         owned = topics.generation_topics(
             self.job.name, self.generation, self.job.shards.partitions, self.job.output
@@ -57,9 +55,9 @@ class Changelog:
         )
         self._ends = Offsets(cluster)
         self._records: list[bytes] = []
-        last = self._milestone(None, {})
-        for epoch in range(1, -(-rows // per_milestone) + 1):
-            first = (epoch - 1) * per_milestone
+        last: Milestone | None = None
+        for epoch in range(-(-rows // per_milestone)):
+            first = epoch * per_milestone
             last = self._milestone(
                 last, self._rows(producer, epoch, range(first, min(rows, first + per_milestone)))
             )
@@ -69,24 +67,18 @@ class Changelog:
         writer.write(topics.milestones(self.job.name), self._records)
 
     def restart(self) -> None:
-        """An empty output, and a publisher's position behind the first milestone."""
+        """An empty output, and no position: the publisher begins with the first milestone."""
         admin = AdminClient(self._cluster.librdkafka())
         for future in admin.delete_topics([one.name for one in self._output]).values():
             future.result(30)
         time.sleep(1.0)  # the broker deletes in its own time
         ensure_topics(self._cluster, self._output)
-        place = topics.published(self.job.name)
-        writer = TransactionalWriter(self._cluster, topics.publisher_id(self.job.name))
-        writer.initialise()
-        seeded = replace(nothing(self.job.name, self.generation, self.job.output.form), milestone=self._records[0])
-        record = {"key": topics.output(self.job.name).encode(), "value": protocol_records.encode(seeded)}
-        writer.write_all([Batch(place, 0, [record])])
 
     def _rows(self, producer: Producer, epoch: int, numbers: range) -> dict[bytes, bytes]:
         headers = [(WRITER_HEADER, Writer(self.generation, 1, epoch).header)]
         written: dict[bytes, bytes] = {}
         for number in numbers:
-            name, start = f"key-{number % 5_000:06}", (number // 5_000) * 20_000
+            name, start = f"key-{number % 5_000:06}", (number // 5_000) * 60_000
             window = {"key": name, "window_start": start, "window_end": start + 60_000}
             key = self._keys.encode(window)
             values = {"ticks": number, "total": number, "highest": number}

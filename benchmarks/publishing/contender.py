@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Producer
 
-from benchmarks.windows.shapes import THREE
+from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
@@ -32,6 +32,7 @@ from cutwater.views.changelog.range_reader import Ranges
 
 CUTWATER, BARE = "cutwater", "bare-loop"
 GENERATION = Generation(1, "local")
+JOB_FILE = Path(__file__).parents[1] / "jobs" / "publish.yaml"
 
 Records = list[tuple[int, bytes | None, bytes]]
 """(partition, key, value) of one transaction."""
@@ -87,7 +88,7 @@ def publisher(cluster: Cluster, job: Job, last: int, go: Callable[[], None]) -> 
 
 def bare(cluster: Cluster, job: Job, last: int, go: Callable[[], None]) -> tuple[float, float]:
     """The records that stand on the output, in the same transactions, from memory: produce, commit, no more."""
-    transactions, topic = records(cluster, job, last - 1), topics.output(job.name)
+    transactions, topic = records(cluster, job, last), topics.output(job.name)
     settings = {"transactional.id": "bare", "acks": "all", "linger.ms": 5, "compression.type": "lz4"}
     go()
     producer = Producer({**cluster.librdkafka(), **settings, "queue.buffering.max.messages": 200_000})
@@ -123,7 +124,7 @@ def _go() -> None:
 def main(contender: str, bootstrap: str, last: str) -> None:
     """Prints one line of JSON."""
     work = publisher if contender == CUTWATER else bare
-    took_s, cpu_s = work(Cluster(bootstrap), THREE.job(), int(last), _go)
+    took_s, cpu_s = work(Cluster(bootstrap), load_job(JOB_FILE), int(last), _go)
     memory_mb = psutil.Process().memory_info().rss / 1e6
     print(json.dumps({"took_s": took_s, "cpu_s": cpu_s, "memory_mb": memory_mb}), flush=True)
 
