@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +56,15 @@ def class_path(java: Path, source: Path, jars: Sequence[Path], helpers: Sequence
     folder = cache_dir() / "classes" / f"{source.stem}-{digest}"
     if not (folder / f"{source.stem}.class").is_file():
         (compiler,) = jars_from(COMPILER)
-        options = ["-17", "-proc:none", "-nowarn", "-encoding", "UTF-8", "-d", str(folder), "-cp", libraries]
-        command = [str(java), "-jar", str(compiler), *options, *map(str, sources)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, check=False)
-        if done.returncode:
-            raise MachineError(f"{source} does not compile:\n{(done.stdout + done.stderr)[-2000:]}")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # A compiler that is ended halfway leaves some of the classes: the folder gets its name when all are there.
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as part:
+            whole = Path(part) / "classes"
+            options = ["-17", "-proc:none", "-nowarn", "-encoding", "UTF-8", "-d", str(whole), "-cp", libraries]
+            command = [str(java), "-jar", str(compiler), *options, *map(str, sources)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S, check=False)
+            if done.returncode:
+                raise MachineError(f"{source} does not compile:\n{(done.stdout + done.stderr)[-2000:]}")
+            shutil.rmtree(folder, ignore_errors=True)
+            whole.rename(folder)
     return f"{folder}{os.pathsep}{libraries}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import struct
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.errors import MachineError
 
 ROOT = Path(__file__).parents[2]
 
@@ -99,6 +101,21 @@ def test_a_program_is_compiled_with_what_it_shares_and_again_when_that_changes(
     assert not written.exists()
     shared.write_text("class Shared { int more; }")
     assert compiled(compiler, own, [tmp_path / "a.jar"], helpers=[shared]) != first
+
+
+def test_a_compiler_that_fails_halfway_leaves_no_classes(part: Any, compiler: Path, tmp_path: Path) -> None:
+    """It wrote the program's class and then failed: the next run compiles again, and does not run half of it."""
+    own = tmp_path / "Own.java"
+    own.write_text("class Own {}")
+    compiled, works = part("harness.java_program").class_path, compiler.read_text()
+    compiler.write_text(f"{works}exit 1\n")
+    for _ in range(2):
+        with pytest.raises(MachineError, match="does not compile"):
+            compiled(compiler, own, [])
+    compiler.write_text(works)
+    classes = Path(compiled(compiler, own, []).split(os.pathsep)[0])
+    assert (classes / "Own.class").is_file()
+    assert [one.name for one in classes.parent.iterdir()] == [classes.name]
 
 
 def test_flink_gets_the_heap_of_the_others_and_the_job_s_own_windows(
