@@ -106,7 +106,7 @@ def test_a_window_that_came_twice_is_a_fault_where_windows_come_once(part: Any) 
 
 def test_the_newest_row_of_a_window_is_what_the_output_comes_to(part: Any) -> None:
     """Rows are decoded as any reader would decode them, by the job's own output schema."""
-    job = part("windows.contenders").load()
+    job = part("windows.shapes").THREE.job()
     codec = Codec(job.output_schema)
 
     def row(sequence: int, start_s: int, count: int) -> bytes:

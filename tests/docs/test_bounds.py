@@ -36,6 +36,7 @@ BOUNDED_ELSEWHERE = {
     ),
     "services/cutwater/publisher/pipeline.py: running.result()": "the job is a write, with the writer's time-outs",
     "services/cutwater/watch/service.py: wake.wait()": "inside asyncio.wait_for",
+    "spark/cutwater_spark/attach/__init__.py: found.get()": "an Option of Scala's",
     "spark/cutwater_spark/attach/__init__.py: metric.get()": "an Option of Scala's",
     "spark/cutwater_spark/epoch/barriers.py: self._lock.acquire()": (
         "held for one write, with the writer's time-outs"

@@ -10,15 +10,12 @@ import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import typer.main
-from rich.progress import Task
 from typer.testing import CliRunner
 
-from cutwater.cli.job import produce
 from cutwater.cli.main import app
 from cutwater.cli.state import get
 from cutwater.core.util.printable_text import width
@@ -177,14 +174,6 @@ def test_an_error_is_one_message_and_not_obeyed() -> None:
     assert r"[/foo] \x1b[2J\x9b2J\u202eJFK" in done.stderr
     assert done.stderr.startswith("error: ")
     assert done.stderr.replace("\n", "").isprintable()
-
-
-def test_the_rate_of_produce_is_shown_once_it_is_known() -> None:
-    """Whole events, thousands apart; it was `3/? None events/s` and `21655.83233493834 events/s`."""
-    said = produce.RateColumn()
-    unknown, known = (SimpleNamespace(completed=12_345, speed=speed) for speed in (None, 21655.83233493834))
-    assert str(said.render(cast(Task, unknown))) == "12,345 events"
-    assert str(said.render(cast(Task, known))) == "12,345 events, 21,656 events/s"
 
 
 def test_a_pipe_that_is_closed_ends_a_verb_quietly() -> None:
