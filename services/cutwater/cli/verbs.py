@@ -30,7 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "stack.up",
         "Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.",
     ),
-    "status": ("stack.up", "Show what runs, the progress of each part, and the active alerts."),
+    "status": ("stack.status", "Show what runs, the progress of each part, and the active alerts."),
     "down": ("stack.down", "Stop the stack that runs on the data folder."),
     "milestones": (
         "state.milestones",
