@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import typer.main
 
+from cutwater.cli import verbs
 from cutwater.cli.main import app
 from cutwater.cli.verbs import VERBS
 
@@ -123,6 +126,16 @@ def test_a_verb_that_asks_a_running_stack_begins_with_little(verb: str, asking: 
     later = tuple(name for name in LATER if not (exports and name in ("httpx", "rich.console")))
     assert not brought(one.modules, (*HEAVY, *later))
     assert len(one.modules) < (EXPORT_MAX if exports else ASKS_MAX)
+
+
+def test_no_garbage_is_searched_while_a_verb_is_imported() -> None:
+    """Nothing else is switched off: afterwards collections go on."""
+    seen: list[bool] = []
+    made = verbs.LazyCommands()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verbs, "import_module", lambda name: seen.append(gc.isenabled()) or import_module(name))
+        assert "get" in made and made["get"].name == "get"
+    assert (seen, gc.isenabled()) == ([False], True)
 
 
 def test_the_list_says_what_each_verb_says_of_itself() -> None:
