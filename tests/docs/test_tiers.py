@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -89,7 +90,7 @@ def called_verbs(*folders: str) -> set[str]:
 
 
 def first_words(code: str) -> Iterator[str]:
-    """The first text in each quick call of the command line; what follows `cutwater.cli.main` in a list of words."""
+    """The first text in each quick call of the command line; in a list what follows `cutwater.cli.main`."""
     lists = {
         one.targets[0].id: one.value
         for one in ast.walk(ast.parse(code))
@@ -155,6 +156,18 @@ def _recorded() -> list[str]:
     from seconds import _recorded as recorded
 
     return list(recorded())
+
+
+def test_the_table_of_tiers_has_each_folder_of_tests() -> None:
+    """docs/TESTS.md is made of it (test_readme.py); the tests in containers run apart."""
+    folders = {one.relative_to(ROOT / "tests").parts[0] for one in (ROOT / "tests").rglob("test_*.py")}
+    assert set(json.loads(seconds.TIERS_FILE.read_text(encoding="utf-8"))) == folders - {"containers", "support"}
+
+
+def test_a_record_has_the_number_and_the_seconds_of_each_tier() -> None:
+    took = [("tests/unit/a.py::t[1]", False, 0.4), ("tests/unit/a.py::t[2]", True, 2.0)]
+    took += [("tests/spark/b.py::u", True, 9.0), ("tests/unit/a.py::v", False, 0.8)]
+    assert seconds.tiers_of(took) == {"spark": {"slow": (1, 9)}, "unit": {"quick": (2, 1), "slow": (1, 2)}}
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "x/3", "1/0"])

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
-from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.avro.codec import protocol_codec
-from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter, make_consumer, read_range
-from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
-from cutwater.core.driver.rejected_events import EventPosition, Letter
+from cutwater.adapters.topics.rejected_events import dead_letters
+from cutwater.core.driver.rejected_events import EventPosition
 from cutwater.core.errors import UsageError
-from cutwater.core.protocol import topics
-from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Claim, Milestone
-from cutwater.operations.replay_dead_letters import Replayer
 from support.protocol_samples import GENERATION as G1
-from support.protocol_samples import milestone
 from support.rejected import Region
 
 

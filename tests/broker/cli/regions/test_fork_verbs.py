@@ -28,10 +28,8 @@ def test_a_fork_that_was_copied_is_listed_decided_and_listed_as_decided(broker: 
     job, job_file = make_job(tmp_path)
     copy = milestones_from(job.name, "us")
     commit_stream = topics.generation_topics(job.name, GENERATION, 2)
-    copied_stream = replace(
-        next(one for one in commit_stream if one.name == topics.milestones(job.name)), name=copy
-    )
-    ensure_topics(broker.cluster, [*commit_stream, copied_stream])
+    stream = next(one for one in commit_stream if one.name == topics.milestones(job.name))
+    ensure_topics(broker.cluster, [*commit_stream, replace(stream, name=copy)])
     parent = milestone(0, job=job.name, sequence=1)
     after = replace(milestone(1, job=job.name, sequence=2), parent_hash=protocol_records.hash_of(parent))
     writer = TransactionalWriter(broker.cluster, topics.claims_id(job.name))
