@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,18 +34,18 @@ def marks(nodes: list[Any]) -> set[str]:
     return {one.attr for one in named if isinstance(one.value, ast.Attribute) and one.value.attr == "mark"}
 
 
-def quick_parts(code: str) -> Iterator[ast.FunctionDef | ast.Assign]:
+def quick_parts(code: str) -> list[ast.FunctionDef | ast.Assign]:
     """The quick tests of a file, its fixtures, helpers and constants. Of a file without tests all that it has."""
     tree = ast.parse(code)
     for node in tree.body:
         is_mark = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark"
         if is_mark and marks([node]) & SLOW_MARKS:
-            return
+            return []
     found = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
     quick = [one for one in found if not marks(list(one.decorator_list)) & SLOW_MARKS]
     if not any(map(is_test, found)) or any(one.name.startswith("test_") for one in quick):
-        yield from quick
-        yield from (one for one in tree.body if isinstance(one, ast.Assign))
+        return [*quick, *(one for one in tree.body if isinstance(one, ast.Assign))]
+    return []
 
 
 def texts(node: ast.AST) -> set[str]:
@@ -77,8 +78,9 @@ def invariants(page: str) -> dict[str, tuple[str, list[str]]]:
 
 def test_each_verb_is_called_by_a_quick_test() -> None:
     """`make test` calls each verb. Verbs of BROKERLESS ask none; each other is called in a test with brokers."""
-    assert set(VERBS) - BROKERLESS - called_verbs("broker", "integration", "spark") == set()
-    assert BROKERLESS - called_verbs("unit", "broker", "integration", "spark") == set()
+    with_brokers = called_verbs("broker", "integration", "spark")
+    assert set(VERBS) - BROKERLESS - with_brokers == set()
+    assert BROKERLESS - with_brokers - called_verbs("unit") == set()
 
 
 def called_verbs(*folders: str) -> set[str]:
@@ -132,15 +134,19 @@ def test_only_a_call_of_the_command_line_counts(code: str, found: set[str]) -> N
     assert set(first_words(f"def test_one():\n    {code}")) & set(VERBS) == found
 
 
+@cache
+def words_of_processes() -> set[str]:
+    """The texts of quick tests with processes, and of what they use."""
+    folders = {"support", "unit", "broker"}
+    files = [
+        one for one in (ROOT / "tests").rglob("*.py") if one.parent.name == "tests" or folders & set(one.parts)
+    ]
+    return {text for file in files for part in quick_parts(file.read_text()) for text in texts(part)}
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_each_service_runs_as_a_process_in_a_quick_test(service: str) -> None:
-    names = {f"cutwater.{service}", service, service.replace("_", "-")}
-    files = [
-        one
-        for one in (ROOT / "tests").rglob("*.py")
-        if one.parent.name == "tests" or {"support", "unit", "broker"} & set(one.parts)
-    ]
-    assert {text for file in files for part in quick_parts(file.read_text()) for text in texts(part)} & names
+    assert words_of_processes() & {f"cutwater.{service}", service, service.replace("_", "-")}
 
 
 def test_shares_are_even_and_together_all() -> None:
