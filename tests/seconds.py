@@ -1,14 +1,16 @@
 """How long each test took when all of them ran last: for the order, for even shares, for the time that is left.
 
-`tests/seconds.json` has those of half a second or more, a number for all parameters of a test; `make test-all
-RECORD=1` writes it.
+`tests/seconds.json` has those of half a second or more, a number for all parameters of a test; `tests/tiers.json`
+has the number of tests and their seconds by folder and tier, for docs/TESTS.md. `make test-all RECORD=1` writes
+both.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 
 FILE = Path(__file__).with_name("seconds.json")
+TIERS_FILE = Path(__file__).with_name("tiers.json")
 LEAST_S = 0.5
 OTHERS_S = 0.03
 """What a test that is not in the file takes, about."""
@@ -84,16 +87,46 @@ class TimeLeft:
         return f"{done:,} of {self._count:,} tests, {gone_s / 60:.1f} minutes gone, {left}"
 
 
+Tiers = dict[str, dict[str, tuple[int, int]]]
+"""(number of tests, their seconds) by folder and tier."""
+
+
+def tiers_of(took: Iterable[tuple[str, bool, float]]) -> Tiers:
+    """The sums of tests, each its id, whether it is slow, and its seconds."""
+    count: Counter[tuple[str, str]] = Counter()
+    seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for nodeid, slow, took_s in took:
+        place = nodeid.split("/")[1], "slow" if slow else "quick"
+        count[place] += 1
+        seconds[place] += took_s
+    found: Tiers = {}
+    for folder, tier in sorted(count):
+        found.setdefault(folder, {})[tier] = (count[folder, tier], round(seconds[folder, tier]))
+    return found
+
+
 class Record:
-    """Writes the file anew from a run of all tests."""
+    """Writes both files anew from a run of all tests."""
 
     def __init__(self) -> None:
-        self._took: defaultdict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self._took: defaultdict[str, float] = defaultdict(float)
+        self._slow: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._took[report.nodeid.partition("[")[0]][report.nodeid] += report.duration
+        self._took[report.nodeid] += report.duration
+        if "slow" in report.keywords:
+            self._slow.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        means = {test: sum(each.values()) / len(each) for test, each in self._took.items()}
+        each: defaultdict[str, list[float]] = defaultdict(list)
+        for nodeid, took_s in self._took.items():
+            each[nodeid.partition("[")[0]].append(took_s)
+        means = {test: sum(all_s) / len(all_s) for test, all_s in each.items()}
         long = {test: round(mean, 1) for test, mean in sorted(means.items()) if mean >= LEAST_S}
         FILE.write_text(json.dumps(long, indent=0) + "\n", encoding="utf-8")
+        write_tiers(tiers_of((one, one in self._slow, took_s) for one, took_s in self._took.items()))
+
+
+def write_tiers(found: Tiers) -> None:
+    lines = [f"{json.dumps(folder)}: {json.dumps(tiers)}" for folder, tiers in found.items()]
+    TIERS_FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -13,6 +13,7 @@ from typing import Any
 from docs._generate.cli_page import cli_page
 from docs._generate.json_page import json_page, schema_files
 from docs._generate.service_pages import http_page, metrics_page
+from docs._generate.tests_page import tests_page
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -89,6 +90,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "HTTP.md": lambda: http_page(_GENERATED),
     "JSON.md": lambda: json_page(_GENERATED),
     "METRICS.md": lambda: metrics_page(_GENERATED),
+    "TESTS.md": tests_page,
 }
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +22,9 @@ from tiers import part_of, share
 
 ROOT = Path(__file__).parents[2]
 SLOW_MARKS = {"slow", "needs"}
+CALLS = ("run", "json", "call", "invoke")
+"""Functions that call the command line: of `support.cli.commandline.Cli`, of typer's runner, and of tests."""
+BROKERLESS = {"config", "schemas"}
 SERVICES = ("commit_signal", "mirror", "publisher", "rehydrator", "watch")
 
 
@@ -28,18 +34,18 @@ def marks(nodes: list[Any]) -> set[str]:
     return {one.attr for one in named if isinstance(one.value, ast.Attribute) and one.value.attr == "mark"}
 
 
-def quick_parts(file: Path) -> Iterator[ast.FunctionDef | ast.Assign]:
+def quick_parts(code: str) -> list[ast.FunctionDef | ast.Assign]:
     """The quick tests of a file, its fixtures, helpers and constants. Of a file without tests all that it has."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = ast.parse(code)
     for node in tree.body:
         is_mark = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark"
         if is_mark and marks([node]) & SLOW_MARKS:
-            return
+            return []
     found = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
     quick = [one for one in found if not marks(list(one.decorator_list)) & SLOW_MARKS]
-    if not file.name.startswith("test_") or any(one.name.startswith("test_") for one in quick):
-        yield from quick
-        yield from (one for one in tree.body if isinstance(one, ast.Assign))
+    if not any(map(is_test, found)) or any(one.name.startswith("test_") for one in quick):
+        return [*quick, *(one for one in tree.body if isinstance(one, ast.Assign))]
+    return []
 
 
 def texts(node: ast.AST) -> set[str]:
@@ -60,7 +66,7 @@ def test_each_invariant_has_a_quick_test() -> None:
         (sentence, (file,)), (full_sentence, files) = shown[number], every[number]
         assert sentence == full_sentence
         assert file in files, number
-        assert any(is_test(one) for one in quick_parts(ROOT / file)), number
+        assert any(is_test(one) for one in quick_parts((ROOT / file).read_text())), number
         assert all((ROOT / one).is_file() for one in files), number
 
 
@@ -71,29 +77,76 @@ def invariants(page: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def test_each_verb_is_called_by_a_quick_test() -> None:
-    """`make test` shows each verb; its words stand in a call of a quick test, or of what it uses."""
+    """`make test` calls each verb. Verbs of BROKERLESS ask none; each other is called in a test with brokers."""
+    with_brokers = called_verbs("broker", "integration", "spark")
+    assert set(VERBS) - BROKERLESS - with_brokers == set()
+    assert BROKERLESS - with_brokers - called_verbs("unit") == set()
+
+
+def called_verbs(*folders: str) -> set[str]:
+    """The verbs that quick tests of these folders call as the command line."""
     skipped = {"test_cli_imports.py", Path(__file__).name}
-    files = (one for one in (ROOT / "tests").rglob("test_*.py") if one.name not in skipped)
-    said = {
-        text
-        for file in files
-        for part in quick_parts(file)
-        for call in ast.walk(part)
-        if isinstance(call, ast.Call | ast.Tuple | ast.List)
-        for text in texts(call)
+    files = [one for folder in folders for one in (ROOT / "tests" / folder).rglob("test_*.py")]
+    files.append(ROOT / "tests/support/demonstration.py")
+    return {word for one in files if one.name not in skipped for word in first_words(one.read_text())} & set(VERBS)
+
+
+def first_words(code: str) -> Iterator[str]:
+    """The first text in each quick call of the command line; in a list what follows `cutwater.cli.main`."""
+    lists = {
+        one.targets[0].id: one.value
+        for one in ast.walk(ast.parse(code))
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
     }
-    assert set(VERBS) - said == set()
+    for node in (node for part in quick_parts(code) for node in ast.walk(part)):
+        if isinstance(node, ast.Call):
+            words = [text for one in node.args for text in said(one, lists)]
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            yield from words[:1] if name in CALLS else ()
+        elif isinstance(node, ast.List | ast.Tuple):
+            words = said(node, lists)
+        else:
+            continue
+        yield from (after for one, after in pairwise(words) if one == "cutwater.cli.main")
+
+
+def said(node: ast.AST, lists: Mapping[str, ast.AST]) -> list[str]:
+    """A text, or the texts of a list, in their order. `lists`: what names in it with a star stand for."""
+    if isinstance(node, ast.Starred):
+        node = lists.get(node.value.id, node) if isinstance(node.value, ast.Name) else node
+    if isinstance(node, ast.List | ast.Tuple):
+        return [text for one in node.elts for text in said(one, lists)]
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('cli.json("late", "list")', {"late"}),
+        ('CliRunner().invoke(app, ["forks", "list"])', {"forks"}),
+        ('[sys.executable, "-m", "cutwater.cli.main", "tail", place]', {"tail"}),
+        ('words = ("rollback", "--to")\n    job.run(*words)', {"rollback"}),
+        ('said(f"make {target}", ("demo-regions", "up"))', set()),
+        ('alert("late", "driver")', set()),
+    ],
+)
+def test_only_a_call_of_the_command_line_counts(code: str, found: set[str]) -> None:
+    assert set(first_words(f"def test_one():\n    {code}")) & set(VERBS) == found
+
+
+@cache
+def words_of_processes() -> set[str]:
+    """The texts of quick tests with processes, and of what they use."""
+    folders = {"support", "unit", "broker"}
+    files = [
+        one for one in (ROOT / "tests").rglob("*.py") if one.parent.name == "tests" or folders & set(one.parts)
+    ]
+    return {text for file in files for part in quick_parts(file.read_text()) for text in texts(part)}
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_each_service_runs_as_a_process_in_a_quick_test(service: str) -> None:
-    names = {f"cutwater.{service}", service, service.replace("_", "-")}
-    files = [
-        one
-        for one in (ROOT / "tests").rglob("*.py")
-        if one.parent.name == "tests" or {"support", "unit", "broker"} & set(one.parts)
-    ]
-    assert {text for file in files for part in quick_parts(file) for text in texts(part)} & names
+    assert words_of_processes() & {f"cutwater.{service}", service, service.replace("_", "-")}
 
 
 def test_shares_are_even_and_together_all() -> None:
@@ -109,6 +162,18 @@ def _recorded() -> list[str]:
     from seconds import _recorded as recorded
 
     return list(recorded())
+
+
+def test_the_table_of_tiers_has_each_folder_of_tests() -> None:
+    """docs/TESTS.md is made of it (test_readme.py); the tests in containers run apart."""
+    folders = {one.relative_to(ROOT / "tests").parts[0] for one in (ROOT / "tests").rglob("test_*.py")}
+    assert set(json.loads(seconds.TIERS_FILE.read_text(encoding="utf-8"))) == folders - {"containers", "support"}
+
+
+def test_a_record_has_the_number_and_the_seconds_of_each_tier() -> None:
+    took = [("tests/unit/a.py::t[1]", False, 0.4), ("tests/unit/a.py::t[2]", True, 2.0)]
+    took += [("tests/spark/b.py::u", True, 9.0), ("tests/unit/a.py::v", False, 0.8)]
+    assert seconds.tiers_of(took) == {"spark": {"slow": (1, 9)}, "unit": {"quick": (2, 1), "slow": (1, 2)}}
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "x/3", "1/0"])

@@ -225,6 +225,7 @@ def test_services_stay_below_300_mb(cli: Cli) -> None:
         assert found[0].memory_info().rss < SERVICE_BYTES_MAX, module
 
 
+@pytest.mark.slow
 def test_commands_without_a_stack_say_how_to_start_one(tmp_path: Path) -> None:
     """Where nothing runs, each verb ends with exit code 2 and names `cutwater up`."""
     for verb in (["status"], ["get", "k1"], ["milestones"], ["tail"], ["produce", "-"], ["verify"], ["history"]):

@@ -38,7 +38,6 @@ def demonstration(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.wait(30)
 
 
-@pytest.mark.slow
 def test_two_regions_end_with_all_they_started(tmp_path: Path) -> None:
     """SIGTERM while they start: exit 130, and no process is left."""
     with demonstration(tmp_path) as process:

@@ -106,6 +106,7 @@ def test_what_is_no_event_has_a_reason(spark: SparkSession, tmp_path: Path) -> N
     assert found == [UNKNOWN_SCHEMA] * 2 + [UNDECODABLE] * 6 + [NO_VALUE]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("kind", ["avro", "confluent", "json"])
 def test_an_event_in_another_format_says_in_which(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """And one that JSON Schema's serializer wrote says that nobody reads it: its schema is no Avro."""

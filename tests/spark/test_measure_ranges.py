@@ -224,6 +224,7 @@ def _read(codec: Codec, value: bytes) -> dict[str, Any] | None:
         return None
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("precision", [9, 18, 19, 38])
 def test_a_decimal_of_more_digits_than_its_type_is_undecodable(
     spark: SparkSession, tmp_path: Path, precision: int

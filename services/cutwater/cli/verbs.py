@@ -5,7 +5,9 @@ Importing all modules takes 0.8 to 0.9 s of CPU, importing one a third to a half
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -30,7 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "stack.up",
         "Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.",
     ),
-    "status": ("stack.up", "Show what runs, the progress of each part, and the active alerts."),
+    "status": ("stack.status", "Show what runs, the progress of each part, and the active alerts."),
     "down": ("stack.down", "Stop the stack that runs on the data folder."),
     "milestones": (
         "state.milestones",
@@ -165,5 +167,16 @@ class LazyVerbs(TyperGroup):
 def _commands(module: str) -> dict[str, Any]:
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
     app.callback()(lambda: None)  # typer makes no group of a single command
-    import_module(f"cutwater.cli.{module}").register(app)
+    with _no_collections():
+        import_module(f"cutwater.cli.{module}").register(app)
     return dict(typer.main.get_group(app).commands)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Imports make many objects and little garbage: searching it takes a seventh of a verb's start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

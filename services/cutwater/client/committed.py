@@ -11,8 +11,6 @@ from typing import Literal
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.client.from_changelog import from_changelog
-from cutwater.client.from_output import from_output
 from cutwater.client.values import CommittedMilestone
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
@@ -52,7 +50,11 @@ def committed(
     if source == "output":
         if job.output.mode == "none":
             raise UsageError(f"job {job.name} has no output (output.mode: none); read source='changelog'")
+        from cutwater.client.from_output import from_output  # each source imports much that the other needs not
+
         return from_output(job, cluster, token, stop, idle_s, rows_max)
+    from cutwater.client.from_changelog import from_changelog
+
     generation = token.generation if token else load_settings().generation
     return from_changelog(job, cluster, generation, token, stop, idle_s, rows_max)
 

@@ -12,7 +12,6 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.client.decoding import Decoder, OutputDecoder
-from cutwater.client.export.stream import open_export
 from cutwater.core.checks.state_comparison import PlaceRow, RowName, shown_text
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
@@ -126,6 +125,8 @@ class ViewInfo(NamedTuple):
 
 def fill_from_view(job: Job, api_url: str, headers: Mapping[str, str], table: ScratchTable) -> ViewInfo:
     """Fill `table` with all rows of the rehydrator. Return their milestone and the part of the state."""
+    from cutwater.client.export.stream import open_export  # imports httpx, which takes 0.1 s
+
     framed = single_object(job)
     with open_export(api_url, headers) as found:
         for piece in found.pieces:

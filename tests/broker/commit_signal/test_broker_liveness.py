@@ -116,7 +116,7 @@ def test_brokers_that_stand_still_are_told(own: Own, job: Flow) -> None:
         signaller = Signaller(job)
         epoch(job, 0, attempt=1)
         signaller.wait_told("milestone", 1, 60)
-        time.sleep(3)
+        time.sleep(3)  # only time can show that nothing is said
         assert (signaller.told("waiting"), signaller.waiting()) == ([], 0), "an idle job is no outage"
         began = time.time()
         with own.standing_still():
@@ -125,7 +125,7 @@ def test_brokers_that_stand_still_are_told(own: Own, job: Flow) -> None:
             assert "the brokers do not answer" in line["reason"]
             assert abs(datetime.fromisoformat(line["since"]).timestamp() - began) < WITHIN_S
             assert signaller.waiting() == 1
-            time.sleep(3)
+            time.sleep(3)  # only time can show that it is not said again
             assert len(signaller.told("waiting")) == 1, "once, however long it lasts"
         line = signaller.wait_told("following", 1, 30)
         assert (line["level"], line["reason"]) == ("info", "the brokers are back")

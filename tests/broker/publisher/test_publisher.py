@@ -248,7 +248,8 @@ def test_finals_of_a_milestone_that_was_not_written_survive_the_next_ones_horizo
 
     def dying(self: Any, transaction: writer_module.Transaction) -> None:
         if transaction.plan.to.milestone.sequence == 2:
-            time.sleep(2)  # time to go on reading, for whoever does
+            # Only time can show that the reader does not go on while this milestone is written.
+            time.sleep(2)
             died.set()
             raise KeyboardInterrupt
         real(self, transaction)
@@ -414,11 +415,11 @@ def test_an_older_publisher_is_fenced(writing: Writing, tmp_path: Path) -> None:
 def test_rows_that_the_milestone_does_not_prove_are_never_published(writing: Writing, tmp_path: Path) -> None:
     """A wrong digest stops the publisher before the first record of that milestone."""
     with ExitStack() as stack:
-        stack.enter_context(publishing(writing.cluster, writing.job, tmp_path / "a", part_rows=7))
+        errors = stack.enter_context(publishing(writing.cluster, writing.job, tmp_path / "a", part_rows=7))
         writing.epoch(sold(1, 5))
         wait_published(writing.cluster, writing.job, 1)
         writing.epoch(sold(1, 6), digest=12345)
-        time.sleep(1)
+        until(lambda: errors, "the refusal")
         with pytest.raises(DivergenceError, match="digest 12345"):
             stack.close()
     assert {row["sequence"] for row in plain(writing.cluster, writing.job)} == {1}

@@ -16,6 +16,7 @@ from cutwater.cli.job import doctor, init, prepare, produce, schemas
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import rejected_events
 from cutwater.cli.stack import history, up
+from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import export, get, milestones, prune, restore, snapshots, tail, verify, verify_regions
 from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.monitoring.alerts import plain
@@ -237,9 +238,9 @@ def status(view: dict[str, Any], alerts: list[Any]) -> Patch:
         "alerts": [plain(one) for one in alerts],
     }
     return all_of(
-        running(up),
-        put(up, _view=view, _published="g1-local-00000000:1", read_progress=found, _warnings=[HOSTILE]),
-        put(up, commit_stream=answering(milestones=records.STREAM)),
+        running(status_verb),
+        put(status_verb, _view=view, _published="g1-local-00000000:1", read_progress=found, _warnings=[HOSTILE]),
+        put(status_verb, commit_stream=answering(milestones=records.STREAM)),
     )
 
 

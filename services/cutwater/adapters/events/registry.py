@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import httpx
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
 
 from cutwater.adapters.avro.codec import check_schema
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.events.formats import CONFLUENT
 from cutwater.core.job.job import Job
+
+if TYPE_CHECKING:
+    import httpx
 
 ATTEMPTS = 5
 TIMEOUT_S = 10.0
@@ -68,6 +68,8 @@ class Registry:
         setting: str = "CUTWATER_REGISTRY",
     ) -> None:
         """`setting`: the prefix of the settings' names for this registry."""
+        import httpx  # takes 0.1 s, and readers of other framings need no registry
+
         self.url = url.rstrip("/")
         self._setting = setting
         self._attempts = attempts
@@ -132,6 +134,8 @@ class Registry:
 
     def call(self, method: str, path: str, subject: str, params: Any = None, body: Any = None) -> Any:
         """Return the answer as JSON. `subject`: the subject in an error's text."""
+        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
+
         attempts = Retrying(
             stop=stop_after_attempt(self._attempts),
             wait=wait_exponential(multiplier=0.2, max=WAIT_S_MAX) + wait_random(0, 0.2),
@@ -141,6 +145,8 @@ class Registry:
         return attempts(self._once, method, path, subject, params, body)
 
     def _once(self, method: str, path: str, subject: str, params: Any, body: Any) -> Any:
+        import httpx
+
         try:
             answer = self._client.request(method, self.url + path, params=params, json=body)
         except httpx.TransportError as error:

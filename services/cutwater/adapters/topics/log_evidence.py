@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cutwater.adapters.fetch.leader_epochs import LeaderEpochs
 from cutwater.adapters.kafka.client import TIMEOUT_S
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
@@ -102,6 +101,10 @@ class LogCheck:
             )
 
     def _ends_of(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        if not epochs:
+            return {}
+        from cutwater.adapters.fetch.leader_epochs import LeaderEpochs  # imports aiokafka, which takes 0.1 s
+
         by_topic: dict[str, dict[int, int]] = {}
         for place, epoch in epochs.items():
             by_topic.setdefault(place.topic, {})[place.partition] = epoch

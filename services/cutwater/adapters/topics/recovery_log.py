@@ -7,10 +7,9 @@ import socket
 import threading
 import time
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, Message, Producer
-from prometheus_client import CollectorRegistry, Counter
 
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.avro.protocol_records import millis
@@ -23,6 +22,9 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.recovery_log import STOPPED, Fact, ProcessIdentity, Recovery, StartRecord, Took
 
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
 WRITE_S = 10.0
 """Maximum time until a record is acknowledged."""
 LEAVE_S = 5.0
@@ -33,6 +35,8 @@ class Trail:
     """Writes the records of starts. A record that cannot be written is counted and logged, nothing else."""
 
     def __init__(self, cluster: Cluster, log: Any, registry: CollectorRegistry | None = None) -> None:
+        from prometheus_client import Counter  # readers of the trail need none
+
         self._cluster = cluster
         self._log = log
         self._unwritten = Counter(

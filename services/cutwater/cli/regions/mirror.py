@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,6 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import mirror_topics
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.regions.resync import DeletionSummary, ResyncRequest, print_plan, resync_from_snapshot
 from cutwater.cli.report import iso, out, print_json, print_note, report_errors, table
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror.resync_guard import format_resyncs
@@ -22,6 +21,9 @@ from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.util.printable_text import printable
 from cutwater.core.util.text_tables import Column
 from cutwater.mirror.resync import resync as resyncing
+
+if TYPE_CHECKING:
+    from cutwater.cli.regions.resync import DeletionSummary, ResyncRequest
 
 app = typer.Typer(
     help="The mirror of another region: show what is copied, pause or resume it, start a copy again.\n\n"
@@ -150,6 +152,8 @@ def resync(
     --topic flights.events --withdraw  ·  cutwater mirror resync job.yaml
     --topic flights.changelog.g1-us-00000000 --from-snapshot --store s3://us-backups/cutwater --dry-run
     """
+    from cutwater.cli.regions.resync import ResyncRequest, resync_from_snapshot  # imports views and their stores
+
     settings, job, region = _place(job_file, origin, bootstrap_servers, data_dir)
     asked = ResyncRequest(settings, load_job(job_file), region, topic, store, as_json)
     if withdraw:
@@ -168,6 +172,8 @@ def resync(
 
 def _from_its_start(asked: ResyncRequest, although_gone: bool, dry_run: bool, yes: bool) -> None:
     """Start a copy of the origin's whole log. `although_gone`: do not query the origin for the topic."""
+    from cutwater.cli.regions.resync import DeletionSummary, print_plan
+
     settings, job, region, topic = asked.settings, asked.job.name, asked.region, asked.topic
     unasked = "--delete-only-copy" if although_gone else _why_not_queried(settings, region)
     origin = None if unasked else settings.origin_cluster

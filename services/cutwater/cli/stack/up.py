@@ -1,37 +1,26 @@
-"""`up`, `status`: the local stack."""
+"""`up`: start the local stack."""
 
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Annotated, TextIO
 
-import httpx
 import typer
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.http.client_options import direct_options
-from cutwater.adapters.job_files.loader import load_job
-from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.topics import commit_stream
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
-from cutwater.cli.report import err, iso, milestone_json, out, print_json, print_note, report_errors, table
-from cutwater.cli.stack.status_rows import print_progress, read_progress, repeated_failures
-from cutwater.core.driver.input_stats import skew_warning
+from cutwater.cli.report import err, print_note, report_errors
+from cutwater.cli.stack.stack_table import print_stack
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.monitoring.alert_rules import late_warning
-from cutwater.core.protocol.records import Milestone
-from cutwater.core.util.text_tables import Styled, number_text
 from cutwater.local import running_file
 from cutwater.local.machine.disk_space import FOLDER_MODE
 from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.local.running_file import RunningStack
 from cutwater.local.stack import Stack, run_stack
-from cutwater.operations.job_status import limits_of
 from cutwater.operations.service_main import keep_private
 
 DETACHED_START_SECONDS_MAX = 300.0
@@ -70,13 +59,13 @@ def up(
     keep_private()
     settings = settings_for(data_dir, bootstrap_servers)
     if detach:
-        _show(_start_detached(job_file, settings, bootstrap_servers), as_json)
+        print_stack(_start_detached(job_file, settings, bootstrap_servers), as_json)
         return
     with stop_on_signals() as stop, err.status("starting") as status:
 
         def ready(stack: RunningStack) -> None:
             status.stop()
-            _show(stack, as_json)
+            print_stack(stack, as_json)
 
         run_stack(Stack(job_file, settings, print_note, own_cluster=bool(bootstrap_servers)), stop, ready)
 
@@ -133,99 +122,5 @@ def _last_error(log: Path) -> str:
     return error.strip() if found else text[-2000:]
 
 
-def _show(stack: RunningStack, as_json: bool) -> None:
-    if as_json:
-        print_json(stack.__dict__)
-        return
-    rows = [
-        ("Kafka", stack.bootstrap_servers),
-        ("API", stack.api_url),
-        ("metrics of the watch", stack.watch_url),
-        *((f"metrics of {name}", url) for name, url in stack.metrics.items()),
-        ("Spark UI", stack.spark_ui_url or "your program's"),
-        ("data", stack.data_dir),
-        *((f"log of {name}", path) for name, path in stack.logs.items()),
-    ]
-    out.table(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
-    if stack.program:
-        _show_program(stack)
-
-
-def _show_program(stack: RunningStack) -> None:
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in stack.program.items()]
-    lines.append('spark-submit --jars "$CUTWATER_SPARK_JARS" YOUR_PROGRAM.py')
-    out.print("the query is your own; run its program in another shell:")
-    out.print("\n".join(lines), whole=True)
-    if stack.security_protocol != "PLAINTEXT":
-        out.print("set the other CUTWATER_KAFKA_* variables there as for 'cutwater up'")
-
-
-@report_errors
-def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: WideOption = False) -> int:
-    """Show what runs, the progress of each part, and the active alerts.
-
-    Exit 1: an alert is active; docs/OPERATING.md explains each. 2: no stack runs; the error that ended the last
-    one is shown. 4: the brokers do not answer.
-
-    Examples:  cutwater status  ·  cutwater status --json
-    """
-    settings = settings_for(data_dir)
-    stack = running_file.require(settings.data_dir)
-    try:
-        newest = commit_stream.milestones(stack.cluster, stack.job, limit=1)
-    except UnavailableError as error:  # the broker may be the failing process
-        failing = (one.text for one in repeated_failures(stack, now_ms()))
-        raise UnavailableError("\n".join([str(error), *failing])) from None
-    if newest:  # the file still names the generation at the start
-        stack = stack.for_generation(str(newest[-1][0].generation))
-    view = _view(stack, settings)
-    published = _published(stack)
-    found_now = read_progress(stack, settings, view)
-    code = 1 if found_now["alerts"] else 0
-    if as_json:
-        newest_json = milestone_json(newest[-1][0]) if newest else None
-        warnings = _warnings(stack, settings, newest[-1][0]) if newest else []
-        found = {"stack": stack.__dict__, "milestone": newest_json, "view": view, "published": published}
-        print_json({**found, **found_now, "warnings": warnings})
-        return code
-    _show(stack, False)
-    if newest:
-        one = newest[-1][0]
-        told = f": epoch {number_text(one.epoch)}, watermark {iso(one.watermark_ms)}"
-        out.print("newest milestone ", Styled(str(one.token), "bold"), told)
-        for warning in _warnings(stack, settings, one):
-            out.print(Styled("warning:", "yellow"), f" {warning}", whole=True)
-    out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
-    out.print(f"published: {published or 'nothing'}")
-    print_progress(found_now)
-    return code
-
-
-def _warnings(stack: RunningStack, settings: Settings, newest: Milestone) -> list[str]:
-    limits = limits_of(load_job(Path(stack.job_file)), settings)
-    skewed = skew_warning(newest.skew_ms, limits.lateness_ms)
-    late = late_warning(newest.late, newest.events - newest.rejected, limits)
-    return [f"{one} (cutwater late list)" for one in (skewed, late) if one]
-
-
-def _published(stack: RunningStack) -> str | None:
-    if load_job(Path(stack.job_file)).output.mode == "none":
-        return None
-    token = commit_stream.published(stack.cluster, stack.job)
-    return str(token) if token else None
-
-
-def _view(stack: RunningStack, settings: Settings) -> dict[str, object]:
-    try:
-        url = f"{stack.api_url}/v1/milestone"
-        answer: dict[str, object] = httpx.get(
-            url, headers=settings.api_headers, timeout=5.0, **direct_options(url)
-        ).json()
-    except (httpx.HTTPError, ValueError) as error:
-        return {"detail": f"the API does not answer: {error}"}
-    return answer
-
-
 def register(app: typer.Typer) -> None:
-    for command in (up, status):
-        app.command()(command)
+    app.command()(up)

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import httpx
 import typer
 from rich.filesize import decimal
 
@@ -347,6 +346,8 @@ def _row(one: _ListedSnapshot) -> tuple[Any, ...]:
 
 
 def _ask(method: str, url: str, settings: Settings) -> dict[str, Any]:
+    import httpx  # takes 0.1 s, and most of these verbs ask a store only
+
     try:
         answer = httpx.request(method, url, headers=settings.api_headers, timeout=ASK_S, **direct_options(url))
     except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -19,7 +19,6 @@ from cutwater.cli.options import (
     find_job,
 )
 from cutwater.cli.report import err, milestone_json, out, print_json, print_note, report_errors, table
-from cutwater.cli.state import verify_regions
 from cutwater.cli.state.comparison import DIFFERENCE, difference_json, difference_row, sum_json
 from cutwater.core.checks.state_comparison import (
     CHANGELOG,
@@ -33,8 +32,6 @@ from cutwater.core.checks.state_comparison import (
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.util.text_tables import Column, Styled
-from cutwater.local.jars import connectors
-from cutwater.local.spark_runtime import spark_environment
 from cutwater.operations.correction_order import ROWS_MAX
 from cutwater.verify.run import Request, Result
 from cutwater.verify.run import verify as run_verification
@@ -118,6 +115,8 @@ def verify(
         if place or api_url or data_dir or state or repair:
             refused = "--place, --state, --repair, --api-url and --data-dir"
             raise UsageError(f"--region compares changelogs: without {refused}")
+        from cutwater.cli.state import verify_regions
+
         asked = verify_regions.request(job_file, region, bootstrap_servers, at, limit, rows_max)
         return verify_regions.run(asked, bytes_per_s, every, as_json)
     if bytes_per_s or every:
@@ -180,6 +179,9 @@ def _request(
     job, settings = working_for(place.job, settings)
 
     def spark_env() -> dict[str, str]:
+        from cutwater.local.jars import connectors
+        from cutwater.local.spark_runtime import spark_environment
+
         return {
             **environment(cluster),
             "CUTWATER_DATA_DIR": str(settings.data_dir),

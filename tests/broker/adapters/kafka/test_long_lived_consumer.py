@@ -71,7 +71,7 @@ def cut_off_by_a_restart(broker: Forgetful, clients: list[Consumer], topic: str)
     """One that hears of no broker, though it answers again."""
     told = broker.told
     with broker.away():
-        time.sleep(0.5)
+        time.sleep(0.5)  # each client shall meet the closed port, which nothing of a client tells
     wait_until(lambda: broker.told > told, "an answer without brokers")
     time.sleep(0.5)
     broker.forgets = False

@@ -137,7 +137,6 @@ def test_a_rollback_that_died_at_every_step_is_asked_to_be_promoted(job: Asked) 
     assert job.json(*BACK, "--another", "--dry-run")["generation"] != str(generation)
 
 
-@pytest.mark.slow
 def test_a_rollback_that_died_before_it_asked_for_the_promotion_asks_for_it(job: Asked) -> None:
     """Nobody would ever have promoted that claim."""
     job.dies_at("claim-written", *BACK)

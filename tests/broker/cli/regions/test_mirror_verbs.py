@@ -54,11 +54,11 @@ def test_regions_pause_and_resume(broker: Any, writing: Writing, tmp_path: Path)
         assert (replica["milestones"], replica["records"], replica["paused"]) == (0, 0, False)
         assert call(own, origin, "mirror", "pause", str(path)).returncode == 0
         mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
-        time.sleep(0.5)  # a round that was under way
+        time.sleep(0.5)  # a round that was under way: nothing tells that it has ended without a record
         before = positions(own, job)
         events.produce(60)
         writing.epoch([Sold("a", 1, 2)], source_cut=events.cut())
-        time.sleep(1)
+        time.sleep(1)  # only time can show that nothing is copied
         assert positions(own, job) == before
         (replica,) = parsed(["regions"], call(own, origin, "regions", str(path), "--json").stdout)["replicas"]
         assert (replica["records"] >= 62, replica["paused"]) == (True, True)

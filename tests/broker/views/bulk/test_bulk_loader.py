@@ -147,6 +147,7 @@ def test_foreign_records_stop_the_view(writing: Writing, tmp_path: Path, native:
     assert f"{writing.topic}/{at}@0 was written by g9-x/1/0" in reason
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     "headers", [[], [("other", b"g1-local-00000000/1/0")], [("writer", b"x"), ("writer", b"y")]]
 )

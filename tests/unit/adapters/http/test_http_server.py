@@ -100,6 +100,7 @@ def own(tmp_path: Path) -> Iterator[Own]:
     one.close()
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     "sent", [HALF, b"", b"\r\n", b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"]
 )

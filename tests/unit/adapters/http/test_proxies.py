@@ -115,6 +115,7 @@ def test_no_client_asks_through_it(client: str, api: str, proxy: Proxy) -> None:
     assert proxy.seen == []
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_setting_asks_for_it(client: str, api: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the API is reached by a proxy only, a setting says so."""

@@ -1,0 +1,35 @@
+"""What runs: the addresses, folders and logs of a stack, as `up` and `status` print them."""
+
+from __future__ import annotations
+
+import shlex
+
+from cutwater.cli.report import out, print_json, table
+from cutwater.local.running_file import RunningStack
+
+
+def print_stack(stack: RunningStack, as_json: bool) -> None:
+    if as_json:
+        print_json(stack.__dict__)
+        return
+    rows = [
+        ("Kafka", stack.bootstrap_servers),
+        ("API", stack.api_url),
+        ("metrics of the watch", stack.watch_url),
+        *((f"metrics of {name}", url) for name, url in stack.metrics.items()),
+        ("Spark UI", stack.spark_ui_url or "your program's"),
+        ("data", stack.data_dir),
+        *((f"log of {name}", path) for name, path in stack.logs.items()),
+    ]
+    out.table(table(f"job {stack.job}, generation {stack.generation}", ("what", "where"), rows))
+    if stack.program:
+        _print_program(stack)
+
+
+def _print_program(stack: RunningStack) -> None:
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in stack.program.items()]
+    lines.append('spark-submit --jars "$CUTWATER_SPARK_JARS" YOUR_PROGRAM.py')
+    out.print("the query is your own; run its program in another shell:")
+    out.print("\n".join(lines), whole=True)
+    if stack.security_protocol != "PLAINTEXT":
+        out.print("set the other CUTWATER_KAFKA_* variables there as for 'cutwater up'")
