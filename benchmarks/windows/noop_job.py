@@ -92,6 +92,7 @@ def main(arguments: list[str]) -> None:
     while not told.is_set():
         if query.awaitTermination(0.2):
             raise SystemExit("the query ended by itself")
+    query.processAllAvailable()  # Spark tells of an epoch after its commit, by which we are told to end
     progress: list[dict[str, Any]] = [json.loads(one.json) for one in query.recentProgress]
     query.stop()
     filled = [one for one in progress if one["numInputRows"]]
