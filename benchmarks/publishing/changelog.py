@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -13,20 +14,22 @@ from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import key_hash, row_hash
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import ensure_topics
-from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.core.output.position import End, nothing
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, fold, signed
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
+from cutwater.publisher.encoding import encoder_for
 
 
 class Changelog:
-    """`rows` rows in milestones of `per_milestone`."""
+    """`rows` rows in milestones of `per_milestone`, behind an empty first one."""
 
     def __init__(self, cluster: Cluster, rows: int, per_milestone: int) -> None:
         self.job, self.generation = load_job(JOB_FILE), GENERATION
@@ -55,9 +58,9 @@ class Changelog:
         )
         self._ends = Offsets(cluster)
         self._records: list[bytes] = []
-        last: Milestone | None = None
-        for epoch in range(-(-rows // per_milestone)):
-            first = epoch * per_milestone
+        last = self._milestone(None, {})
+        for epoch in range(1, -(-rows // per_milestone) + 1):
+            first = (epoch - 1) * per_milestone
             last = self._milestone(
                 last, self._rows(producer, epoch, range(first, min(rows, first + per_milestone)))
             )
@@ -67,12 +70,33 @@ class Changelog:
         writer.write(topics.milestones(self.job.name), self._records)
 
     def restart(self) -> None:
-        """An empty output, and no position: the publisher begins with the first milestone."""
+        """An output without rows, and a publisher's position behind the first milestone."""
         admin = AdminClient(self._cluster.librdkafka())
         for future in admin.delete_topics([one.name for one in self._output]).values():
             future.result(30)
         time.sleep(1.0)  # the broker deletes in its own time
         ensure_topics(self._cluster, self._output)
+        self._publish_nothing()
+
+    def _publish_nothing(self) -> None:
+        """Write what a publisher leaves behind the first milestone, which has no rows.
+
+        Without a position it would begin with the state of the newest milestone, in one transaction.
+        """
+        first = protocol_records.decode(self._records[0])
+        assert isinstance(first, Milestone)
+        output, place = topics.output(self.job.name), topics.published(self.job.name)
+        ended = End(self.job.name, self.generation, 1, 1, 0, True, 0, 0, first.committed_ms, now_ms())
+        encoder = encoder_for(self.job, None)
+        marker = {"value": encoder.end(protocol_records.encode(ended), ended)}
+        position = replace(
+            nothing(self.job.name, self.generation, self.job.output.form), milestone=self._records[0]
+        )
+        record = {"key": output.encode(), "value": protocol_records.encode(position)}
+        writer = TransactionalWriter(self._cluster, topics.publisher_id(self.job.name))
+        writer.initialise()
+        markers = [Batch(output, number, [marker]) for number in range(self.job.shards.partitions)]
+        writer.write_all([*markers, Batch(place, 0, [record])])
 
     def _rows(self, producer: Producer, epoch: int, numbers: range) -> dict[bytes, bytes]:
         headers = [(WRITER_HEADER, Writer(self.generation, 1, epoch).header)]

@@ -106,7 +106,7 @@ def claims(again: bool = False) -> Patch:
     return all_of(
         put(generation, promoted=records.NEWEST, **place),
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
-        put(claim, claims_of=made, promoted=records.NEWEST, seed_source=records.SEED, _require_works=None),
+        put(claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED),
     )
 
 
