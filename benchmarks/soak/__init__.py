@@ -1,0 +1,1 @@
+"""Soak: disk under endless load."""
