@@ -152,9 +152,11 @@ def aborted(output: Output) -> None:
 
 
 def any_end(self: Grouping) -> Any:
-    """One partition's end is enough."""
+    """One partition's end is enough, whichever comes first."""
     for ended in self._ended:
-        if ended and ended[0].end.sequence > self._after:
+        while ended and ended[0].end.sequence <= self._after:
+            ended.popleft()
+        if ended:
             found = ended.popleft()
             self._after = found.end.sequence
             return found.end, found.rows

@@ -26,6 +26,7 @@ from cutwater.views.changelog.range_reader import Ranges
 from support.views.changelogs import GENERATION, Following, Writing, encoded, following, make_job, now_ms, until
 from support.views.rehydrating import running
 from support.views.ways import WAYS, Way, every_way, sales
+from support.waits import wait_until
 
 
 @pytest.fixture
@@ -48,6 +49,8 @@ def recreate(writing: Writing) -> None:
     owned = topics.generation_topics(writing.job.name, GENERATION, writing.job.shards.partitions)
     admin.delete_topics(writing.cluster, [writing.topic])
     admin.create_topics(writing.cluster, [one for one in owned if one.name == writing.topic])
+    # A broker may take records into the deleted log for a moment.
+    wait_until(lambda: not any(writing.ends().values()), "the new log is empty")
 
 
 def stopped(view: Following, way: Way, writing: Writing) -> str:
