@@ -86,7 +86,7 @@ class Changelog:
         first = protocol_records.decode(self._records[0])
         assert isinstance(first, Milestone)
         output, place = topics.output(self.job.name), topics.published(self.job.name)
-        ended = End(self.job.name, self.generation, 1, 1, 0, True, 0, 0, first.committed_ms, now_ms())
+        ended = End(self.job.name, self.generation, 1, 1, 0, True, 0, 0, first.committed_ms, first.committed_ms)
         encoder = encoder_for(self.job, None)
         marker = {"value": encoder.end(protocol_records.encode(ended), ended)}
         position = replace(

