@@ -12,7 +12,7 @@ from cutwater.core.driver.rejected_events import EventPosition
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
 from support.protocol_samples import GENERATION as G1
-from support.rejected import Region
+from support.rejected_events import Region
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from cutwater.local.running_file import RunningStack
 from support.cli.jsonshapes import parsed
 from support.events import readings
 from support.protocol_samples import GENERATION
-from support.rejected import Region
+from support.rejected_events import Region
 
 
 class Lists:
