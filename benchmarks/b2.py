@@ -47,27 +47,24 @@ def figures(shape: str) -> tuple[Figure, ...]:
         Figure(f"{shape}-durable", NOOP, lambda run: run.events_per_s),
         Figure(f"{shape}-warm", NOOP, lambda run: run.warm_events_per_s),
         Figure(f"{shape}-durable-cpu", NOOP, lambda run: run.events_per_cpu_s),
-        *(one for peer in JAVA_PEERS for one in _beside(shape, peer)),
+        *_beside_peers(f"{shape}-durable", f"{shape}-memory"),
     )
 
 
 def readable_figures(shape: str) -> tuple[Figure, ...]:
+    return _beside_peers(f"{shape}-readable", f"{shape}-readable-memory")
+
+
+def _beside_peers(rate: str, memory: str) -> tuple[Figure, ...]:
+    """`rate`, `memory`: names of figures; that of CPU follows from the first."""
     return tuple(
-        Figure(f"{shape}-readable{part}", peer, of)
+        Figure(name, peer, of)
         for peer in JAVA_PEERS
-        for part, of in (
-            ("", lambda run: run.events_per_s),
-            ("-cpu", lambda run: run.events_per_cpu_s),
-            ("-memory", lambda run: 1 / run.memory_mb_peak),
+        for name, of in (
+            (rate, lambda run: run.events_per_s),
+            (f"{rate}-cpu", lambda run: run.events_per_cpu_s),
+            (memory, lambda run: 1 / run.memory_mb_peak),
         )
-    )
-
-
-def _beside(shape: str, peer: str) -> tuple[Figure, ...]:
-    return (
-        Figure(f"{shape}-durable", peer, lambda run: run.events_per_s),
-        Figure(f"{shape}-durable-cpu", peer, lambda run: run.events_per_cpu_s),
-        Figure(f"{shape}-memory", peer, lambda run: 1 / run.memory_mb_peak),
     )
 
 

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 from pathlib import Path
 from typing import Any
 
 import fastavro
-import pytest
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 def test_a_format_s_rate_is_held_against_plain_avro(part: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,15 +10,7 @@ import pytest
 
 from cutwater.core.protocol.generation import Generation, Token
 
-ROOT = Path(__file__).parents[2]
 OLD, NEW = Generation(1, "local"), Generation(2, "local", "5f0c21aa")
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 def seen(part: Any, *moments: tuple[float, Generation, int]) -> list[Any]:

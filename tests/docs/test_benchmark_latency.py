@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-ROOT = Path(__file__).parents[2]
 MS = 1_000_000
-
-
-@pytest.fixture(scope="module")
-def part() -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        yield lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 def events(part: Any, keys: list[int], times_ms: list[int]) -> Any:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
-
-import pytest
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.local.jar_lock import lock_path, read_lock
 from cutwater.local.jars import SPECS
 from cutwater.local.machine.ports import free_ports
-
-ROOT = Path(__file__).parents[2]
 
 
 class Message(NamedTuple):
@@ -34,13 +28,6 @@ class Message(NamedTuple):
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
         return self.some
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 def test_a_copy_is_exact_only_with_all_records_once_and_in_order(part: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 RATIO = {"median": 0.5, "min": 0.4, "max": 0.6, "pairs": 3}
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 def write(folder: Path, name: str, **more: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,15 +13,7 @@ from confluent_kafka import KafkaError
 from cutwater.adapters.avro.codec import Codec
 from cutwater.core.errors import UnavailableError
 
-ROOT = Path(__file__).parents[2]
 PEER = "kafka-streams"
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 def run(part: Any, contender: str, until: str, drain_s: float) -> Any:

@@ -13,15 +13,7 @@ import pytest
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("three-windows", "sixty-windows", "wide", "nexmark-q5", "nexmark-q7", "nexmark-q8")
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 @pytest.fixture

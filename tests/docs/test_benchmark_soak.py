@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of the soak."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.soak.{name}")
-
 
 def series(part: Any, checkpoint: Any, view: Any) -> list[Any]:
-    sizes = part("sizes")
+    sizes = part("soak.sizes")
     return [
         sizes.Sizes(at, {sizes.STATE: checkpoint(at), sizes.VIEW: view(at), sizes.TOPICS: float(at)})
         for at in range(1, 601)
@@ -28,7 +18,7 @@ def series(part: Any, checkpoint: Any, view: Any) -> list[Any]:
 
 def test_a_place_that_stays_is_bounded(part: Any) -> None:
     """Sizes that go up and down within the same bounds; the topics grow, which is not judged."""
-    found = part("sizes").document({}, series(part, lambda at: 50 + at % 7, lambda _at: 20.0), None)
+    found = part("soak.sizes").document({}, series(part, lambda at: 50 + at % 7, lambda _at: 20.0), None)
     assert found["bounded"]
     assert found["exact"]
     assert found["ratios"]["checkpoint-middle/last"]["median"] == 1.0
@@ -39,11 +29,11 @@ def test_a_place_that_stays_is_bounded(part: Any) -> None:
 def test_a_place_that_grows_is_not_bounded(part: Any, place: str) -> None:
     """Growth in proportion to the time is half as much again in the last third."""
     growing = {"checkpoint": lambda _at: 50.0, "view": lambda _at: 20.0} | {place: float}
-    assert not part("sizes").document({}, series(part, **growing), None)["bounded"]
+    assert not part("soak.sizes").document({}, series(part, **growing), None)["bounded"]
 
 
 def test_the_page_and_the_picture_are_written(part: Any, tmp_path: Path) -> None:
-    sizes = part("sizes")
+    sizes = part("soak.sizes")
     run = series(part, lambda _at: 50.0, lambda _at: 20.0)
     sizes.write(tmp_path, "Soak", sizes.document({}, run, "of 3 rows 1 is missing"), run)
     text = (tmp_path / "soak.md").read_text(encoding="utf-8")
@@ -54,7 +44,7 @@ def test_the_page_and_the_picture_are_written(part: Any, tmp_path: Path) -> None
 
 def test_event_time_runs_ahead_of_the_clock(part: Any) -> None:
     """A second's events cover ten minutes of event time, out of order by less than the job's lateness."""
-    load = part("load")
+    load = part("soak.load")
     events = load.generate(10_000, 7, 1_700_000_000_000)
     span_ms = int(events.time_ms.max() - events.time_ms.min())
     assert abs(span_ms - 2 * load.FASTER * 1000) < 60_000

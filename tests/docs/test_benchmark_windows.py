@@ -14,15 +14,6 @@ import pytest
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import MachineError
 
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
-
 
 def run(part: Any, contender: str, drain_s: float, cpu_s: float, memory_mb: float) -> Any:
     return part("harness.figures").Run(

@@ -15,13 +15,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of `benchmarks`, which lies at the root and is in no package that gets installed."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
-
-
 def run(part: Any, contender: str, pair: int, drain_s: float, **more: Any) -> Any:
     known = {"events": 1000, "start_s": 3.0, "cpu_s": 2 * drain_s, "start_cpu_s": 5.0, "broker_cpu_s": 1.0}
     known |= {"memory_mb_peak": 500.0, "exact": True}

@@ -52,9 +52,8 @@ def told_by(driver: subprocess.Popen[bytes], job: Flow, seen: int) -> tuple[int,
     return code, job.log(DRIVER).read_text("utf-8")[seen:]
 
 
-def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
-    """Each refusal names what is wrong and what to do; with the right copy the job goes on, exact."""
-    made, copies = counting.events(1_600), Copies(job)
+def run_and_keep(job: Flow, made: list[Any], copies: Copies) -> None:
+    """Have the events counted, end the driver, and keep a copy of its checkpoint as `good`."""
     job.signal()
     job.produce(made)
     driver = job.driver()
@@ -62,6 +61,12 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     driver.terminate()
     assert driver.wait(60) == 0
     copies.keep("good")
+
+
+def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
+    """Each refusal names what is wrong and what to do; with the right copy the job goes on, exact."""
+    made, copies = counting.events(1_600), Copies(job)
+    run_and_keep(job, made, copies)
     before = [one for one, _ in job.milestones()]
 
     def refused() -> tuple[int, str]:
@@ -122,13 +127,7 @@ def empty(path: Path) -> None:
 def test_a_file_that_a_power_failure_has_left_empty(job: Flow, pattern: str) -> None:
     """Hadoop takes an empty checksum for none. The refusal names the file; with a copy the job goes on, exact."""
     made, copies = counting.events(400), Copies(job)
-    job.signal()
-    job.produce(made)
-    driver = job.driver()
-    job.wait_committed()
-    driver.terminate()
-    assert driver.wait(60) == 0
-    copies.keep("good")
+    run_and_keep(job, made, copies)
     path = copies.newest(pattern)
     empty(path)
     seen = len(job.log(DRIVER).read_text("utf-8"))

@@ -17,7 +17,7 @@ from cutwater.core.errors import CutwaterError, ForeignRowsError, UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
-from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned
+from cutwater.operations.generations.claims import Claims, Planned
 
 RENEWALS_MAX = 3
 """The maximum in the life of a stack: an operator must find a process that writes foreign rows all the time."""
@@ -114,7 +114,6 @@ class AutoRecovery:
     def _follow(self, last: Milestone, ended: Generation, reason: str) -> Generation:
         if ended != last.generation:
             self._claims.abort(ended, reason)  # a candidate; while its promotion is requested it blocks others
-        words = GenerationRequest(None, None, False, reason, another=True)
-        generation = self._claims.ask(words, self._copies(), self._require).claim.generation
+        generation = self._claims.start(None, None, False, reason, self._copies(), self._require).generation
         self._claims.promote(generation)
         return generation

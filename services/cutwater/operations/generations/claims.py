@@ -109,11 +109,17 @@ class Claims:
         return self._reserved(lambda: self.planned(words), copies, require)
 
     def start(
-        self, token: str | None, partitions: int | None, rewinds: bool, reason: str, copies: Replication
+        self,
+        token: str | None,
+        partitions: int | None,
+        rewinds: bool,
+        reason: str,
+        copies: Replication,
+        require: Callable[[Planned], object] | None = None,
     ) -> Claim:
-        """Reserve another generation. Raises as `ask` does; the parent's changelog must exist."""
+        """Reserve another generation. Raises as `ask` does. By default the parent's changelog must exist."""
         words = GenerationRequest(token, partitions, rewinds, reason, another=True)
-        return self.ask(words, copies, lambda planned: self.require_kept(planned.claim)).claim
+        return self.ask(words, copies, require or (lambda planned: self.require_kept(planned.claim))).claim
 
     def _reserved(
         self, plan: Callable[[], Planned], copies: Replication, require: Callable[[Planned], object]
