@@ -43,7 +43,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     try:
         produced = made.json("produce", str(folder / "events.jsonl"))
         assert produced == {"topic": "counts.events", "delivered": len(EVENTS)}
-        wait_until(lambda: _events_shown(made) == len(EVENTS), "all events in the view")
+        wait_until(lambda: made.events_shown() == len(EVENTS), "all events in the view")
         yield made
     finally:
         made.run("down")
@@ -51,13 +51,6 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
 
 def _iso(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
-
-
-def _events_shown(cli: Cli) -> int:
-    status = cli.json("status")
-    if not status["milestone"] or status["view"].get("token") != status["milestone"]["token"]:
-        return 0
-    return sum(status["milestone"]["source_cut"].values())
 
 
 def _opened(cli: Cli) -> Store | None:
@@ -135,7 +128,7 @@ def test_a_wrong_view_is_named_and_built_anew(cli: Cli) -> None:
         store.close()
     finally:
         stack.resume()
-    wait_until(lambda: _events_shown(cli) == len(EVENTS), "the wrong view")
+    wait_until(lambda: cli.events_shown() == len(EVENTS), "the wrong view")
     done = cli.run("verify", "--json")
     assert done.returncode == 1
     told = parsed(["verify"], done.stdout)
@@ -148,7 +141,7 @@ def test_a_wrong_view_is_named_and_built_anew(cli: Cli) -> None:
     repaired = cli.run("verify", "--repair", "--yes", "--json")
     assert repaired.returncode == 0, repaired.stderr
     assert "was rebuilt" in parsed(["verify"], repaired.stdout)["repair"]
-    wait_until(lambda: _events_shown(cli) == len(EVENTS), "the right view")
+    wait_until(lambda: cli.events_shown() == len(EVENTS), "the right view")
     assert cli.json("get", "k7")["rows"] == right
 
 
@@ -177,7 +170,7 @@ def _told(lines: str) -> dict[tuple[str, str], dict[str, Any]]:
 def test_tail_tells_whole_milestones(cli: Cli, source: list[str]) -> None:
     """One line of JSON a milestone, contiguous from the first on; together they are the state."""
     newest = cli.json("status")["milestone"]["token"]
-    wait_until(lambda: cli.json("status")["published"] == newest, "everything on the output")
+    wait_until(lambda: cli.json("status")["published"] == newest, "everything on the output", pause_s=1.0)
     done = cli.run("tail", "--json", "--idle", "3", *source)
     assert done.returncode == 0, done.stderr
     expected = counting.expected(EVENTS)

@@ -77,17 +77,10 @@ def running(cli: UsersCli) -> Iterator[UsersCli]:
     assert done.returncode == 0, done.stderr
     try:
         assert cli.json("produce", str(cli.folder / "events.jsonl"))["delivered"] == len(EVENTS)
-        wait_until(lambda: events_shown(cli) == len(EVENTS), f"all events in the view; logs in {cli.folder}")
+        wait_until(lambda: cli.events_shown() == len(EVENTS), f"all events in the view; logs in {cli.folder}")
         yield cli
     finally:
         cli.run("down")
-
-
-def events_shown(cli: UsersCli) -> int:
-    status = cli.json("status")
-    if not status["milestone"] or status["view"].get("token") != status["milestone"]["token"]:
-        return 0
-    return sum(status["milestone"]["source_cut"].values())
 
 
 def findings(cli: UsersCli, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:

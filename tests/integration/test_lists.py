@@ -24,11 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def wait_for(cli: Cli, events: int) -> None:
-    def seen() -> bool:
-        newest = cli.json("status")["milestone"]
-        return bool(newest) and sum(newest["source_cut"].values()) >= events
-
-    wait_until(seen, f"a milestone of {events} events")
+    wait_until(lambda: cli.events_shown() >= events, f"a milestone of {events} events")
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ FLOOR_GUARDS = (
         "a driver that counts below the floor of the one before",
         "I2",
         off(Decodings, "choose", no_floor_at_first),
-        Season({"claims": 0, "amends": True}, {**_OLD, "kill:driver": 6.0}, first=32),
+        Season({"claims": 0, "amends": True}, {**_OLD, "kill:driver": 6.0}),
         frozenset({REOPENED, WRONG_LIST, PARTIAL, LOST_WRITE}),
     ),
 )

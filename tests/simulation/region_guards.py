@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -255,8 +255,8 @@ _RESYNCS = {
     "switchover": 0.0,
     **dict.fromkeys(("leap", "compact", "link:cut", "link:slow", "stall", "unknown"), 0.0),
 }
-RESYNCED = Season({"claims": 1}, {**_GOES_ON, "resync": 3.0}, first=121)
-CLAIMED = Season({"claims": 2}, {**_RESYNCS, "failover": 20.0}, first=180)
+RESYNCED = Season({"claims": 1}, {**_GOES_ON, "resync": 3.0})
+CLAIMED = Season({"claims": 2}, {**_RESYNCS, "failover": 20.0})
 """Copies are begun anew again and again, between failovers."""
 _NOT_WHOLE = frozenset({LOST_WRITE, PARTIAL, ABORTED_READ})
 
@@ -364,7 +364,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failover, "start_cut", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700, 123),
+        Season({"claims": 4}, _BACK, 700),
         frozenset({REPEATED}),
     ),
     RegionGuard(
@@ -372,7 +372,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a failover that is refused once the outage is older than compaction waits",
         "I4",
         off(parent_changelog, "copies_end", lambda *_args: {}),
-        Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}, first=23),
+        Season({"claims": 1}, {"leap": 3.0, "failover": 3.0, "events": 3.0}),
         frozenset({FALSE_ALARM}),
     ),
     RegionGuard(
@@ -380,7 +380,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a lower bound above the loss",
         "I6",
         off(regions, "known_loss", all_behind),
-        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300, 60),
+        Season({"claims": 1}, {**_GOES_ON, "link:slow": 6.0, "events": 1.5, "failover": 6.0}, 300),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -396,7 +396,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forks, "contradicting_lines", to_the_end),
-        Season({"claims": 4}, _BACK, 700, 123),
+        Season({"claims": 4}, _BACK, 700),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -420,7 +420,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "late events of a fork in the list of the line that goes on",
         "I2",
         off(LineagePart, "holds", lambda *_args: True),
-        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700, 41),
+        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700),
         frozenset({WRONG_LIST}),
     ),
     RegionGuard(
@@ -436,7 +436,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a region that comes back as a fork because the link is broken",
         "I6",
         off(LocalPosition, "may_be_left"),
-        Season({"claims": 1}, _COMES_BACK, first=105),
+        Season({"claims": 1}, _COMES_BACK),
         frozenset({FORKED}),
     ),
     RegionGuard(
@@ -444,7 +444,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a driver or commit-signal that goes on beside what another region has begun since it asked",
         "I6",
         off(RejoinCheck, "check_again"),
-        Season({"claims": 1}, _COMES_BACK, first=60),
+        Season({"claims": 1}, _COMES_BACK),
         frozenset({FORKED}),
     ),
     RegionGuard(
@@ -492,7 +492,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "fewer lost than were brought since",
         "I6",
         off(forks, "later", lambda copy, since, end, read, _kept: later(copy, since, end, read)),
-        Season({"claims": 1}, {**_GOES_ON, "retention": 8.0}, first=71),
+        Season({"claims": 1}, {**_GOES_ON, "retention": 8.0}),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -500,7 +500,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "a generation that begins in a copy that is given up",
         "I2",
         off(Failover, "_read_again", lambda _self, found: found),
-        replace(CLAIMED, first=856),
+        CLAIMED,
         _UNFOUNDED,
     ),
 )

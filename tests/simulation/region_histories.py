@@ -28,8 +28,6 @@ class Season:
     weather: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     steps: int = STEPS
-    first: int = 0
-    """The seed to begin with: those before it are known to show nothing."""
     tails: bool = False
     """May logs lose their tails?"""
 

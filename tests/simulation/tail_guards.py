@@ -39,7 +39,6 @@ TAIL_GUARDS = (
         Season(
             {"claims": 0},
             {**_LOSES, "lose-tail:changelog": 1.5, "lose-tail:copies": 1.5, "kill:mirror": 3.0},
-            first=30,
         ),
         _WRONG,
     ),
@@ -48,7 +47,7 @@ TAIL_GUARDS = (
         "the arrival of a copy that holds what the origin has lost, and not what it has counted",
         "I5",
         off(ArrivalTracker, "_require_led"),
-        Season({"claims": 0}, {**_LOSES, "lose-tail:source": 2.0}, first=2),
+        Season({"claims": 0}, {**_LOSES, "lose-tail:source": 2.0}),
         _WRONG,
     ),
     RegionGuard(
@@ -60,7 +59,7 @@ TAIL_GUARDS = (
             off(ProvedRows, "check_idle"),
             off(row_proof, "lost_records", nothing_lost),
         ),
-        Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "lose-tail:changelog": 1.0}, first=15),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "lose-tail:changelog": 1.0}),
         frozenset({*_WRONG, UNNOTICED}),
     ),
     RegionGuard(
@@ -68,7 +67,7 @@ TAIL_GUARDS = (
         "a generation that begins with the rows of a copy that has lost some",
         "I2",
         off(regional, "changelog_problem", lambda *_args: ""),
-        Season({"claims": 1}, {**_LOSES, "lose-tail:changelog": 1.0, "failover": 6.0}, first=16),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:changelog": 1.0, "failover": 6.0}),
         _WRONG,
     ),
     RegionGuard(
@@ -76,7 +75,7 @@ TAIL_GUARDS = (
         "fewer lost than there are: other events have the offsets that were copied",
         "I6",
         off(forks._Loss, "_rewritten_from"),
-        Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "failover": 6.0, "events": 14.0}, first=132),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:source": 1.0, "failover": 6.0, "events": 14.0}),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -84,7 +83,7 @@ TAIL_GUARDS = (
         "fewer told as read than were: a lost marker hides them",
         "I6",
         off(forks._Loss, "_lost_here", lambda *_args: []),
-        Season({"claims": 1}, {**_LOSES, "lose-tail:copies": 1.0, "failover": 6.0, "events": 14.0}, first=22),
+        Season({"claims": 1}, {**_LOSES, "lose-tail:copies": 1.0, "failover": 6.0, "events": 14.0}),
         frozenset({WRONG_LOSS}),
     ),
 )

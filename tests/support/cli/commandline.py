@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
+
+from cutwater.local import running_file
 from support.cli.jsonshapes import parsed
 
 TIMEOUT_S = 300
@@ -19,6 +22,7 @@ class Cli:
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
         self.env = {**os.environ, "CUTWATER_DATA_DIR": str(folder / "data"), "COLUMNS": "250", **env}
+        self._events_by_token: dict[str, int] = {}
 
     @property
     def job_file(self) -> str:
@@ -35,3 +39,20 @@ class Cli:
         done = self.run(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         return parsed([*arguments], done.stdout)
+
+    def events_shown(self) -> int:
+        """How many events the view's newest milestone holds; 0 while it shows none, or an older one.
+
+        `status` is asked once for each milestone that the view comes to: for who waits, a verb at each look would
+        take the machine from what it waits for.
+        """
+        stack = running_file.find(self.folder / "data")
+        try:
+            answer = httpx.get(f"{stack.api_url}/v1/milestone", timeout=5.0) if stack else None
+        except httpx.HTTPError:
+            return 0
+        token = answer.json().get("token") if answer is not None else None
+        if token is not None and token not in self._events_by_token:
+            newest = self.json("status")["milestone"]
+            self._events_by_token[token] = sum(newest["source_cut"].values()) if newest["token"] == token else 0
+        return self._events_by_token.get(token, 0)

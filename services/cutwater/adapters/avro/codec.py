@@ -42,8 +42,13 @@ _NO_SCHEMA = (*DAMAGE, fastavro.schema.SchemaParseException, fastavro.schema.Unk
 
 def crc64(schema: dict[str, Any] | str) -> bytes:
     """Return the 8 fingerprint bytes as in the header (little endian)."""
+    return _crc64(json.dumps(schema))
+
+
+@lru_cache(maxsize=256)  # each milestone is compared with the job's schema, and fastavro's loop takes 1 ms
+def _crc64(schema: str) -> bytes:
     # Without the round trip fastavro's markers of a parsed schema would enter the canonical form.
-    canonical = to_parsing_canonical_form(json.loads(json.dumps(schema)))
+    canonical = to_parsing_canonical_form(json.loads(schema))
     return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
 
 
@@ -57,7 +62,7 @@ def meaning(text: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _header_and_parser(schema: str) -> tuple[bytes, Any]:
-    return MARKER + crc64(json.loads(schema)), parse_schema(json.loads(schema))
+    return MARKER + _crc64(schema), parse_schema(json.loads(schema))
 
 
 class Codec:

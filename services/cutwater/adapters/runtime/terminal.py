@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cutwater.adapters.runtime.task_progress import TaskProgress
 from cutwater.core.util.printable_text import printable, printable_lines
+from cutwater.core.util.progress_rate import EVERY_S
 from cutwater.core.util.text_tables import Line, Styled, Table, wrapped
 
 if TYPE_CHECKING:
@@ -22,17 +24,26 @@ if TYPE_CHECKING:
 
 _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 _OFF = ("", "0", "false")
+FIRST_AFTER_S = 2.0
+"""How long a wait lasts before plain output has a line about it."""
 
 
-class Spinner:
-    """A spinner with the current step; silent in plain output."""
+class WaitStatus:
+    """The current step of a wait: a spinner, or in plain output a line every few seconds."""
 
-    def __init__(self, status: Any) -> None:
-        self._status = status
+    def __init__(
+        self, say: Callable[[str], None], status: Any = None, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`say`: prints a line. `status`: a `rich.status.Status` that is shown instead; None in plain output."""
+        self._say, self._status, self._now_s = say, status, now_s
+        self._next_s = now_s() + FIRST_AFTER_S
 
     def update(self, text: str) -> None:
         if self._status is not None:
             self._status.update(_unmarked(text))
+        elif (now_s := self._now_s()) >= self._next_s:
+            self._next_s = now_s + EVERY_S
+            self._say(text)
 
     def stop(self) -> None:
         if self._status is not None:
@@ -95,13 +106,13 @@ class Terminal:
             self._write(self._line(line))
 
     @contextmanager
-    def status(self, text: str) -> Iterator[Spinner]:
-        """Show a spinner with `text` while the block runs."""
+    def status(self, text: str) -> Iterator[WaitStatus]:
+        """Show a spinner with `text` during the block; in plain output, the updates of a long wait as lines."""
         if self.plain:
-            yield Spinner(None)
+            yield WaitStatus(self.print)
             return
         with self._console().status(_unmarked(text), spinner="dots") as status:
-            yield Spinner(status)
+            yield WaitStatus(self.print, status)
 
     @contextmanager
     def task(

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 
-from cutwater.adapters.topics.candidates import parent_of, promoted
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.terminal import WaitStatus
+from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
 from cutwater.cli.generations.claim import claims_of
 from cutwater.cli.options import JobContext
 from cutwater.cli.report import err, print_note
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.failover.failover import origin_claim
 from cutwater.core.generations.candidates import Candidate, promotion_delay
 from cutwater.core.generations.catch_up import approach
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.records import Claim, Milestone
 
 LOOK_S = 0.5
-SAY_S = 5.0
-"""Least time between lines on an output without a status line."""
 
 
 def print_promotion_plan(place: JobContext, generation: Generation) -> None:
@@ -33,7 +34,6 @@ def print_promotion_plan(place: JobContext, generation: Generation) -> None:
 def await_promotion(place: JobContext, generation: Generation, wait_s: float) -> None:
     """Wait for a promotion and report the progress. Raises UnavailableError after `wait_s`."""
     begun = time.monotonic()
-    said_s, waited = begun, False
     with err.status(f"promoting {generation}") as status:
         while (last := promoted(place.cluster, place.job.name)) is None or last.generation != generation:
             candidate = claims_of(place).known().require(generation)
@@ -52,23 +52,54 @@ def await_promotion(place: JobContext, generation: Generation, wait_s: float) ->
                 raise UnavailableError(
                     f"{generation} is not promoted yet: {why or 'its commit-signal has not done it; does it run?'}"
                 )
-            line = f"promoting {generation}, for {now - begun:.0f} s: {_waits_for(candidate, why)}"
-            status.update(line)
-            if err.plain and (not waited or now - said_s >= SAY_S):
-                said_s, waited = now, True
-                print_note(line)
+            status.update(f"promoting {generation}, for {now - begun:.0f} s: {waits_for(candidate, why)}")
             time.sleep(LOOK_S)
     back = f", and continues from the state of {last.rewinds_to}" if last.rewinds_to else ""
     print_note(f"{generation} is promoted after {time.monotonic() - begun:.0f} s: {last.token}{back}")
 
 
-def delay_with_eta(one: Candidate, last: Milestone) -> str | None:
+def await_first_milestone(
+    cluster: Cluster, job: str, claim: Claim, wait_s: float, status: WaitStatus
+) -> Milestone | None:
+    """Wait for the promotion of a claim on another region's line, and return the newest milestone.
+
+    Returns None if `wait_s` is 0. Raises UnavailableError after `wait_s`, UsageError if the claim is past.
+    """
+    begun = time.monotonic()
+    while True:
+        last = promoted(cluster, job)
+        known = candidates(cluster, job)
+        if last is not None and last.generation.number >= claim.generation.number:
+            if origin_claim(known, last.generation, origin_parent) != claim:
+                raise UsageError(
+                    f"{last.token} is of another line, which was promoted: {claim.generation} is past"
+                )
+            return last
+        candidate = known.require(claim.generation)
+        if candidate.withdrawn is not None:
+            raise UsageError(f"{claim.generation} was given up: {candidate.withdrawn}")
+        if wait_s == 0:
+            return None
+        why = delay_with_eta(candidate, last)
+        now = time.monotonic()
+        if now > begun + wait_s:
+            raise UnavailableError(
+                f"{claim.generation} is not promoted yet: {why or 'its commit-signal has not done it'}. Do its "
+                "driver and commit-signal run?"
+            )
+        status.update(f"promoting {claim.generation}, for {now - begun:.0f} s: {waits_for(candidate, why)}")
+        time.sleep(LOOK_S)
+
+
+def delay_with_eta(one: Candidate, last: Milestone | None) -> str | None:
     """Return why a candidate cannot be promoted yet, with the time left if its rate is known."""
-    why, nearer = promotion_delay(one.newest, one.claim, last), approach(one, parent_of(one.claim), last)
+    why = promotion_delay(one.newest, one.claim, last)
+    nearer = approach(one, parent_of(one.claim), last) if last else None
     return f"{why}; {nearer}" if why and nearer else why
 
 
-def _waits_for(one: Candidate, why: str | None) -> str:
+def waits_for(one: Candidate, why: str | None) -> str:
+    """Return what a candidate does, or waits for. `why`: from `delay_with_eta`."""
     if one.newest is None:
         return (
             f"{why}: its driver starts Spark and takes over the state of {parent_of(one.claim).token}; its log "

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.adapters.runtime.terminal import WaitStatus
 from cutwater.adapters.topics import commit_stream
-from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
+from cutwater.adapters.topics.candidates import origin_parent, parent_of, promoted
+from cutwater.cli.generations.promotion_wait import await_first_milestone
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
 from cutwater.cli.regions.failover_report import Steps, TakeoverReport
 from cutwater.cli.report import iso, out, print_json, report_errors
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.failover.failover import origin_claim, require_current, require_dead, require_not_given
-from cutwater.core.generations.candidates import EarlierClaim, promotion_delay
+from cutwater.core.failover.failover import require_current, require_dead, require_not_given
+from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Claim, Milestone, Release
@@ -288,17 +290,17 @@ def _continue_job(
     first = None
     try:
         with steps.step("promoting it") as status:
-            first = _await_promotion(settings, job, claim, wait_s, status)
+            first = await_first_milestone(settings.cluster, job.name, claim, wait_s, status)
     finally:
         going.print_result(first, steps, as_json)  # prints the loss as JSON even if no driver is started
 
 
-def _await_arrival(one: Failover, made: Release, wait_s: float, status: Any) -> OriginCopies:
-    deadline = time.monotonic() + wait_s
+def _await_arrival(one: Failover, made: Release, wait_s: float, status: WaitStatus) -> OriginCopies:
+    begun = time.monotonic()
     while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:
-        newest = arrival.token if arrival else "none"
-        status.update(f"waiting for {made.token}: {newest} has arrived")
-        if time.monotonic() > deadline:
+        newest, now = arrival.token if arrival else "none", time.monotonic()
+        status.update(f"waiting for {made.token}, for {now - begun:.0f} s: {newest} has arrived")
+        if now > begun + wait_s:
             one.require_settled()
             raise UnavailableError(
                 f"{made.token} has not arrived: the newest is {newest}. Check with 'cutwater regions' that the "
@@ -306,32 +308,6 @@ def _await_arrival(one: Failover, made: Release, wait_s: float, status: Any) -> 
             )
         time.sleep(LOOK_S)
     return one.read_copies()
-
-
-def _await_promotion(settings: Settings, job: Job, claim: Claim, wait_s: float, status: Any) -> Milestone | None:
-    """Return the first promoted milestone, or None if `wait_s` is 0. Raises UnavailableError after `wait_s`."""
-    deadline = time.monotonic() + wait_s
-    while True:
-        last = promoted(settings.cluster, job.name)
-        known = candidates(settings.cluster, job.name)
-        if last is not None and last.generation.number >= claim.generation.number:
-            if origin_claim(known, last.generation, origin_parent) != claim:
-                raise UsageError(
-                    f"{last.token} is of another line, which was promoted: {claim.generation} is past"
-                )
-            return last
-        candidate = known.require(claim.generation)
-        if candidate.withdrawn is not None:
-            raise UsageError(f"{claim.generation} was given up: {candidate.withdrawn}")
-        if wait_s == 0:
-            return None
-        why = promotion_delay(candidate.newest, claim, last) or "its commit-signal has not done it yet"
-        if time.monotonic() > deadline:
-            raise UnavailableError(
-                f"{claim.generation} is not promoted yet: {why}. Do its driver and commit-signal run?"
-            )
-        status.update(f"promoting {claim.generation}: {why}")
-        time.sleep(LOOK_S)
 
 
 def register(app: typer.Typer) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from cutwater.adapters.runtime.terminal import WaitStatus
 from cutwater.adapters.topics.candidates import origin_parent
 from cutwater.cli.report import err, iso, out, print_json
 from cutwater.core.failover.failover import Loss, copied_up_to, known_loss
@@ -25,7 +26,7 @@ class Steps:
         self.took: dict[str, float] = {}
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Any]:
+    def step(self, name: str) -> Iterator[WaitStatus]:
         began = time.monotonic()
         try:
             with err.status(name) as status:

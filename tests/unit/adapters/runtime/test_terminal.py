@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.adapters.runtime.terminal import Terminal
+from cutwater.adapters.runtime.terminal import Terminal, WaitStatus
 from cutwater.core.util.text_tables import Column, Styled, table
 from support.cli.ptys import Pty
 
@@ -136,3 +136,14 @@ def test_no_text_raises_or_is_obeyed(show: Callable[[Terminal, str], None], text
     show(Terminal(file, {}), text)
     assert {one for one in file.getvalue() if unicodedata.category(one) == "Cc"} <= {"\n"}
     file.getvalue().encode()
+
+
+def test_a_long_wait_has_lines_in_plain_output() -> None:
+    """None in the first two seconds, then one every five: what is waited for at that moment."""
+    said: list[str] = []
+    now_s = [10.0]
+    status = WaitStatus(said.append, now_s=lambda: now_s[0])
+    for at in range(10, 20):
+        now_s[0] = float(at)
+        status.update(f"waiting at {at}")
+    assert said == ["waiting at 12", "waiting at 17"]
