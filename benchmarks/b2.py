@@ -29,7 +29,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.protocol import topics
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor

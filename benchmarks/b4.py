@@ -25,7 +25,7 @@ from benchmarks.mirror.contest import CONTENDERS, CUTWATER, Contest, Copy, Stage
 from benchmarks.mirror.lag import ARRIVED, ROUND_TRIP_MS, LagRun, follow, regions
 from benchmarks.mirror.origin import Origin
 from benchmarks.mirror.steady import PERIOD_S
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor

@@ -25,7 +25,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import AVRO, CONFLUENT, FORMATS, JSON
 from cutwater.core.protocol import topics
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.child import Child

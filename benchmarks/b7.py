@@ -35,7 +35,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.child import Child

@@ -28,7 +28,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.output.position import End
 from cutwater.core.protocol.changelog_rows import fold
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor

@@ -8,13 +8,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
@@ -50,6 +53,24 @@ class _AtOnce:
             crash = getattr(report.longrepr, "reprcrash", None)
             why = " ".join(str(crash.message if crash else report.longrepr).split())[:500]
             terminal.write_line(f"\nFAILED {report.nodeid}: {why}")
+
+
+class _OneSpark(LoadFileScheduling):
+    """One worker has all files whose tests share a Spark session of their process: it takes long to start."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "spark" if _asks_for_spark(path) else path
+
+
+@cache
+def _asks_for_spark(path: str) -> bool:
+    return "spark: SparkSession" in (Path(__file__).parents[1] / path).read_text(encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    return _OneSpark(config, log)
 
 
 @pytest.hookimpl(trylast=True)

@@ -19,7 +19,7 @@ from benchmarks.latency.load import Plan
 from benchmarks.latency.outcome import CHANGELOG, READABLE, VIEW, LatencyRun
 from benchmarks.latency.streams import StreamsContest
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars, jars_from
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor

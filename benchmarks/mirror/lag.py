@@ -21,7 +21,7 @@ from benchmarks.publishing.contender import GENERATION
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.mirror_records import arrivals, target
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.processes.child import Child

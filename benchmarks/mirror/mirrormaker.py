@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.local.broker_config import render_properties
+from cutwater.local.embedded_broker.config import render_properties
 
 JARS = Path(__file__).parents[1] / "jars" / "mirrormaker.toml"
 DEFAULT, EXACTLY, TUNED = "mirrormaker2", "mirrormaker2-exactly-once", "mirrormaker2-exactly-once-tuned"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from support.kafka.links import Link, Linked, linked_broker

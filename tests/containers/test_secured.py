@@ -17,7 +17,7 @@ from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.protocol import topics
-from cutwater.local.broker_security import BrokerSecurity
+from cutwater.local.embedded_broker.security import BrokerSecurity
 from support.kafka.certificates import Authority
 from support.kafka.granting import create, planned
 

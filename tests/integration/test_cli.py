@@ -170,7 +170,7 @@ def _told(lines: str) -> dict[tuple[str, str], dict[str, Any]]:
 def test_tail_tells_whole_milestones(cli: Cli, source: list[str]) -> None:
     """One line of JSON a milestone, contiguous from the first on; together they are the state."""
     newest = cli.json("status")["milestone"]["token"]
-    wait_until(lambda: cli.json("status")["published"] == newest, "everything on the output", pause_s=1.0)
+    wait_until(lambda: cli.json("status")["published"] == newest, "everything on the output")
     done = cli.run("tail", "--json", "--idle", "3", *source)
     assert done.returncode == 0, done.stderr
     expected = counting.expected(EVENTS)

@@ -140,7 +140,7 @@ class Reader(threading.Thread):
 def test_six_partitions_instead_of_four_under_load_and_then_a_rollback(cli: Cli) -> None:
     """Readers see sequences grow and no error; view, output and changelog are equal, and right, after both."""
     produce(cli, EVENTS[:1_000])
-    wait_until(lambda: cli.json("status")["milestone"], "a first milestone", pause_s=1.0)
+    wait_until(lambda: cli.json("status")["milestone"], "a first milestone")
     reader = Reader(api(cli))
     reader.start()
     six = six_under_load(cli)
@@ -174,7 +174,7 @@ def six_under_load(cli: Cli) -> str:
     produce(cli, EVENTS[made:])  # the last one raises the watermark: before that it may be behind the parent's
     [told] = cli.json("generation", "promote", generation)
     assert told["state"] == "promoted"
-    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240, 2.0)
+    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
     assert shown(cli)["token"].startswith(generation)
     assert parts(cli, "g1-local-00000000") == 4
     assert parts(cli, generation) == 6
@@ -201,7 +201,7 @@ def rolled_back(cli: Cli) -> str:
     done = cli.json("rollback", "--to", str(middle.token), "--wait", "240")
     assert (done["generation"], done["rewinds_to"]) == (planned["generation"], middle.sequence)
     generation = str(done["generation"])
-    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240, 2.0)
+    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
     assert shown(cli)["token"].startswith(generation)
     first = first_of(cli, generation)
     assert (first.sequence, first.rewinds_to) == (stream[-1].sequence + 1, middle.sequence)
@@ -281,7 +281,7 @@ def running(cli: Cli, module: str) -> list[psutil.Process]:
 def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_follows(cli: Cli) -> None:
     """By itself, from the last milestone, and again behind that: everything is right at the end."""
     produce(cli, EVENTS[:1_000])
-    wait_until(lambda: cli.json("status")["milestone"], "a first milestone", pause_s=1.0)
+    wait_until(lambda: cli.json("status")["milestone"], "a first milestone")
     stack = json.loads((cli.folder / "data/stack.json").read_text())
     producer = Producer({"bootstrap.servers": stack["bootstrap_servers"]})
     producer.produce(f"counts.changelog.{stack['generation']}", key=b"zombie", value=b"old", partition=0)
@@ -301,7 +301,7 @@ def test_foreign_rows_and_a_lost_checkpoint_end_a_generation_and_the_next_one_fo
     shutil.rmtree(cli.folder / "data/checkpoints/counts" / second)
     produce(cli, EVENTS[2_000:])
     third = promoted(cli, 3)
-    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240, 2.0)
+    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
     assert served(cli) == counting.expected(EVENTS)
     assert shown(cli)["token"].startswith(third)
     assert json.loads(cli.run("status", "--json").stdout)["stack"]["generation"] == third

@@ -80,7 +80,7 @@ def test_the_advice_of_a_driver_that_lost_records_leads_to_the_right_rows(cli: C
     done = cli.run("rollback", "--to", token, "--wait", "0")
     assert done.returncode in (0, UnavailableError.exit_code), "claimed, and its promotion is asked for"
     second = promoted(cli, 2)
-    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240, 2.0)
+    wait_until(lambda: verified(cli) == {"changelog", "view", "state", "output"}, "all places equal", 240)
     assert served(cli) == counting.expected(EVENTS)
     assert shown(cli)["token"].startswith(second)
     assert cli.run("milestones", "--check").returncode == 0

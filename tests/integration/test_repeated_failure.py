@@ -53,7 +53,7 @@ def produce(cli: Cli, events: list[dict[str, Any]]) -> None:
 def test_a_driver_that_fails_at_each_start_is_named(cli: Cli) -> None:
     """Its state is gone, so each epoch fails in the same way; then its checkpoint is of another job file."""
     produce(cli, EVENTS[:300])
-    wait_until(lambda: status(cli)["milestone"], "a first milestone", pause_s=1.0)
+    wait_until(lambda: status(cli)["milestone"], "a first milestone")
     state = next((cli.folder / "data/checkpoints").glob("**/state"))
     state.rename(state.with_name("gone"))
     (driver,) = [
@@ -62,7 +62,7 @@ def test_a_driver_that_fails_at_each_start_is_named(cli: Cli) -> None:
     with psutil.Popen(["kill", "-9", str(driver.pid)]):
         pass
     produce(cli, EVENTS[300:])
-    wait_until(lambda: repeated(cli), "the alert", 900, 5.0)
+    wait_until(lambda: repeated(cli), "the alert", 900)
     (alert,) = repeated(cli)
     assert (alert["part"], alert["told_by"], alert["value"] >= 2) == ("driver", "up", True)
     assert "exit code 4: cutwater driver: Spark ended with an error" in alert["text"]

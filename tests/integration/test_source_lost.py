@@ -17,7 +17,7 @@ from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.records import Barrier
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from support.events import counting
 from support.harness import Flow, flow, session_pids, wait_until

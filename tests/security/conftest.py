@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cutwater.local.broker import Broker
-from cutwater.local.broker_security import BrokerSecurity
+from cutwater.local.embedded_broker.broker import Broker
+from cutwater.local.embedded_broker.security import BrokerSecurity
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from support.kafka.certificates import Authority

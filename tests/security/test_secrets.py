@@ -21,7 +21,7 @@ from cutwater.adapters.config.settings import environment, load_settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.topics.commit_stream import milestones, source_end
 from cutwater.local import running_file
-from cutwater.local.broker_security import BrokerSecurity
+from cutwater.local.embedded_broker.security import BrokerSecurity
 from cutwater.local.stack import Stack, start_stack
 from support.events import counting
 from support.harness import descendants, wait_until

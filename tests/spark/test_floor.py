@@ -37,6 +37,7 @@ def cleanings(job: Flow) -> int:
     return sum(CLEANED in one.decision for one in history(job.cluster, job.job.name, 100))
 
 
+@pytest.mark.slow
 def test_events_amend_until_the_floor_and_are_late_below_it(job: Flow) -> None:
     """Each event is counted or on the list, whichever query read it; windows below the floor leave the state."""
     job.signal()

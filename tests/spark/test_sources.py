@@ -30,7 +30,7 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import from_origin
 from cutwater.core.protocol.records import Barrier, Milestone
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from support import lineage

@@ -22,7 +22,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim
 from cutwater.local import job_topics
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import free_ports

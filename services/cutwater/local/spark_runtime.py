@@ -1,7 +1,5 @@
 """The environment that a process needs to start Spark: Java, Python, a shell, an archive of Spark's classes.
 
-An archive fits one Java and one Spark, so each pair has its own file in the cache.
-
 `python -m cutwater.local.spark_runtime FILE` writes the archive of Spark's classes
 (`cutwater_spark.tools.classes`).
 """
@@ -13,21 +11,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
 from cutwater.core.errors import MachineError
 from cutwater.local.java import java_home
 from cutwater.local.machine.download_cache import cache_dir
-from cutwater.local.processes.child import Child
-from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.class_archives import archive_path, usable
 
 CLASSES_SECONDS_MAX = 600
-IDLE = 19
-"""The niceness of the writer: a stack that has just started comes first."""
 
 
 def spark_environment(java: Path | None = None) -> dict[str, str]:
@@ -82,32 +74,12 @@ def write_classes(archive: Path) -> None:
 
 def archive_of(java: Path) -> Path:
     """Return the file of this Java and the installed Spark; it may not exist."""
-    home = java.resolve().parent.parent
-    release = home / "release"
-    told = release.read_text("utf-8") if release.is_file() else ""
-    name = sha256(f"{home}\n{told}\n{version('pyspark')}\n{sys.prefix}".encode()).hexdigest()[:16]
-    return cache_dir() / "classes" / f"{name}.jsa"
+    return archive_path(java, version("pyspark"), sys.prefix)
 
 
 def found_archive(java: Path) -> str:
     """Return the path of the archive; empty if there is none, or if Spark cannot pass the path, for a blank."""
-    path = archive_of(java)
-    return str(path) if path.is_file() and " " not in str(path) else ""
-
-
-@contextmanager
-def archive_written(java: Path, logs: Path) -> Iterator[None]:
-    """Write the archive meanwhile, if there is none. The end of the block ends an unfinished writer."""
-    path = archive_of(java)
-    command = [sys.executable, "-m", "cutwater.local.spark_runtime", str(path)]
-    log = logs / "spark-classes.log"
-    writer = Child("spark-classes", command, spark_environment(java), log, RestartPolicy(1, 1.0), niceness=IDLE)
-    if not path.exists() and " " not in str(path):
-        writer.start()
-    try:
-        yield
-    finally:
-        writer.kill()
+    return str(path) if usable(path := archive_of(java)) else ""
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.local import job_topics, running_file
-from cutwater.local.broker import Broker
-from cutwater.local.broker_security import BrokerSecurity
+from cutwater.local.embedded_broker.broker import Broker
+from cutwater.local.embedded_broker.security import BrokerSecurity
 from cutwater.local.jars import connectors, jars
 from cutwater.local.java import find_java
 from cutwater.local.machine.disk_space import require_room
@@ -38,11 +38,12 @@ from cutwater.local.machine.ports import free_ports, require_free
 from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.candidate_processes import CandidateProcesses
 from cutwater.local.processes.child import Child
+from cutwater.local.processes.class_archives import archives_written
 from cutwater.local.processes.exit_policy import ProcessEnd, RegionWait
 from cutwater.local.processes.restart_policy import Failure, RestartPolicy, failed
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
-from cutwater.local.spark_runtime import archive_written, found_archive, spark_environment
+from cutwater.local.spark_runtime import archive_of, found_archive, spark_environment
 from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, Planned, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
@@ -188,6 +189,12 @@ class Stack:
         return Broker(
             self.data_dir / "broker", java, jars("kafka", report=self._report), log_path=log, security=security
         )
+
+    @property
+    def archives(self) -> dict[str, Path]:
+        """Return the archive of classes that each module writes."""
+        broker = {"cutwater.local.embedded_broker.classes": self._broker.archive} if self._broker else {}
+        return {"cutwater.local.spark_runtime": archive_of(self.java), **broker}
 
     def prepare(self) -> None:
         """Create the topics on a user's cluster, before any process starts. Raises CutwaterError."""
@@ -384,5 +391,5 @@ def run_stack(stack: Stack, stop: threading.Event, report: Callable[[RunningStac
     with start_stack(stack, stop) as description:
         if description:
             report(description)
-            with archive_written(stack.java, stack.data_dir / "logs"):
+            with archives_written(stack.archives, spark_environment(stack.java), stack.data_dir / "logs"):
                 stack.supervisor.run(stop)

@@ -25,7 +25,7 @@ from cutwater.client import AsyncEventProducer, EventProducer
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.restart_policy import NEVER_RESTART
 from cutwater.local.processes.supervisor import Supervisor

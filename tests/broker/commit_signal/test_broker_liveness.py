@@ -23,7 +23,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import free_ports
 from cutwater.local.processes.restart_policy import NEVER_RESTART

@@ -18,7 +18,7 @@ from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.restart_policy import NEVER_RESTART
 from cutwater.local.processes.supervisor import Supervised, Supervisor

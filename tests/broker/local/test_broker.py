@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
-from cutwater.local.broker import Broker, new_cluster_id
-from cutwater.local.broker_config import read_properties, render_properties, server_properties
+from cutwater.local.embedded_broker.broker import Broker, new_cluster_id
+from cutwater.local.embedded_broker.config import read_properties, render_properties, server_properties
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import LOOPBACK
 from cutwater.local.processes.restart_policy import NEVER_RESTART, RestartPolicy

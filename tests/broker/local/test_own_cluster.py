@@ -71,6 +71,7 @@ def test_more_copies_than_brokers_are_refused_before_anything_is_made(cluster: C
     assert added_topics.read(tmp_path) is None
 
 
+@pytest.mark.slow
 def test_topics_that_were_there_are_not_ours_to_delete(cluster: Cluster, tmp_path: Path) -> None:
     """What an administrator made from the plan stays; what a stack made is remembered over restarts."""
     job = load_job(job_file(tmp_path, "shared"))
@@ -89,6 +90,7 @@ def test_topics_that_were_there_are_not_ours_to_delete(cluster: Cluster, tmp_pat
         added_topics.intend(cluster, tmp_path, "other", "events", [])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_created_is_said_without_creating_it(cluster: Cluster) -> None:
     """A name that Kafka refuses: the reason is there, and the good one beside it is not made either."""
     good, bad = TopicSpec("dry", 1, ()), TopicSpec("wet", 1, (("cleanup.policy", "nonsense"),))
@@ -96,6 +98,7 @@ def test_what_cannot_be_created_is_said_without_creating_it(cluster: Cluster) ->
     assert admin.describe_topics(cluster, ["dry", "wet"]) == {}
 
 
+@pytest.mark.slow
 def test_a_broker_says_what_it_can_do(cluster: Cluster) -> None:
     """The ApiVersions answer of a real broker has every request that Cutwater makes, and Kafka 4.3's level."""
     version = broker_version(cluster)

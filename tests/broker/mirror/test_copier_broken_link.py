@@ -90,6 +90,7 @@ def test_a_fault_in_the_middle(
     require_copied(writing, broker.cluster)
 
 
+@pytest.mark.slow
 def test_a_way_that_is_closed_is_said(broker: Any, linked: Linked, link: Link, writing: Writing) -> None:
     """Nothing fails by it, so nothing else would say why nothing comes; and not twenty times a second."""
     job, events = writing.job, Events(writing)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from support.regions.mirroring import Events, arrivals, mirroring, require_held, wait_arrived

@@ -25,7 +25,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.mirror.gaps import BROKEN, REFUSED, UNPLACED
 from cutwater.core.protocol import mirror_records, topics
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from cutwater.mirror.copier import WAIT_S

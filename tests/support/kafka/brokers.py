@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import LOOPBACK
 
@@ -40,5 +40,5 @@ def one_cluster(
             plain.data_dir, java, jars, port=plain.port, overrides=common | mine, heap_mb=HEAP_MB
         )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cutwater.local.broker.uuid", SimpleNamespace(uuid4=lambda: identity))
+        patch.setattr("cutwater.local.embedded_broker.broker.uuid", SimpleNamespace(uuid4=lambda: identity))
         yield found

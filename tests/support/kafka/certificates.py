@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import PBES
 
-from cutwater.local.broker_security import Certificate
+from cutwater.local.embedded_broker.security import Certificate
 from cutwater.local.machine.ports import LOOPBACK
 
 

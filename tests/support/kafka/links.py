@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.processes.supervisor import Supervisor

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cutwater.adapters.kafka.api_versions import exactly
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.processes.supervisor import Supervisor

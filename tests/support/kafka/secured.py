@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.local.broker_security import BrokerSecurity
+from cutwater.local.embedded_broker.security import BrokerSecurity
 
 # What JAAS, shells and property files could stumble over.
 ADMIN_PASSWORD = "ad\"min's \\secret; $1 #2"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.adapters.kafka.client_config import Cluster, Security
-from cutwater.local.broker import Broker
-from cutwater.local.broker_config import server_properties
+from cutwater.local.embedded_broker.broker import Broker
+from cutwater.local.embedded_broker.config import server_properties
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.processes.supervisor import Supervisor

@@ -27,7 +27,7 @@ from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.core.errors import CutwaterError, MachineError
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.core.state.bulk_load import Slice, Task
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.processes.supervisor import Supervisor

@@ -28,7 +28,7 @@ from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError, UsageError
 from cutwater.core.protocol.leader_epochs import LeaderStart
 from cutwater.core.protocol.topics import TopicSpec
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 

@@ -24,7 +24,7 @@ from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topics import TopicSpec
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from cutwater.operations.job_status import SourceEnds
@@ -189,6 +189,7 @@ print("missed", missed, flush=True)
 """
 
 
+@pytest.mark.slow
 def test_who_stood_still_says_that_nobody_answered(
     broker: Any, unique: Callable[[str], str], tmp_path: Path
 ) -> None:

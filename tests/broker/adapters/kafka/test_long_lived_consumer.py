@@ -106,6 +106,7 @@ def test_what_was_held_is_held_by_the_next_client(broker: Forgetful, topic: str)
         assert taken(read, 1) == [b"held"]
 
 
+@pytest.mark.slow
 def test_a_silence_begins_when_it_is_noticed(broker: Forgetful, topic: str) -> None:
     """A program that is long about a record did not wait for the next: its client stays."""
     clock = chain([0.0, 1.0, 1.9, 2.1], repeat(2.1))
@@ -121,6 +122,7 @@ def test_a_silence_begins_when_it_is_noticed(broker: Forgetful, topic: str) -> N
         wait_until(lambda: list(read.read(0.1)) or read.at_end, "the end")
 
 
+@pytest.mark.slow
 def test_who_asks_for_ends_or_identities_asks_through_another_client(broker: Forgetful, topic: str) -> None:
     """A client that is cut off would never answer again."""
     place = TopicPartition(topic, 0)
@@ -166,6 +168,7 @@ def test_a_slow_way_is_given_longer_each_time(broker: Forgetful, topic: str) -> 
     assert pauses[-1] > 4 * pauses[0]
 
 
+@pytest.mark.slow
 def test_one_partition_is_silent_and_others_are_not(broker: Forgetful, topic: str) -> None:
     with closing(LongLivedConsumer(broker.cluster, topic, SILENT_S)) as read:
         read.begin({0: 0, 1: 0})

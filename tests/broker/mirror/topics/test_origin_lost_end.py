@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.cli.main import app
 from cutwater.core.mirror.gaps import LOST
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from support.regions.mirroring import (

@@ -26,7 +26,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.records import Barrier, Milestone
 from cutwater.core.protocol.topics import UNCLEAN, TopicSpec
-from cutwater.local.broker import Broker
+from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.processes.child import Child
 from cutwater.views.query.view import State
 from cutwater_spark.epoch.row_proof import ProvedRows

@@ -21,7 +21,7 @@ from fastapi.testclient import TestClient
 from cutwater.adapters.config.rehydrator_urls import Api, region_apis
 from cutwater.core.errors import UsageError
 from cutwater.core.util.timestamps import iso_ms
-from cutwater.local.broker_security import Certificate
+from cutwater.local.embedded_broker.security import Certificate
 from cutwater.rehydrator.app import create_app
 from cutwater.rehydrator.cluster import admission, regions
 from cutwater.rehydrator.cluster.regions import Regions

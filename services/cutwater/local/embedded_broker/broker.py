@@ -22,11 +22,12 @@ from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.core.errors import MachineError
-from cutwater.local.broker_config import read_properties, render_properties, server_properties
-from cutwater.local.broker_security import BrokerSecurity
+from cutwater.local.embedded_broker.config import read_properties, render_properties, server_properties
+from cutwater.local.embedded_broker.security import BrokerSecurity
 from cutwater.local.machine.disk_space import folder_error, require_room
 from cutwater.local.machine.ports import LOOPBACK, free_ports, require_free
 from cutwater.local.processes.child import Child
+from cutwater.local.processes.class_archives import archive_path, usable
 from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import Supervised
 
@@ -35,9 +36,9 @@ FORMAT_TIMEOUT_SECONDS = 60.0
 ANSWER_TIMEOUT_SECONDS = 2.0
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
-LOG4J2 = Path(__file__).with_name("broker-log4j2.properties")
+LOG4J2 = Path(__file__).with_name("log4j2.properties")
 
-_silent = logging.getLogger("cutwater.local.broker.probe")
+_silent = logging.getLogger("cutwater.local.embedded_broker.broker.probe")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
@@ -69,11 +70,15 @@ class Broker:
         log_path: Path | None = None,
         heap_mb: int = 768,
         security: BrokerSecurity | None = None,
+        options: Sequence[str] = (),
     ) -> None:
+        """`options`: further ones of the broker's JVM."""
         self.data_dir = data_dir.resolve()
         self.log_path = log_path or self.data_dir / "broker.log"
         self._java = java
         self._class_path = os.pathsep.join(str(path) for path in jar_paths)
+        self._options = tuple(options)
+        self.archive = archive_path(java, self._class_path)
         self._overrides = dict(overrides or {})
         self._heap_mb = heap_mb
         self._security = security
@@ -93,7 +98,7 @@ class Broker:
     def child(self, restart: RestartPolicy | None = None) -> Child:
         """Return the broker's process. Before each start it checks disk and ports and formats the storage."""
         argv = [
-            *self._jvm(f"-Xmx{self._heap_mb}m", "-Xms128m", "-XX:+ExitOnOutOfMemoryError"),
+            *self._jvm(f"-Xmx{self._heap_mb}m", "-Xms128m", "-XX:+ExitOnOutOfMemoryError", *self._options),
             "kafka.Kafka",
             str(self._properties_path),
         ]
@@ -144,8 +149,12 @@ class Broker:
         return self.data_dir / "server.properties"
 
     def _jvm(self, *options: str) -> list[str]:
+        archive = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off", f"-XX:SharedArchiveFile={self.archive}"]
         log4j2 = f"-Dlog4j2.configurationFile={LOG4J2}"
-        return [str(self._java), *options, "-Djava.awt.headless=true", log4j2, "-cp", self._class_path]
+        return [
+            *(str(self._java), *(archive if usable(self.archive) else ())),
+            *(*options, "-Djava.awt.headless=true", log4j2, "-cp", self._class_path),
+        ]
 
     def _choose_ports(self, port: int | None, controller_port: int | None) -> tuple[int, int]:
         try:

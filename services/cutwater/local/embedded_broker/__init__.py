@@ -1,0 +1,1 @@
+"""The broker that Cutwater starts itself."""
