@@ -27,6 +27,7 @@ builder.getOrCreate().range(1).count()
 
 
 @pytest.mark.skipif(not ARCHIVE, reason="made by `make test`, which names it")
+@pytest.mark.slow
 def test_sparks_classes_come_from_the_archive() -> None:
     """Thousands of Spark's own classes are mapped, not parsed."""
     call = [sys.executable, "-c", PROGRAM, ARCHIVE]

@@ -77,7 +77,6 @@ def crashing(job: Flow) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.slow
 def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
     """Every way of being unusable: its own reason, key, value, headers and timestamp kept; the rest is counted."""
     now = time.time_ns() // 1_000_000

@@ -23,14 +23,13 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
             yield one
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
 def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
     if request.param == "folder":
         return Objects(str(tmp_path / "not there yet"))
     return Objects(f"s3://{BUCKET}/{tmp_path.name}", request.getfixturevalue("s3").url)
 
 
-@pytest.mark.variations
 def test_what_is_written_is_read_listed_and_deleted(objects: Objects) -> None:
     assert objects.list_objects("a") == []
     assert (objects.read("a/x", 10), objects.size("a/x")) == (None, None)
@@ -81,6 +80,7 @@ def test_what_a_killed_writer_left_in_a_folder_goes(tmp_path: Path) -> None:
     assert sorted(one.name for one in (tmp_path / "a").iterdir()) == ["x", "z#12"]
 
 
+@pytest.mark.slow
 def test_whose_fault_an_error_is(tmp_path: Path, s3: ObjectStore) -> None:
     """A folder is this machine's; a URL and a bucket are the user's; a store that is away comes back."""
     (tmp_path / "file").write_text("")

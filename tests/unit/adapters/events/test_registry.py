@@ -31,7 +31,7 @@ V2 = {**V1, "fields": [*V1["fields"], {"name": "unit", "type": "string", "defaul
 CONFLUENT = "format: confluent, registry: 'http://127.0.0.1:1'"
 
 
-@pytest.fixture(scope="module", params=["stand-in", "apicurio"])
+@pytest.fixture(scope="module", params=["stand-in", pytest.param("apicurio", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a registry."""
     if request.param == "apicurio":
