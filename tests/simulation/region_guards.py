@@ -227,7 +227,7 @@ _GOES_ON = {
     "switchover": 0.0,
     "events": 12.0,
 }
-_BACK = {
+FAILS_BACK = {
     "prune": 0.0,
     "resync": 0.0,
     "retention": 0.0,
@@ -364,7 +364,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "own events that count twice after a failback",
         "I2",
         off(failover, "start_cut", own_begins_anew),
-        Season({"claims": 4}, _BACK, 700),
+        Season({"claims": 4}, FAILS_BACK, 700),
         frozenset({REPEATED}),
     ),
     RegionGuard(
@@ -396,7 +396,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "milestones of the failback counted among what is lost",
         "I6",
         off(forks, "contradicting_lines", to_the_end),
-        Season({"claims": 4}, _BACK, 700),
+        Season({"claims": 4}, FAILS_BACK, 700),
         frozenset({WRONG_LOSS}),
     ),
     RegionGuard(
@@ -420,7 +420,7 @@ REGION_GUARDS: Sequence[RegionGuard] = (
         "late events of a fork in the list of the line that goes on",
         "I2",
         off(LineagePart, "holds", lambda *_args: True),
-        Season({"claims": 4}, {**_BACK, "old": 5.0, "age": 0.7}, 700),
+        Season({"claims": 4}, {**FAILS_BACK, "old": 5.0, "age": 0.7}, 700),
         frozenset({WRONG_LIST}),
     ),
     RegionGuard(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from cutwater.core.failover import rejoin
+from cutwater.core.failover.rejoin import LocalPosition
 from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.protocol.cuts import Cut
+from cutwater.core.protocol.records import Claim
 from cutwater.mirror.arrivals import announcer
 from cutwater.mirror.topics import preflight
 from cutwater.operations.regions import forks
 from cutwater_spark.epoch import row_proof
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation import regional
-from simulation.checker import ABORTED_READ, DIVERGENCE, LOST_WRITE, PARTIAL, UNNOTICED, WRONG_LOSS
+from simulation.checker import ABORTED_READ, DIVERGENCE, FORKED, LOST_WRITE, PARTIAL, UNNOTICED, WRONG_LOSS
 from simulation.holes import both, off
-from simulation.region_guards import RegionGuard
+from simulation.region_guards import FAILS_BACK, RegionGuard
 from simulation.region_histories import Season
 
 
@@ -28,6 +31,11 @@ _WRONG = frozenset({PARTIAL, LOST_WRITE, ABORTED_READ, DIVERGENCE})
 
 def nothing_so_far(*_args: Any) -> Any:
     return (), Cut()
+
+
+def later_than_held(claim: Claim, here: LocalPosition, _parent_of: Any) -> bool:
+    """A generation that begins asks for nothing."""
+    return here.begins is None and claim.generation.number > here.held
 
 
 TAIL_GUARDS = (
@@ -85,5 +93,13 @@ TAIL_GUARDS = (
         off(forks._Loss, "_lost_here", lambda *_args: []),
         Season({"claims": 1}, {**_LOSES, "lose-tail:copies": 1.0, "failover": 6.0, "events": 14.0}),
         frozenset({WRONG_LOSS}),
+    ),
+    RegionGuard(
+        "who has lost its milestones asks, too",
+        "a region that goes on beside the one that took over from the milestones that its log has lost",
+        "I6",
+        off(rejoin, "_continues", later_than_held),
+        Season({"claims": 4}, {**FAILS_BACK, "old": 5.0, "age": 0.7}, 700, tails=True),
+        frozenset({FORKED}),
     ),
 )

@@ -2,106 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import random
-from decimal import Decimal
 from typing import Any
 
-import duckdb
-import pandas as pd
 import pytest
 
 from cutwater.core.checks.state_comparison import CHANGELOG, STATE, Verdict
 from cutwater.verify.run import Request, verify
+from support.events.all_measures import MEASURES, SCHEMA, agree, events, job_text, oracle
 from support.harness import GENERATION, flow
-
-SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "Reading",
-        "namespace": "test",
-        "fields": [
-            {"name": "sensor", "type": "string"},
-            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-            {"name": "small", "type": ["null", "int"]},
-            {"name": "big", "type": ["null", "long"]},
-            {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
-            {"name": "ratio", "type": "double"},
-            {"name": "label", "type": ["null", "string"]},
-        ],
-    }
-)
-MEASURES = {
-    "count": "count(*)",
-    "count_small": "count(small)",
-    "sum_small": "sum(small)::BIGINT",
-    "sum_big": "sum(big)",
-    "sum_price": "sum(price)",
-    "sum_ratio": "sum(ratio)",
-    "min_small": "min(small)",
-    "min_label": "min(label)",
-    "max_big": "max(big)",
-    "max_ratio": "max(ratio)",
-    "avg_small": "avg(small)",
-    "avg_price": "avg(price::DOUBLE)",
-    "first_label": "first(label ORDER BY at_ms, position) FILTER (label IS NOT NULL)",
-    "last_small": "last(small ORDER BY at_ms, position) FILTER (small IS NOT NULL)",
-    "distinct_label": "count(DISTINCT label)",
-    "distinct_big": "count(DISTINCT big)",
-}
-WINDOWS = {"tumbling": (60_000, 60_000), "sliding": (60_000, 20_000)}
-SEED = 20131
-
-
-def events() -> list[dict[str, Any]]:
-    """3,000 readings of 20 sensors, in no order of time within ten minutes, with nulls and extreme values."""
-    rng = random.Random(SEED)
-    made = []
-    for _ in range(3_000):
-        made.append(
-            {
-                "sensor": f"s{rng.randrange(20)}",
-                "at": 1_700_000_000_000 + rng.randrange(600_000),
-                "small": rng.choice([None, rng.randrange(-100, 100), 2**31 - 1, -(2**31)]),
-                "big": rng.choice([None, rng.randrange(50), 2**63 - 1, -(2**63)]),
-                "price": Decimal(rng.randrange(-9_999_999, 9_999_999)).scaleb(-2),
-                "ratio": rng.uniform(-1e6, 1e6),
-                "label": rng.choice([None, f"l{rng.randrange(300)}", "größe", ""]),
-            }
-        )
-    return made
-
-
-def job_text(name: str, kind: str) -> str:
-    measures = []
-    for measure in MEASURES:
-        measure_kind, _, field = measure.partition("_")
-        declared = f"measure: {measure_kind}" + (f", field: {field}" if field else "")
-        measures.append(f"  {measure}: {{{declared}}}")
-    size, slide = WINDOWS[kind]
-    window = f"{{kind: {kind}, size: {size}ms" + (f", slide: {slide}ms}}" if kind == "sliding" else "}")
-    return (
-        f"job: {name}\nsource: {{topic: {name}.events, schema: event.avsc, key: sensor, event_time: at}}\n"
-        f"window: {window}\nlateness: 1h\nretention: 30d\npartitions: 3\nmax_events_per_epoch: 1000\n"
-        "measures:\n" + "\n".join(measures) + "\n"
-    )
-
-
-def oracle(made: list[dict[str, Any]], kind: str) -> dict[tuple[str, int], dict[str, Any]]:
-    size, slide = WINDOWS[kind]
-    frame = pd.DataFrame(made).rename(columns={"at": "at_ms"})
-    frame["small"] = frame["small"].astype("Int64")
-    frame["big"] = pd.Series([one["big"] for one in made], dtype="Int64")
-    frame["position"] = range(len(frame))
-    columns = ", ".join(f"{sql} AS {name}" for name, sql in MEASURES.items())
-    starts = f"at_ms - at_ms % {slide} - step * {slide}"
-    query = (
-        f"SELECT sensor, {starts} AS start, {columns} "
-        f"FROM frame, range({size // slide}) AS steps(step) WHERE at_ms - ({starts}) < {size} GROUP BY ALL"
-    )
-    relation = duckdb.sql(query)
-    names = relation.columns
-    return {(row[0], row[1]): dict(zip(names[2:], row[2:], strict=True)) for row in relation.fetchall()}
 
 
 @pytest.fixture(scope="module", params=["sliding", pytest.param("tumbling", marks=pytest.mark.slow)])
@@ -123,13 +31,7 @@ def test_measure_equals_oracle(both: Any, measure: str) -> None:
     served, expected, _ = both
     assert served.keys() == expected.keys()
     for place, row in expected.items():
-        mine, theirs = served[place][measure], row[measure]
-        if measure.startswith("distinct"):
-            assert abs(mine - theirs) <= max(1, 0.05 * theirs), place
-        elif theirs is not None and (measure == "sum_ratio" or measure.startswith("avg")):
-            assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-6), place
-        else:
-            assert mine == theirs, place
+        assert agree(measure, served[place][measure], row[measure]), (place, served[place], row)
 
 
 @pytest.mark.slow

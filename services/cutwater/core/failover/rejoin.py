@@ -9,6 +9,10 @@ needs no force, no region should have taken over, so a broken link stops no regi
 what was copied: if the link was cut earlier, it may have taken over sooner.) Above that age the processes wait
 until the other region answers or an operator names the milestone after which to continue. Without any record they
 wait too: a cluster that was lost and recreated looks like one in which the job is new.
+
+A generation that continues another region and has no milestone here has not begun, or the log has lost them. Its
+processes query too, but briefly and without waiting for an answer: the other region may be dead, and only a claim
+from a milestone of this very generation stops them.
 """
 
 from __future__ import annotations
@@ -36,11 +40,14 @@ class LocalPosition(NamedTuple):
     """The time of the newest record on its commit stream; 0 for none."""
     held: int
     """The number of the other region's newest generation that the line here continues; 0 for none."""
+    begins: Generation | None = None
+    """The generation here, if it continues another region and has no milestone here."""
 
     def may_be_left(self, now_ms: int, least_ms: int) -> bool:
         """Return whether it was silent long enough for a failover without force; a clock set back does not hide
-        it. True without any record: the job is new or the cluster was lost, which cannot be distinguished here."""
-        return not self.heard_ms or abs(now_ms - self.heard_ms) >= least_ms
+        it. True without any record: the job is new or the cluster was lost, which cannot be distinguished here.
+        False for a generation that begins: what it continues was decided in this region."""
+        return self.begins is None and (not self.heard_ms or abs(now_ms - self.heard_ms) >= least_ms)
 
 
 def local_position(
@@ -50,14 +57,13 @@ def local_position(
     known: Candidates,
     other: str,
     parent_of: ParentOf,
-) -> LocalPosition | None:
-    """Return the position; None if the generation continues another region without a milestone: no query is
-    needed. `last`: the newest milestone of the commit stream. `known`: the claims here. `other`: the other
-    region."""
+) -> LocalPosition:
+    """Return the position. `last`: the newest milestone of the commit stream. `known`: the claims here. `other`:
+    the other region."""
     candidate = known.by_id.get(generation) if is_claimed(generation) else None
     promoted = last is not None and last.generation == generation
     if candidate is not None and candidate.claim.origin and not promoted:
-        return None
+        return LocalPosition(Token(generation, 0), heard_ms, 0, generation)
     came = origin_claim(known, generation, parent_of)
     held = parent_of(came).generation.number if came is not None and came.origin == other else 0
     return LocalPosition(last.token if last else Token(generation, 0), heard_ms, held)
@@ -99,19 +105,28 @@ class RemoteTakeover(NamedTuple):
     """Its own newest milestone; None if nothing is promoted there."""
 
 
-def find_takeover(standing: Iterable[Candidate], region: str, held: int) -> Claim | None:
+def find_takeover(
+    standing: Iterable[Candidate], region: str, here: LocalPosition, parent_of: ParentOf
+) -> Claim | None:
     """Return the newest claim by which another region continued `region`'s line; None if none counts.
 
     `standing`: its claims from other regions' milestones that were not given up. In a region numbers rise, and
-    nothing is promoted after a higher one, so generations up to the one that the line here continues (`held`) have
-    ended. A fork that was decided for a line of `region` does not count.
+    nothing is promoted after a higher one, so generations up to the one that the line here continues have ended.
+    For a generation that begins here, only claims from its own milestones count. A fork that was decided for a
+    line of `region` does not count.
     """
     found = [
         one.claim
         for one in standing
-        if one.claim.origin == region and one.claim.generation.number > held and not _decided_for(region, one)
+        if one.claim.origin == region and _continues(one.claim, here, parent_of) and not _decided_for(region, one)
     ]
     return max(found, key=lambda one: one.generation.number, default=None)
+
+
+def _continues(claim: Claim, here: LocalPosition, parent_of: ParentOf) -> bool:
+    if here.begins is not None:
+        return parent_of(claim).generation == here.begins
+    return claim.generation.number > here.held
 
 
 def _decided_for(region: str, one: Candidate) -> bool:

@@ -35,6 +35,8 @@ from cutwater.operations.regions.forks import ForkReader
 
 ASK_S = 5.0
 """Timeout of one query. A job that was silent only briefly then continues without an answer."""
+BEGINS_S = 1.0
+"""The same for a generation that begins here: after a failover the other region may be dead, and time counts."""
 PAUSE_S, PAUSE_S_MAX = 1.0, 30.0
 SAY_S = 600.0
 """Interval of log lines while waiting."""
@@ -57,12 +59,13 @@ class RejoinCheck:
         now_ms: Callable[[], int] = clock_ms,
         clock_s: Callable[[], float] = time.monotonic,
         ask_s: float = ASK_S,
+        begins_s: float = BEGINS_S,
     ) -> None:
         """`least_ms`: CUTWATER_FAILOVER_MIN_AGE_S in ms. `go_on_behind`: the token that needs no answer."""
         self._own, self._job, self._region = own, job, region
         self._other, self._there = other, there
         self._least_ms, self._go_on_behind = least_ms, go_on_behind
-        self._now_ms, self._clock_s, self._ask_s = now_ms, clock_s, ask_s
+        self._now_ms, self._clock_s, self._ask_s, self._begins_s = now_ms, clock_s, ask_s, begins_s
 
     def await_answer(
         self,
@@ -94,8 +97,6 @@ class RejoinCheck:
         FencedError if the other region has taken the job over, UsageError if its answer is required and it
         refuses access."""
         here = self._read_local_position(generation)
-        if here is None:
-            return ResumeDecision(False)
         may_be_left = here.may_be_left(self._now_ms(), self._least_ms)
         try:
             went = self._ask(here, pause, LOOKS if may_be_left else 1)
@@ -114,8 +115,7 @@ class RejoinCheck:
     def check_again(self, generation: Generation, log: Any) -> None:
         """Raise FencedError if the other region has taken over since `settled`. The last check after fencing.
         Silence or a refusal no longer matters: the region has answered before, or need not have."""
-        if (here := self._read_local_position(generation)) is None:
-            return
+        here = self._read_local_position(generation)
         try:
             went = self._ask(here, time.sleep, 1)
         except (UnavailableError, UsageError) as error:
@@ -123,7 +123,7 @@ class RejoinCheck:
             return
         require_not_left(went, self._job.name, self._region)
 
-    def _read_local_position(self, generation: Generation) -> LocalPosition | None:
+    def _read_local_position(self, generation: Generation) -> LocalPosition:
         name, stream = self._job.name, topics.milestones(self._job.name)
         known = candidates(self._own, name) if is_claimed(generation) else Candidates()
         last, heard_ms = None, 0
@@ -132,10 +132,11 @@ class RejoinCheck:
         return local_position(generation, last, heard_ms, known, self._other, origin_parent)
 
     def _ask(self, here: LocalPosition, pause: Callable[[float], object], looks: int) -> RemoteTakeover | None:
-        wait_for_broker(self._there, self._ask_s)
+        wait_for_broker(self._there, self._ask_s if here.begins is None else self._begins_s)
         if not self._has_claims(pause, looks):
             return None
-        claim = find_takeover(ForkReader(self._there, self._job).continuing_claims(), self._region, here.held)
+        claims = ForkReader(self._there, self._job).continuing_claims()
+        claim = find_takeover(claims, self._region, here, origin_parent)
         if claim is None:
             return None
         stream = topics.milestones(self._job.name)  # missing until the first promotion there

@@ -66,7 +66,7 @@ def parent_of(claim: Claim) -> Milestone:
 def test_with_what_the_other_region_has_gone_on(
     standing: list[Candidate], held: int, found: Generation | None
 ) -> None:
-    claim = find_takeover(standing, "us", held)
+    claim = find_takeover(standing, "us", LocalPosition(Token(US, 3), 1, held), parent_of)
     assert (claim.generation if claim else None) == found
 
 
@@ -80,8 +80,9 @@ def test_it_is_the_newest_that_nothing_speaks_against(claims: list[tuple[int, st
         candidate(Generation(number, "eu", f"{at:08x}"), origin, US if decided else None)
         for at, (number, origin, decided) in enumerate(claims)
     ]
-    found = find_takeover(standing, "us", held)
-    alone = [one.claim for one in standing if find_takeover([one], "us", held)]
+    here = LocalPosition(Token(US, 3), 1, held)
+    found = find_takeover(standing, "us", here, parent_of)
+    alone = [one.claim for one in standing if find_takeover([one], "us", here, parent_of)]
     assert (found is None) == (not alone)
     if found is not None:
         assert found in alone
@@ -99,12 +100,16 @@ def test_what_the_line_here_has_taken_back() -> None:
     assert local_position(BACK, told(BACK, 9), 1, here, "asia", parent_of) == LocalPosition(Token(BACK, 9), 1, 0)
 
 
-def test_whoever_goes_on_from_the_other_region_asks_nobody_until_it_is_promoted() -> None:
-    """Nobody can have gone on from it: it has committed nothing. A candidate of this region's own line asks."""
+def test_whoever_goes_on_from_the_other_region_waits_for_no_answer_until_it_is_promoted() -> None:
+    """That region may be dead. Only a claim from this generation's own milestones counts: they were lost here."""
     here = known(candidate(BACK, "eu"), candidate(Generation(5, "us", "aa")))
-    assert local_position(BACK, told(US, 7), 1, here, "eu", parent_of) is None
-    assert local_position(BACK, None, 0, here, "eu", parent_of) is None
-    assert local_position(Generation(5, "us", "aa"), told(BACK, 9), 1, here, "eu", parent_of) is not None
+    for last in (told(US, 7), None):
+        found = local_position(BACK, last, 0, here, "eu", parent_of)
+        assert found == LocalPosition(Token(BACK, 0), 0, 0, BACK)
+        assert not found.may_be_left(10**15, LEAST_MS)
+        assert find_takeover([candidate(EU, "us")], "us", found, parent_of) is None
+        assert find_takeover([candidate(AGAIN, "us")], "us", found, lambda _claim: told(BACK, 8)) is not None
+    assert local_position(Generation(5, "us", "aa"), told(BACK, 9), 1, here, "eu", parent_of).begins is None
 
 
 @pytest.mark.parametrize("least_ms", [0, LEAST_MS, 10**16])
