@@ -244,9 +244,8 @@ class Attempt:
         return CandidateThrottle(share, wanted, self._stop, self._metrics.count_pause)
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: HintWriter) -> None:
-        """Run the query; restart it after another decoding's epoch, or an error after a commit (SPARK-55271)."""
+        """Run the query; start it again after another decoding's epoch, or if the source has new leaders."""
         while not self._stop.is_set():
-            committed = self._checkpoint.newest_committed()
             decoding, last = self._choose(epochs)
             self.query = start(epochs, decoding)
             self._query_set.set()
@@ -259,10 +258,7 @@ class Attempt:
                     continue
                 if epochs.failure is not None:
                     raise epochs.failure from error
-                if self._checkpoint.newest_committed() <= committed:
-                    raise
-                self._metrics.count_restart()
-                self._log.warning("the query failed after a commit; starting it again", error=str(error)[:300])
+                raise
             finally:
                 self._query_set.clear()
 

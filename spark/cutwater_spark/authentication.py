@@ -19,7 +19,7 @@ SECRET = "spark.authenticate.secret"  # noqa: S105 (its name)
 PROTECTED = {
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
-    # Version 1 has no key derivation. AES/GCM loses messages in Spark 4.1.1 (SPARK-56227).
+    # Version 1 has no key derivation. AES/GCM lost messages in Spark 4.1.1 (SPARK-56227).
     "spark.network.crypto.authEngineVersion": "2",
     # Otherwise a client that fails here falls back to SASL, which encrypts nothing.
     "spark.network.crypto.saslFallback": "false",

@@ -100,7 +100,7 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
 
 
 class AttachedQuery:
-    """A running query. If Spark ends it after a commit (SPARK-55271), it is started again."""
+    """A running query, in a thread of its own."""
 
     def __init__(self, job: Job, attempt: Attempt, stop: threading.Event, start: Any, told: Any, log: Any) -> None:
         self.job = job

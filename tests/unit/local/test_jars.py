@@ -50,14 +50,14 @@ def test_committed_locks_hold_hashes_and_no_hosts() -> None:
 def test_the_sets_hold_the_versions_the_design_names() -> None:
     """Spark gets its five plain jars and nothing else; the broker's clients are of the broker's version."""
     assert [jar.coordinate for jar in read_lock(SPECS / "spark.lock.toml")] == [
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
-        "org.apache.spark:spark-avro_2.13:4.1.1",
-        "org.apache.kafka:kafka-clients:3.9.1",
-        "org.apache.commons:commons-pool2:2.12.1",
-        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-avro_2.13:4.2.0",
+        "org.apache.kafka:kafka-clients:3.9.2",
+        "org.apache.commons:commons-pool2:2.13.1",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",
     ]
     s3 = read_lock(SPECS / "s3.lock.toml")
-    assert {jar.version for jar in s3 if jar.group == "software.amazon.awssdk"} == {"2.29.52"}
+    assert {jar.version for jar in s3 if jar.group == "software.amazon.awssdk"} == {"2.35.4"}
     (spark,) = (Path(pyspark.__path__[0]) / "jars").glob("hadoop-client-api-*.jar")
     (connector,) = (jar for jar in s3 if jar.group == "org.apache.hadoop")
     assert spark.name == f"hadoop-client-api-{connector.version}.jar"
@@ -106,7 +106,7 @@ def test_a_replaced_jar_is_found_on_every_use(small_spec: Path, tmp_path: Path) 
     (jar,) = jars_from(small_spec, tmp_path)
     content = jar.read_bytes()
     jar.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(MachineError, match=r"SHA-256 of commons-pool2-2\.12\.1\.jar .* Delete"):
+    with pytest.raises(MachineError, match=r"SHA-256 of commons-pool2-2\.13\.1\.jar .* Delete"):
         jars_from(small_spec, tmp_path)
 
 
@@ -140,7 +140,7 @@ def test_whole_sets_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_jar_that_does_not_exist_is_named(small_spec: Path, tmp_path: Path) -> None:
     """A jar that no repository has: bounded attempts, then an error with its coordinate."""
     lock = lock_path(small_spec)
-    lock.write_text(lock.read_text().replace("2.12.1", "0.0.0-none"))
+    lock.write_text(lock.read_text().replace("2.13.1", "0.0.0-none"))
     with pytest.raises(MachineError, match=r"org\.apache\.commons:commons-pool2:0\.0\.0-none could not be"):
         jars_from(small_spec, tmp_path / "cache")
 

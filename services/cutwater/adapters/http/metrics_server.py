@@ -131,7 +131,7 @@ class DriverMetrics:
         self._heartbeats = Counter("heartbeats", "Heartbeats of the idle job.", **here)
         self._restarts = Counter(
             "query_restarts",
-            "Restarts of the query: Spark ended it, or the leaders of the source changed.",
+            "Restarts of the query, because the leaders of the source changed.",
             **here,
         )
         self._rested = Counter("rested", "Pauses of a candidate between epochs.", unit="seconds", **here)
