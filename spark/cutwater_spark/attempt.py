@@ -150,6 +150,7 @@ class Attempt:
         if self._past.newest is not None:
             self._metrics.set_newest(self._past.newest)
         if parent is not None:
+            self._changelog.parent = parent
             with start.step("taking over the parent's state"):
                 about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
                 seed = SeedPreparation(self._spark, job, *about).prepare(parent, self._checkpoint)

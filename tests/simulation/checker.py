@@ -176,7 +176,9 @@ class Checker:
 
     def _require_caught_up(self, first: Milestone, known: Milestone) -> None:
         """Without a rollback nothing goes back from one generation to the next."""
-        claim = self.claims[first.generation]
+        claim, parent = self.claims[first.generation], self.parent_of(first.generation)
+        if parent.sequence > known.sequence:
+            raise Anomaly(GAP, f"{first.token} follows {known.token}, and goes on from {parent.token}")
         if first.rewinds_to != claim.rewinds_to:
             raise Anomaly(DIVERGENCE, f"{first.token} rewinds to {first.rewinds_to}, not {claim.rewinds_to}")
         ahead = first.source_cut.covers(known.source_cut) and first.watermark_ms >= known.watermark_ms

@@ -113,6 +113,19 @@ class SimFetcher:
         ready = [one for one, luck in lucks.items() if (luck >> 16) % (12 if self._link.slow else 3) < 2]
         return {one: self._ways[one].ahead.popleft() for one in ready if self._ways[one].ahead}
 
+    def wait_for_more(self) -> None:
+        """Until there is something to take, or to tell."""
+        self._process.pause(self._has_more)
+
+    def _has_more(self) -> bool:
+        logs = self._log.topics.get(self._topic)
+        if logs is None or not self._answered:
+            return True
+        return any(
+            way.ahead or way.position < logs[at].stable_end or not logs[at].first <= way.position <= logs[at].end
+            for at, way in self._ways.items()
+        )
+
     @property
     def _answered(self) -> bool:
         """Another topic of the name has another identity: nothing comes of it."""

@@ -171,13 +171,19 @@ class Generations:
         if isinstance(error, UsageError) and " " in slot and slot.startswith("driver"):
             self._require_reason(slot, error)
             return True
-        return isinstance(error, FencedError) and self.is_over(slot)
+        if not isinstance(error, FencedError):
+            return False
+        # The stream may have lost the milestone that a candidate was started from, or contradict itself since.
+        astray = self._world.checker.broken or generation_of(slot) != self.promoted
+        return self.is_over(slot) or (self._world.rotten and astray)
 
     def _require_reason(self, slot: str, error: UsageError) -> None:
-        """A parent's state is refused when compaction may have overtaken it, or when its changelog was deleted."""
+        """A parent's state is refused if compaction may have overtaken it, or if its changelog has lost records or
+        was deleted."""
         parent = self._world.checker.parent_of(generation_of(slot))
         old = self._world.log.now_ms - parent.written_ms > MIN_COMPACTION_LAG_MS - 3 * MARGIN_MS
-        if not old and topics.changelog(JOB.name, parent.generation) in self._world.log.topics:
+        changelog = topics.changelog(JOB.name, parent.generation)
+        if not old and changelog in self._world.log.topics and changelog not in self._world.lossy:
             raise Anomaly(FALSE_ALARM, f"{slot} has refused its parent's state: {error}")
 
 

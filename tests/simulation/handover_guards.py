@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from cutwater.commit_signal import promotion
+from cutwater.core.generations import candidates
 from cutwater.core.output import position
 from cutwater.core.output.handover import Handover
 from cutwater.core.output.position import NEVER_MS, Published
@@ -18,6 +19,7 @@ from cutwater.publisher import transaction
 from cutwater.publisher.handover.handover import HandoverRunner
 from cutwater.publisher.handover.state_diff import DifferenceSource
 from cutwater.publisher.transaction import OutputWriter, Transaction
+from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.checker import (
     ABORTED_READ,
     FALSE_ALARM,
@@ -27,6 +29,7 @@ from simulation.checker import (
     PARTIAL,
     REPEATED_FINAL,
     SAID_AGAIN,
+    UNNOTICED,
 )
 from simulation.generations import generation_of
 from simulation.guards import Guard
@@ -132,6 +135,12 @@ def _of(*, weights: Mapping[str, float] | None = None, **profile: Any) -> Climat
     return Climate({"generations": True, **profile}, {**calm, **(weights or {})})
 
 
+def no_parent() -> AbstractContextManager[Any]:
+    """Before its first barrier a generation has no evidence of the source."""
+    nothing = property(lambda _self: None, lambda _self, _parent: None)
+    return patch.object(ProvedRows, "parent", nothing, create=True)
+
+
 HANDOVER_GUARDS = (
     Guard(
         "a candidate has caught up",
@@ -188,5 +197,24 @@ HANDOVER_GUARDS = (
         off(transaction, "after", of_this_milestone),
         _of(final=True, weights={"age": 3.0, "claim": 5.0}),
         frozenset({REPEATED_FINAL}),
+    ),
+    Guard(
+        "a candidate's parent stands on the stream",
+        "a generation that goes on from a milestone that the stream has lost",
+        "I3",
+        off(candidates, "_gone_from_stream"),
+        Climate(
+            {"generations": True},
+            {"lose-tail:" + topics.milestones(JOB.name): 2.0, "lose-power": 0.0, "make-anew": 0.0, "claim": 5.0},
+        ),
+        frozenset({GAP, ABORTED_READ, LOST_WRITE}),
+    ),
+    Guard(
+        "events that the parent counts are still there",
+        "a generation whose source has lost events after its seed, and before its first barrier",
+        "I2",
+        no_parent,
+        _of(weights={"lose-tail:" + JOB.topic: 2.0, "claim": 5.0, "events": 12.0}),
+        frozenset({UNNOTICED, LOST_WRITE, ABORTED_READ}),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
+from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.start_state import StartState, is_claimed, require_at_work
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
@@ -67,7 +68,7 @@ class HeirDriver(Driver):
         known = candidates(cluster, JOB.name).by_id.get(self.generation)
         require_at_work(self.generation, promoted(cluster, JOB.name), known)
         if isinstance(self._disk, HeirDisk) and known is not None:
-            parent = parent_of(known.claim)
+            self.parent = parent = parent_of(known.claim)
             seed = self._disk.seed or self._seed(known.claim, parent)
             self._disk.seed = self._disk.seed or seed
             self.origin = StartState.of(parent).raised(self._disk.seed.watermark_ms)
@@ -88,6 +89,7 @@ class HeirDriver(Driver):
                     rows.pop(window, None)
                     if one.value is not None:
                         rows[window] = _row_of(one.value, self._sliding)
+        LogCheck(cluster).require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
         # Asked last: hours may have passed. Nobody has snapshots here.
         if why := changelog_problem(cluster, JOB.name, parent, self.generation.region, now_ms):
             raise UsageError(why)

@@ -25,6 +25,7 @@ _RUN_GENERATIONS = (
     *(("publisher", 14), ("consumer", 3), ("reader", 1)),
 )
 """Where several generations work, and the publisher goes from one to the next."""
+_LOSSES = ("lose-tail", "lose-power", "make-anew")
 _GENERATIONS = {
     "claim": 4.0,
     "promote": 8.0,
@@ -88,6 +89,7 @@ class Climate:
 def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) -> tuple[Profile, list[Step]]:
     """The same for the same seed, on any machine."""
     late = _late_losses(Random(f"{seed} late")) if climate is None else []
+    by_chance = climate is None
     random, climate = Random(seed), climate or Climate(form_of(seed))
     profile = replace(profile_of(random), **climate.profile)
     kinds = {"run": 60.0, "marker": 14.0, "events": 6.0}
@@ -102,8 +104,8 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
         kinds["lose-store"] = Random(f"{seed} store").choice((0.0, 0.0, 0.5))
     running = _RUN
     if profile.generations:
-        kinds |= _GENERATIONS | dict.fromkeys(("lose-tail", "lose-power", "make-anew"), 0.0)
-        running, late = _RUN_GENERATIONS, []
+        kinds |= _GENERATIONS | ({} if by_chance else dict.fromkeys(_LOSSES, 0.0))
+        running = _RUN_GENERATIONS
     kinds |= climate.weights
     if kinds["stall"]:
         kinds["wake"] = 2 * kinds["stall"]

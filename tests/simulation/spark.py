@@ -22,6 +22,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
 from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
+from cutwater.core.protocol.records import Milestone
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.row_proof import ProvedRows
 from simulation.clients import SimCluster
@@ -98,6 +99,7 @@ class Driver:
     job, generation, changelog = JOB, GENERATION, CHANGELOG
     partitions = PARTITIONS
     origin: StartState = FIRST
+    parent: Milestone | None = None
 
     def __init__(
         self, process: Process, log: Log, disk: Disk, events: list[list[Event]], habits: Habits, clock: object
@@ -118,6 +120,7 @@ class Driver:
 
     def _run(self) -> None:
         self._rows = self.proved_rows(self._cluster, self.changelog, self.partitions)
+        self._rows.parent = self.parent
         sleep = self._process.sleep
         barriers = self.barrier_log(
             self._cluster, JOB.name, self.generation, SimLock(self._process), sleep=lambda _s: sleep()

@@ -117,8 +117,19 @@ class SimBulk(BulkLoader):
         for one in remaining_slices(slices, done):
             if one.records_max:
                 task = self._task(milestone, Path("files"), [one], 1, floor_ms)
-                Worker(task, self._cluster, hand_over, self._stopping).run()
+                SimWorker(task, self._cluster, hand_over, self._stopping).run()
         return done
+
+
+class SimWorker(Worker):
+    """Waits for what it has not got. The real one gives up after a minute, by its clock, and is asked again."""
+
+    def _read(self) -> bool:
+        came = super()._read()
+        if not came:
+            fetcher: Any = self._fetcher
+            fetcher.wait_for_more()
+        return came
 
 
 class SimFile:

@@ -25,6 +25,7 @@ from cutwater.core.errors import (
     UsageError,
 )
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
@@ -138,7 +139,28 @@ class Below(NamedTuple):
     """What was lost below a cut of a milestone."""
 
     sequence: int
-    text: str
+    generation: Generation
+    place: TopicPartition
+    end: int
+    """Of the log behind the loss."""
+    cut: int
+
+    def __str__(self) -> str:
+        return f"{self.place.topic}/{self.place.partition} below the cut {self.cut} of {self.generation}"
+
+    def concerns(self, generation: Generation, parent_of: Callable[[Generation], Milestone]) -> bool:
+        """Must a driver of the generation say so?
+
+        A later one has taken the rows over, or was refused them. The source concerns it if it goes on behind the
+        loss.
+        """
+        at = generation
+        while at.number > self.generation.number:
+            parent = parent_of(at)
+            if parent.generation == self.generation:
+                return self.place.topic == JOB.topic and parent.source_cut.offset(self.place) > self.end
+            at = parent.generation
+        return at == self.generation
 
 
 @dataclass
@@ -194,6 +216,8 @@ class World:
         self.rotten = False
         """Has the log lost what it had acknowledged?"""
         self.lost_below: Below | None = None
+        self.lossy: set[str] = set()
+        """The topics that have lost records."""
         """What it lost below a cut of the newest milestone then: the driver must say so."""
 
     # --- processes
@@ -529,6 +553,8 @@ class World:
             self.checker.stream_lost()
         if topic == JOB.topic:
             del self.events[number][self.log.topics[topic][number].end :]
+        if lost:
+            self.lossy.add(topic)
         self.rotten |= lost > 0
         self.foreign |= lost > 0
         return lost
@@ -540,9 +566,8 @@ class World:
             return
         newest = self.checker.truths[-1].milestone
         for place, cut in newest.source_cut.and_(newest.changelog_cut):
-            if cut > self.log.topics[place.topic][place.partition].end:
-                text = f"{place.topic}/{place.partition} below the cut {cut} of {newest.token}"
-                self.lost_below = Below(newest.sequence, text)
+            if cut > (end := self.log.topics[place.topic][place.partition].end):
+                self.lost_below = Below(newest.sequence, newest.generation, place, end, cut)
 
     # --- what follows a step
 
@@ -626,8 +651,8 @@ class World:
         self.checker.look_at_stream()
         if not (self.rotten and "publisher" in self.stopped):  # it has said so
             self.checker.look_at_output()
-        if self.generations:
-            look_at_rows(self.log, self.job, self.checker.truths)
+            if self.generations and not self.checker.broken:
+                look_at_rows(self.log, self.job, self.checker.truths)
         habits = self.generations.habits if self.generations else {GENERATION: self.habits}
         for generation, one in habits.items():
             self.checker.look_at_barriers(generation, one.began)
@@ -684,8 +709,9 @@ class World:
         told = self.checker.truths[-1].milestone.epoch if last else -1
         if self.checker.broken and self.faults[f"{topics.milestones(JOB.name)} made anew"]:
             return  # a signaller at work has written behind it: to whoever comes later it looks pruned
-        if self.lost_below and driver not in self.stopped:
-            raise Anomaly(UNNOTICED, f"{self.lost_below.text} is lost, and the driver goes on")
+        lost = self.lost_below
+        if lost and lost.concerns(generation, self.checker.parent_of) and driver not in self.stopped:
+            raise Anomaly(UNNOTICED, f"{lost} is lost, and the driver goes on")
         if driver not in self.stopped:
             ends = {number: len(events) for number, events in enumerate(self.events)}
             cut = self.checker.truths[-1].milestone.source_cut if last else ()
@@ -709,15 +735,20 @@ class World:
         reached |= {name: client.seen for name, client in self.clients.items()}
         late = {name: at for name, at in reached.items() if at != last and name not in self.stopped}
         if late:
-            if self._waits_in_vain(newest):
+            if self._waits_in_vain(min(late.values())):
                 return
             raise Anomaly(STUCK, f"the stream ends at sequence {last}, and {late} came no further")
 
-    def _waits_in_vain(self, newest: Milestone) -> bool:
-        """Does a log end below the cut? Its readers give up after a bounded time, and say what is lost.
+    def _waits_in_vain(self, reached: int) -> bool:
+        """Does a log end below a cut that is still needed? Its readers give up after a bounded time, and say what
+        is lost. And who has told of a loss writes no more.
 
-        And who has told of a loss writes no more.
+        `reached`: the sequence from which somebody has to go on; a hand-over needs the rows of that one, too.
         """
-        changelog = self.log.topics[topics.changelog(JOB.name, newest.generation)]
-        short = any(offset > changelog[place.partition].end for place, offset in newest.changelog_cut)
+        needed = (one.milestone.changelog_cut for one in self.checker.truths[max(0, reached - 1) :])
+        short = any(offset > self._end(place) for cut in needed for place, offset in cut)
         return self.rotten and (short or "publisher" in self.stopped)
+
+    def _end(self, place: TopicPartition) -> int:
+        partitions = self.log.topics.get(place.topic)
+        return partitions[place.partition].end if partitions else 0

@@ -192,9 +192,9 @@ class Stack:
 
     @property
     def archives(self) -> dict[str, Path]:
-        """Return the archive of classes that each module writes."""
-        broker = {"cutwater.local.embedded_broker.classes": self._broker.archive} if self._broker else {}
-        return {"cutwater.local.spark_runtime": archive_of(self.java), **broker}
+        """Return the archive of classes that each module writes, for those that this stack could use."""
+        spark = {} if self._settings.spark_classes else {"cutwater.local.spark_runtime": archive_of(self.java)}
+        return spark | ({"cutwater.local.embedded_broker.classes": self._broker.archive} if self._broker else {})
 
     def prepare(self) -> None:
         """Create the topics on a user's cluster, before any process starts. Raises CutwaterError."""

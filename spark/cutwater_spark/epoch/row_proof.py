@@ -30,7 +30,7 @@ from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import LogEnd, evidence_of, lost_records
-from cutwater.core.protocol.records import Barrier
+from cutwater.core.protocol.records import Barrier, Milestone
 
 
 class ProvedRows:
@@ -42,17 +42,22 @@ class ProvedRows:
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
         self._begun = LogState({}, {})
         """The logs at the start of the epoch."""
+        self.parent: Milestone | None = None
+        """What a claimed generation continues. Before its first barrier, that milestone has the evidence."""
 
     def ends(self) -> dict[int, int]:
         return _ends(self._log_ends())
 
     def begin_epoch(self, before: Barrier | None, source_cut: Cut) -> None:
-        """Raise LostRecordsError if records below the previous barrier's cuts, or this epoch's, are lost;
-        LeadersChangedError if the source has other leaders than at the last call."""
+        """Raise LostRecordsError if records below the previous barrier's cuts, or this epoch's, are lost; before
+        the first barrier, if events that the parent counts are. Raise LeadersChangedError if the source has other
+        leaders than at the last call."""
         earlier = self._begun
         self._begun = self._witness.read_state([*self._places, *(place for place, _ in source_cut)])
         if before:
             self._require_kept(before, self._begun)
+        elif parent := self.parent:
+            self._witness.require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
         if short := lost_records(source_cut, {place: one.end for place, one in self._begun.standings.items()}):
             raise LostRecordsError(f"the source topic, of which this epoch has read more: {'; '.join(short)}")
         # The executors' consumers keep what they have fetched ahead. Another query has consumers of its own.

@@ -175,8 +175,9 @@ def promotion_obstacle(candidate: Candidate, parent: Milestone, last: Milestone 
     claim = candidate.claim
     if candidate.withdrawn is not None:
         return f"{claim.generation} was given up: {candidate.withdrawn}"
-    if last is None:
-        return None if claim.origin else f"{parent.token} is gone from the commit stream, which holds no milestone"
+    gone = _gone_from_stream(claim, parent, last)
+    if gone or last is None:
+        return gone
     if claim.generation.number <= last.generation.number:
         return f"{claim.generation} comes too late: {last.generation} was promoted meanwhile"
     if claim.origin and not claim.rewinds_to:
@@ -190,6 +191,14 @@ def promotion_obstacle(candidate: Candidate, parent: Milestone, last: Milestone 
             "give it up, and start one from a milestone of that"
         )
     return None
+
+
+def _gone_from_stream(claim: Claim, parent: Milestone, last: Milestone | None) -> str | None:
+    """Return that the stream has lost the milestone of this region that a claim continues; None if it has not."""
+    if claim.origin or (last is not None and parent.sequence <= last.sequence):
+        return None
+    ends = f"ends with {last.token}" if last else "holds no milestone"
+    return f"{parent.token} is gone from the commit stream, which {ends}"
 
 
 class EarlierClaim(NamedTuple):

@@ -173,8 +173,9 @@ class Claims:
 
     def to_promote(self, generation: Generation) -> bool:
         """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted."""
-        last, known = promoted(self._cluster, self._job.name), candidates(self._cluster, self._job.name)
+        known = candidates(self._cluster, self._job.name)
         candidate = known.require(generation)
+        last = promoted(self._cluster, self._job.name)  # read second: it is as new as the claim's parent
         if last and last.generation == generation:
             return False
         why = promotion_obstacle(candidate, parent_of(candidate.claim), last)

@@ -17,7 +17,7 @@ from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, signed
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater_spark.epoch.row_proof import ProvedRows
-from support.protocol_samples import GENERATION, barrier
+from support.protocol_samples import GENERATION, barrier, milestone
 
 Rows = dict[bytes, bytes]
 ADDENDS = [0.1, 0.2, 0.3]
@@ -90,3 +90,16 @@ def test_a_driver_that_starts_on_another_log_says_so(epoch: Epoch) -> None:
     epoch.make_topic_again()
     with pytest.raises(LostRecordsError, match=f"{epoch.topic} was deleted and recreated"):
         epoch.rows.check_start(told, GENERATION, 1, 2)
+
+
+def test_a_source_that_lost_what_the_parent_counts_is_named_before_the_first_barrier(
+    broker: Any, unique: Callable[[str], str]
+) -> None:
+    """A generation has its seed and no barrier: the source's evidence is that of the milestone it continues."""
+    source, other = Epoch(broker.cluster, unique("source")), Epoch(broker.cluster, unique("changelog"))
+    cut = source.attempt(1, COUNTED)
+    other.rows.parent = milestone(0, source_cut=cut, evidence=source.evidence)
+    other.rows.begin_epoch(None, cut)
+    source.make_topic_again()
+    with pytest.raises(LostRecordsError, match=f"{source.topic} was deleted and recreated"):
+        other.rows.begin_epoch(None, cut)
