@@ -106,9 +106,14 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     assert "/state/0/0/" in said
     assert [one for one, _ in job.milestones()] == before
 
-    # SPARK-55058: without it Spark silently starts another query. It goes on by the same offsets all the same.
     copies.put_back("good")
     next(copies.folder.glob("*/*/metadata")).unlink()
+    code, said = refused()
+    assert code == MachineError.exit_code
+    assert "is damaged: [STREAMING_CHECKPOINT_MISSING_METADATA_FILE]" in said
+    assert "Put back a copy" in said
+
+    copies.put_back("good")
     job.driver()
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected([*made, *more])

@@ -13,8 +13,9 @@ from cutwater.core.protocol.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MA
 from cutwater_spark.checkpoint import explain_damage
 
 _CAUSE = "Caused by: "
-_DAMAGED = ("ChecksumException", "Incomplete log file")
-"""The second: a power failure has left an empty file, and an empty checksum beside it, which proves nothing."""
+_DAMAGED = ("ChecksumException", "Incomplete log file", "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]")
+"""The second: a power failure has left an empty file, and an empty checksum beside it, which proves nothing. The
+third: without that file Spark would start another query (SPARK-55058)."""
 _NO_BUCKET = ("UnknownStoreException", "NoSuchBucketException")
 _NOT_LET_IN = ("AccessDeniedException: s3a:", "NoAuthWithAWSException")
 _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordToRowConverter")
