@@ -52,7 +52,7 @@ def await_promotion(place: JobContext, generation: Generation, wait_s: float) ->
                 raise UnavailableError(
                     f"{generation} is not promoted yet: {why or 'its commit-signal has not done it; does it run?'}"
                 )
-            status.update(f"promoting {generation}, for {now - begun:.0f} s: {waits_for(candidate, why)}")
+            status.update(f"promoting {generation}, for {now - begun:.0f} s: {_waits_for(candidate, why)}")
             time.sleep(LOOK_S)
     back = f", and continues from the state of {last.rewinds_to}" if last.rewinds_to else ""
     print_note(f"{generation} is promoted after {time.monotonic() - begun:.0f} s: {last.token}{back}")
@@ -87,7 +87,7 @@ def await_first_milestone(
                 f"{claim.generation} is not promoted yet: {why or 'its commit-signal has not done it'}. Do its "
                 "driver and commit-signal run?"
             )
-        status.update(f"promoting {claim.generation}, for {now - begun:.0f} s: {waits_for(candidate, why)}")
+        status.update(f"promoting {claim.generation}, for {now - begun:.0f} s: {_waits_for(candidate, why)}")
         time.sleep(LOOK_S)
 
 
@@ -98,8 +98,7 @@ def delay_with_eta(one: Candidate, last: Milestone | None) -> str | None:
     return f"{why}; {nearer}" if why and nearer else why
 
 
-def waits_for(one: Candidate, why: str | None) -> str:
-    """Return what a candidate does, or waits for. `why`: from `delay_with_eta`."""
+def _waits_for(one: Candidate, why: str | None) -> str:
     if one.newest is None:
         return (
             f"{why}: its driver starts Spark and takes over the state of {parent_of(one.claim).token}; its log "

@@ -27,7 +27,7 @@ from cutwater.local.embedded_broker.security import BrokerSecurity
 from cutwater.local.machine.disk_space import folder_error, require_room
 from cutwater.local.machine.ports import LOOPBACK, free_ports, require_free
 from cutwater.local.processes.child import Child
-from cutwater.local.processes.class_archives import archive_path, usable
+from cutwater.local.processes.class_archives import archive_options, archive_path
 from cutwater.local.processes.restart_policy import RestartPolicy
 from cutwater.local.processes.supervisor import Supervised
 
@@ -149,12 +149,9 @@ class Broker:
         return self.data_dir / "server.properties"
 
     def _jvm(self, *options: str) -> list[str]:
-        archive = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off", f"-XX:SharedArchiveFile={self.archive}"]
+        told = [*archive_options(self.archive), *options]
         log4j2 = f"-Dlog4j2.configurationFile={LOG4J2}"
-        return [
-            *(str(self._java), *(archive if usable(self.archive) else ())),
-            *(*options, "-Djava.awt.headless=true", log4j2, "-cp", self._class_path),
-        ]
+        return [str(self._java), *told, "-Djava.awt.headless=true", log4j2, "-cp", self._class_path]
 
     def _choose_ports(self, port: int | None, controller_port: int | None) -> tuple[int, int]:
         try:

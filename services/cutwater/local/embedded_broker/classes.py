@@ -19,6 +19,7 @@ from cutwater.core.protocol.topics import TopicSpec
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
+from cutwater.local.processes.class_archives import SILENT
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 
 STOP_SECONDS_MAX = 120.0
@@ -29,7 +30,7 @@ def write_classes(archive: Path | None = None) -> None:
     """Write the archive, by default where `Broker` looks for it. Raise MachineError if Java writes none."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "fresh.jsa"
-        options = (f"-XX:ArchiveClassesAtExit={fresh}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+        options = (f"-XX:ArchiveClassesAtExit={fresh}", *SILENT)
         broker = Broker(Path(folder) / "broker", find_java(), jars("kafka"), options=options)
         archive, broker.archive = archive or broker.archive, fresh  # Java writes none while it uses one
         with Supervisor([Supervised(broker.child(), broker.ready, grace_seconds=STOP_SECONDS_MAX)]) as supervisor:

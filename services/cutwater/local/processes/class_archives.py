@@ -16,6 +16,8 @@ from cutwater.local.machine.download_cache import cache_dir
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy
 
+SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+"""Options by which Java says nothing about an archive, as about one that does not fit."""
 IDLE = 19
 """The niceness of the writer: a stack that has just started comes first."""
 
@@ -32,6 +34,11 @@ def archive_path(java: Path, *fits: str) -> Path:
 def usable(path: Path) -> bool:
     """Return whether the archive exists, under a name without a blank, which Spark could not pass on."""
     return path.is_file() and " " not in str(path)
+
+
+def archive_options(path: Path) -> list[str]:
+    """Return the options of a JVM that is to use the archive; none if it is not usable."""
+    return [*SILENT, f"-XX:SharedArchiveFile={path}"] if usable(path) else []
 
 
 @contextmanager

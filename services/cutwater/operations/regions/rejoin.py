@@ -59,13 +59,12 @@ class RejoinCheck:
         now_ms: Callable[[], int] = clock_ms,
         clock_s: Callable[[], float] = time.monotonic,
         ask_s: float = ASK_S,
-        begins_s: float = BEGINS_S,
     ) -> None:
         """`least_ms`: CUTWATER_FAILOVER_MIN_AGE_S in ms. `go_on_behind`: the token that needs no answer."""
         self._own, self._job, self._region = own, job, region
         self._other, self._there = other, there
         self._least_ms, self._go_on_behind = least_ms, go_on_behind
-        self._now_ms, self._clock_s, self._ask_s, self._begins_s = now_ms, clock_s, ask_s, begins_s
+        self._now_ms, self._clock_s, self._ask_s = now_ms, clock_s, ask_s
 
     def await_answer(
         self,
@@ -132,7 +131,7 @@ class RejoinCheck:
         return local_position(generation, last, heard_ms, known, self._other, origin_parent)
 
     def _ask(self, here: LocalPosition, pause: Callable[[float], object], looks: int) -> RemoteTakeover | None:
-        wait_for_broker(self._there, self._ask_s if here.begins is None else self._begins_s)
+        wait_for_broker(self._there, self._ask_s if here.begins is None else BEGINS_S)
         if not self._has_claims(pause, looks):
             return None
         claims = ForkReader(self._there, self._job).continuing_claims()
