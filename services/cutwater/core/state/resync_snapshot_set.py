@@ -10,7 +10,7 @@ milestone, by its bytes, and no partition is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol import topics
@@ -20,6 +20,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.missing_offsets import gaps
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import Manifest
+from cutwater.core.state.snapshot_set import Share, covering, evicted
 from cutwater.core.util.timestamps import iso
 
 
@@ -58,8 +59,8 @@ def unfit(
     if not milestone.rows:
         # Earlier milestones may have the same cut, but windows that this one's horizon has passed.
         return "no row was written in its epoch: it cannot be distinguished from earlier milestones"
-    if lower_ms is not None and lower_ms > milestone.horizon_ms:
-        return f"windows that end by {iso(lower_ms)} were evicted from the view (max_bytes)"
+    if reason := evicted(milestone, lower_ms):
+        return reason
     if horizon_ms is not None and horizon_ms < milestone.horizon_ms:
         return (
             f"`retention` was made longer since: the state now has windows that end after {iso(horizon_ms)}, "
@@ -70,27 +71,14 @@ def unfit(
     return f"{topic} in the origin: {'; '.join(missing)}" if missing else ""
 
 
-def find_complete_set(
-    parts: Iterable[Manifest], partitions: int
-) -> tuple[list[tuple[Manifest, Partitions]], Partitions]:
-    """Return the snapshots of one sequence that form the state, with each one's partitions, and those missing. All
-    are of one milestone, by bytes and offset: of the most complete one."""
-    by_milestone: dict[tuple[bytes, int], list[Manifest]] = {}
-    for one in parts:
-        by_milestone.setdefault((one.record, one.offset), []).append(one)
-    every = frozenset(range(partitions))
-    best: tuple[list[tuple[Manifest, Partitions]], Partitions] = ([], every)
-    for same in by_milestone.values():
-        taken, left = [], every
-        # The largest first gives the fewest files. Each partition is taken from one snapshot only.
-        for one in sorted(same, key=lambda one: -len(_partitions_of(one, every))):
-            if mine := _partitions_of(one, left):
-                taken.append((one, mine))
-                left -= mine
-        if not best[0] or len(left) < len(best[1]):
-            best = taken, left
-    return best
+def find_complete_set(parts: Mapping[str, Manifest], partitions: int) -> tuple[tuple[Share, ...], Partitions]:
+    """Return the snapshots of one sequence that form the state, and the partitions that none of them holds.
 
-
-def _partitions_of(one: Manifest, of: Partitions) -> Partitions:
-    return of if one.partitions is None else of & one.partitions
+    `parts`: the manifests by name. All that are returned are of one milestone, by bytes and offset: of the most
+    complete one.
+    """
+    by_milestone: dict[tuple[bytes, int], dict[str, Partitions | None]] = {}
+    for name, one in parts.items():
+        by_milestone.setdefault((one.record, one.offset), {})[name] = one.partitions
+    sets = (covering(held, partitions) for held in by_milestone.values())
+    return min(sets, key=lambda one: len(one[1]), default=((), frozenset(range(partitions))))

@@ -39,9 +39,11 @@ class Share(NamedTuple):
     partitions: Partitions
 
 
-def covering(held: Mapping[str, Partitions | None], partitions: int) -> tuple[Share, ...]:
-    """Return snapshots, by name, that together hold every partition once; none if they cannot. `held`: the
-    partitions of each, None for all. The largest part is taken first, to use few snapshots."""
+def covering(held: Mapping[str, Partitions | None], partitions: int) -> tuple[tuple[Share, ...], Partitions]:
+    """Return snapshots, by name, that together hold each partition once, and the partitions that none holds.
+
+    `held`: the partitions of each snapshot, None for all. The largest part is taken first, to use few snapshots.
+    """
     missing = frozenset(range(partitions))
     found: list[Share] = []
     left = {name: missing if part is None else part for name, part in held.items()}
@@ -52,7 +54,7 @@ def covering(held: Mapping[str, Partitions | None], partitions: int) -> tuple[Sh
             break
         found.append(Share(name, gives))
         missing -= gives
-    return () if missing else tuple(found)
+    return tuple(found), missing
 
 
 def refusal(

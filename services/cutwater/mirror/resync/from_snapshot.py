@@ -31,18 +31,16 @@ from cutwater.core.mirror.topic_config_sync import copy_of
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.core.state.backlog import Entry
-from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.resync_snapshot_set import cuts_of, find_complete_set, generation_of, unfit
-from cutwater.core.state.snapshot_manifest import File, Manifest, Unusable, share_name
+from cutwater.core.state.snapshot_manifest import Manifest, Unusable, share_name
 from cutwater.mirror.resync.resync import CopyState, give_up_copy, read_copy_state, require_apart
 from cutwater.mirror.resync.snapshot_writer import Seed, SnapshotRows
 from cutwater.mirror.topics.origin import Origin, ensure
-from cutwater.views.query.pages import Part
 from cutwater.views.query.view import View
 from cutwater.views.snapshots.object_store_tier import SnapshotRepository
 from cutwater.views.snapshots.repositories import SnapshotRepositories
-from cutwater.views.snapshots.restore import Restorer, stream_check
-from cutwater.views.store.store import Store
+from cutwater.views.snapshots.restore import stream_check
+from cutwater.views.snapshots.snapshot_share import ShareReader, SnapshotShare
 
 SNAPSHOTS_MAX = 200
 """Snapshots examined, the newest first."""
@@ -50,15 +48,6 @@ SHOWN_MAX = 5
 
 Kept = Mapping[int, tuple[int, int]]
 """First offset and end of each partition of the origin's log."""
-
-
-class Share(NamedTuple):
-    """One of the snapshots that together are the state."""
-
-    shelf: SnapshotRepository
-    manifest: Manifest
-    taken: Partitions
-    """The partitions whose rows come from it."""
 
 
 class ResyncPlan(NamedTuple):
@@ -69,7 +58,7 @@ class ResyncPlan(NamedTuple):
     found: FoundTopic
     """The origin's topic now."""
     kept: Kept
-    parts: list[Share]
+    parts: list[SnapshotShare]
     """The snapshot; several if views share the partitions."""
     seed: Seed
     passed_over: dict[int, str]
@@ -86,23 +75,6 @@ class ResyncPlan(NamedTuple):
 
 class _Unfit(Exception):
     """The reason why the snapshots of a milestone cannot replace the log."""
-
-
-class _Only:
-    """One snapshot of a shelf. Implements `views.snapshots.restore.Tier`."""
-
-    def __init__(self, shelf: SnapshotRepository, manifest: Manifest) -> None:
-        self.name = shelf.name
-        self._shelf, self._manifest = shelf, manifest
-
-    def sequences(self) -> list[int]:
-        return [self._manifest.sequence]
-
-    def manifest(self, sequence: int) -> Manifest:
-        return self._manifest
-
-    def fetch(self, manifest: Manifest, one: File, to: Path, stopping: Callable[[], None]) -> None:
-        self._shelf.fetch(manifest, one, to, stopping)
 
 
 class SnapshotResync:
@@ -136,8 +108,9 @@ class SnapshotResync:
         self._shelves = shelves
         self._schema = crc64(job.state_schema).hex()
         self._folder = data_dir / "resync" / job.name / str(generation)
-        self._now_ms, self._log, self._replication = now_ms, log, replication
+        self._now_ms, self._replication = now_ms, replication
         self._on_stream = stream_check(origin, job)
+        self._reader = ShareReader(self._folder, job, self._on_stream, log)
 
     def plan(self) -> ResyncPlan:
         """Return the plan, without changes. Raises UsageError if no snapshot fits, UnavailableError if brokers or
@@ -154,7 +127,7 @@ class SnapshotResync:
         for plan in self._plans():
             with ExitStack() as held:
                 try:
-                    views = [held.enter_context(closing(self._opened(plan, part))) for part in plan.parts]
+                    views = [held.enter_context(closing(self._opened(part))) for part in plan.parts]
                     self._require_fit(plan, views)
                 except _Unfit as why:
                     plan.passed_over[plan.seed.milestone.sequence] = str(why)
@@ -220,8 +193,8 @@ class SnapshotResync:
 
     def _parts(
         self, sequence: int, shelves: list[SnapshotRepository], kept: Kept, horizon_ms: int | None
-    ) -> list[Share]:
-        usable: dict[int, tuple[SnapshotRepository, Manifest]] = {}
+    ) -> list[SnapshotShare]:
+        usable: dict[str, tuple[SnapshotRepository, Manifest]] = {}
         reasons = []
         for shelf in shelves:
             try:
@@ -229,16 +202,16 @@ class SnapshotResync:
                 self._require_mine(shelf, manifest)
                 if reason := unfit(_milestone(manifest), manifest.lower_ms, self._topic, kept, horizon_ms):
                     raise _Unfit(reason)
-                usable[id(manifest)] = shelf, manifest
+                usable[shelf.names.share] = shelf, manifest
             except (_Unfit, Unusable) as why:
                 reasons.append(f"{shelf.names.share}: {why}" if len(shelves) > 1 else str(why))
-        taken, left = find_complete_set((manifest for _, manifest in usable.values()), len(kept))
+        chosen, left = find_complete_set({name: one for name, (_, one) in usable.items()}, len(kept))
         if left and not usable:
             raise _Unfit("; ".join(reasons))
         if left:
             nobody = f"no snapshot of it holds partition {', '.join(map(str, sorted(left)))}"
             raise _Unfit("; ".join([nobody, *reasons]))
-        return [Share(usable[id(one)][0], one, partitions) for one, partitions in taken]
+        return [SnapshotShare(*usable[one.name], one.partitions) for one in chosen]
 
     def _require_mine(self, shelf: SnapshotRepository, manifest: Manifest) -> None:
         mine = (self._job.name, self._generation, shelf.names.share)
@@ -262,38 +235,16 @@ class SnapshotResync:
             "('cutwater snapshots create'), or start a new generation there. Nothing was deleted"
         )
 
-    def _opened(self, plan: ResyncPlan, part: Share) -> View:
-        """Return the snapshot as a readable view; an earlier run may have left it complete. Raises _Unfit if its
-        files are damaged.
-        """
-        folder, partitions = self._folder / part.shelf.names.share, part.manifest.partitions
-        store = Store(folder, self._job, self._generation, partitions=partitions)
-        if store.applied is not None and store.applied.milestone != plan.seed.milestone:
-            store.close()
-            shutil.rmtree(folder)
-            store = Store(folder, self._job, self._generation, partitions=partitions)
+    def _opened(self, part: SnapshotShare) -> View:
+        """Return the snapshot as a readable view. Raises _Unfit if its files are damaged."""
         try:
-            if store.applied is None:
-                self._fetch(store, part)
-            return View(store, self._job)
-        except BaseException:
-            store.close()
-            raise
-
-    def _fetch(self, store: Store, part: Share) -> None:
-        watched, tier = _RestoreLog(), _Only(part.shelf, part.manifest)
-        mine = (self._job, self._generation, part.manifest.partitions)
-        restorer = Restorer(*mine, (tier,), self._on_stream, watched, self._log)
-        if restorer.restore(store, lambda: False, part.manifest.sequence) is not None:
-            return
-        if watched.damaged and not watched.away:
+            return self._reader.open(part)
+        except Unusable:
             raise _Unfit(
-                f"{part.shelf.names.share} is damaged: 'cutwater snapshots verify' lists the damaged files"
-            )
-        raise UnavailableError(
-            f"{self._shelves.place}, or the brokers of {self._region}, did not answer. Nothing was deleted: run "
-            "this again"
-        )
+                f"{part.repository.names.share} is damaged: 'cutwater snapshots verify' lists the damaged files"
+            ) from None
+        except UnavailableError as error:
+            raise UnavailableError(f"{error}. Nothing was deleted") from None
 
     def _require_fit(self, plan: ResyncPlan, views: list[View]) -> None:
         """Check again after the fetch: manifests of older versions do not say what was evicted."""
@@ -314,26 +265,11 @@ class SnapshotResync:
         )
         place = ShardMap(shards, plan.seed.identity.partitions)
         for view, part in zip(views, plan.parts, strict=True):
-            # A partition that two snapshots hold is taken from one.
-            taken = frozenset(shard for partition in part.taken for shard in place.shards_of_partition(partition))
-            _, stored = view.panes(Part(shards=taken))
+            _, stored = view.panes(part.part(place))
             for window, value in stored:
                 if written := writing.take(window, value):
                     rows(written)
         rows(writing.finish())
-
-
-class _RestoreLog:
-    def __init__(self) -> None:
-        self.away = self.damaged = False
-
-    def restored(self, manifest: Manifest, seconds: float) -> None: ...
-
-    def unusable(self, _reason: str) -> None:
-        self.damaged = True
-
-    def record_answer(self, well: bool) -> None:
-        self.away = self.away or not well
 
 
 def _milestone(manifest: Manifest) -> Milestone:

@@ -76,7 +76,7 @@ def read(writing: Writing, one: StoredSeeds, folder: Path) -> tuple[list[str], R
         found = list(rows)
     assert len(found) == len({window for window, _ in found})
     assert not folder.exists(), "nothing is left on this disk"
-    return [part.shelf.names.share for part in taken], pieces(writing, found)
+    return [part.repository.names.share for part in taken], pieces(writing, found)
 
 
 def test_the_rows_of_the_very_milestone_whatever_came_since(
@@ -119,7 +119,7 @@ def test_what_is_damaged_is_named_and_the_next_one_is_taken(
     snapshot(writing, tmp_path / "two", objects, every)
     hurt = damage(objects, writing, None)
     one = seeds(writing, objects, parent)
-    assert [part.shelf.names.share for part in one.plan()] == ["all"], "by its size it is as it should be"
+    assert [part.repository.names.share for part in one.plan()] == ["all"], "by its size it is as it should be"
     folder = tmp_path / "seeding"
     assert read(writing, one, folder) == ([share_name(every)], writing.by_sequence[1])
     hurt_too = damage(objects, writing, every)

@@ -54,21 +54,24 @@ def part(*partitions: int, record: bytes = b"m", offset: int = 7) -> Manifest:
     return Manifest("flights", Generation(1, "us"), held, 4, record, offset, 1, "s", (), 0)
 
 
-def test_peers_together_hold_the_state_where_no_partition_is_missing() -> None:
-    """Each partition is taken of one of them; one with all partitions is enough."""
-    all_, left, right, other = part(), part(0, 2), part(1), part(1, 2)
-    assert find_complete_set([left, right], 3) == ([(left, {0, 2}), (right, {1})], frozenset())
-    assert find_complete_set([right, all_, left], 3) == ([(all_, {0, 1, 2})], frozenset())
-    assert find_complete_set([left, other], 3) == ([(left, {0, 2}), (other, {1})], frozenset())
-    assert find_complete_set([left], 3)[1] == {1}
-    assert find_complete_set([], 2) == ([], {0, 1})
+def test_peers_together_hold_the_state_if_no_partition_is_missing() -> None:
+    """Each partition is read from one of them; one with all partitions is enough."""
+    left, right, other = part(0, 2), part(1), part(1, 2)
+    both = (("left", {0, 2}), ("right", {1}))
+    assert find_complete_set({"left": left, "right": right}, 3) == (both, frozenset())
+    assert find_complete_set({"right": right, "all": part(), "left": left}, 3)[0] == (("all", {0, 1, 2}),)
+    assert find_complete_set({"left": left, "right": other}, 3) == (both, frozenset())
+    assert find_complete_set({"left": left}, 3)[1] == {1}
+    assert find_complete_set({}, 2) == ((), {0, 1})
 
 
 def test_snapshots_of_different_milestones_are_not_one_state() -> None:
-    """By the milestone's bytes and its place, not by its number: sequences of replaced streams come again."""
+    """By the milestone's bytes and its place, not by its number: a replaced stream repeats sequences."""
     for changes in ({"record": b"other"}, {"offset": 8}):
-        assert find_complete_set([part(0, 2), part(1, **changes)], 3)[1] == {1}  # type: ignore[arg-type]
-    assert find_complete_set([part(0), part(0, 1, record=b"o"), part(2, record=b"o")], 3)[1] == frozenset()
+        parts = {"left": part(0, 2), "right": part(1, **changes)}  # type: ignore[arg-type]
+        assert find_complete_set(parts, 3)[1] == {1}
+    parts = {"a": part(0), "b": part(0, 1, record=b"o"), "c": part(2, record=b"o")}
+    assert find_complete_set(parts, 3) == ((("b", {0, 1}), ("c", {2})), frozenset())
 
 
 def test_the_changelog_of_another_region_is_no_copy() -> None:

@@ -58,22 +58,24 @@ def test_what_was_evicted_is_told_of_an_opened_view_too() -> None:
 
 
 def test_parts_of_several_owners_make_a_whole() -> None:
-    """The largest first, each partition once; all of it where one has all; nothing where one is missing."""
+    """The largest first, each partition once; all of it if one has all; what is missing is named."""
     two, one = frozenset({0, 2}), frozenset({1})
-    assert covering({"p0-2": two, "p1": one}, 3) == (("p0-2", two), ("p1", one))
-    assert covering({"p0-2": two, "all.in-eu": None, "p1": one}, 3) == (("all.in-eu", frozenset(range(3))),)
-    assert covering({"p0-2": two, "p1-2": frozenset({1, 2})}, 3) == (("p0-2", two), ("p1-2", frozenset({1})))
-    assert covering({"p0-2": two}, 3) == ()
-    assert covering({}, 3) == ()
+    every, none = frozenset(range(3)), frozenset[int]()
+    assert covering({"p0-2": two, "p1": one}, 3) == ((("p0-2", two), ("p1", one)), none)
+    assert covering({"p0-2": two, "all.in-eu": None, "p1": one}, 3) == ((("all.in-eu", every),), none)
+    assert covering({"p0-2": two, "p1-2": frozenset({1, 2})}, 3) == ((("p0-2", two), ("p1-2", one)), none)
+    assert covering({"p0-2": two}, 3) == ((("p0-2", two),), one)
+    assert covering({}, 3) == ((), every)
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.frozensets(st.integers(0, 5))), st.integers(1, 6))
 def test_a_partition_is_never_taken_twice(held: dict[str, frozenset[int]], partitions: int) -> None:
-    """And all are taken exactly where somebody holds each."""
-    found = covering(held, partitions)
+    """And none is missing that a snapshot holds."""
+    found, missing = covering(held, partitions)
     taken = [number for one in found for number in one.partitions]
     there = frozenset().union(*held.values()) if held else frozenset()
-    assert sorted(taken) == (list(range(partitions)) if there.issuperset(range(partitions)) else [])
+    assert sorted(taken) == sorted(there & frozenset(range(partitions)))
+    assert missing == frozenset(range(partitions)) - there
     assert all(one.partitions <= held[one.name] for one in found)
 
 
