@@ -35,7 +35,7 @@ from cutwater.rehydrator.metrics.rocksdb import StoreMetrics
 from cutwater.rehydrator.metrics.state_size import SizeMetrics, sizes_plain
 from cutwater.views.follow.size_census import CensusResult
 from cutwater.views.query.change_feed import Changes
-from cutwater.views.query.pages import KeyPage, KeysPage, Order, Page, Part, ScanPage, Stored, Top
+from cutwater.views.query.pages import KeyPage, KeysPage, Order, Part, ScanPage, Stored, Top
 from cutwater.views.query.presenter import Row
 from cutwater.views.query.view import State, Status, View
 from cutwater.views.store.key_layout import Window
@@ -123,28 +123,33 @@ class _View:
     def evicted(self, _milestone: Milestone, _from_ms: int | None) -> None:
         return None
 
-    def read(self, key: str, from_ms: int | None, _to_ms: int | None, _limit: int) -> Page:
-        return Page(_MILESTONE, [_row(key, from_ms or 0)], (from_ms or 0) + _HOUR_MS)
+    def read(self, key: str, from_ms: int | None, _to_ms: int | None, _limit: int) -> KeyPage:
+        start = from_ms or 0
+        return KeyPage(_MILESTONE, key, [_stored(key, start)], start + _HOUR_MS)
 
     def read_several(
         self, keys: list[str], from_ms: int | None, _to_ms: int | None, _limit: int, _rows: int
     ) -> KeysPage:
-        start = from_ms or 0
-        return KeysPage(_MILESTONE, [KeyPage(keys[0], [_row(keys[0], start)], start + _HOUR_MS)], keys[1:])
+        return KeysPage(_MILESTONE, [self.read(keys[0], from_ms, None, 1)], keys[1:])
 
     def top(self, _order: Order, part: Part) -> Top:
-        start = part.from_ms or 0
-        return Top(_MILESTONE, [(Window("EWR", start, start + _HOUR_MS), b"")])
+        return Top(_MILESTONE, [_stored("EWR", part.from_ms or 0)])
 
     def joined(self, stored: Iterable[Stored], _order: Order) -> list[Row]:
-        return [_row(window.key, window.start_ms) for window, _ in stored]
+        return self.present(stored)
 
     def scan(self, _after: bytes | None, _limit: int, _part: Part) -> ScanPage:
-        return ScanPage(_MILESTONE, [_row("EWR", 1_357_124_400_000)], b"\x00EWR")
+        return ScanPage(_MILESTONE, [_stored("EWR", 1_357_124_400_000)], b"\x00EWR")
+
+    def present(self, stored: Iterable[Stored]) -> list[Row]:
+        return [
+            {"key": one.key, "window_start": one.start_ms, "window_end": one.end_ms, **_MEASURES}
+            for one, _ in stored
+        ]
 
 
-def _row(key: str, start_ms: int) -> Row:
-    return {"key": key, "window_start": start_ms, "window_end": start_ms + _HOUR_MS, **_MEASURES}
+def _stored(key: str, start_ms: int) -> Stored:
+    return Window(key, start_ms, start_ms + _HOUR_MS), b""
 
 
 def http_page(generated: str) -> str:

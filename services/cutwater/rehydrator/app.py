@@ -55,9 +55,9 @@ from cutwater.rehydrator.routes.global_keys_and_top import GlobalKeysAndTopRoute
 from cutwater.rehydrator.routes.global_query import GlobalQueries
 from cutwater.rehydrator.routes.global_rows import Global
 from cutwater.rehydrator.routes.keys_and_top import KeysAndTopRoutes
+from cutwater.rehydrator.routes.owners import Owners
 from cutwater.rehydrator.routes.rows import RowRoutes
 from cutwater.rehydrator.routes.status import StatusRoutes
-from cutwater.rehydrator.routes.stored_keys import StoredKeys
 from cutwater.rehydrator.routes.stored_rows import StoredRows
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.view import View
@@ -96,8 +96,9 @@ def create_app(
 
     peers = peers or Peers.none(metrics)
     answering = RouteContext(view, generation, metrics, now_ms, peers, replica, successor, waiters)
-    reading, spanning = RowRoutes(answering), KeysAndTopRoutes(answering)
-    stored, several = StoredRows(answering), StoredKeys(answering)
+    owners = Owners(answering)
+    reading, spanning = RowRoutes(answering, owners), KeysAndTopRoutes(answering, owners)
+    stored = StoredRows(answering, owners)
     consulting = GlobalQueries(answering, regions, app)
     merged, everywhere = Global(answering, consulting), GlobalKeysAndTopRoutes(answering, consulting)
     exports, standing = Exports(), StatusRoutes(answering)
@@ -119,7 +120,7 @@ def create_app(
     app.get("/v1/global/top", responses=json_responses(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
     app.get(parameters.STORED, responses=json_responses(StoredKeyAnswer, *READING))(stored.key)
     app.get("/v1/stored", responses=json_responses(StoredScanAnswer, *READING))(stored.scan)
-    app.post("/v1/stored-keys", responses=json_responses(StoredKeysAnswer, *READING, 413))(several.keys)
+    app.post("/v1/stored-keys", responses=json_responses(StoredKeysAnswer, *READING, 413))(stored.keys)
     app.get("/v1/export", response_class=Response, responses=stream_responses(LINES, 500, 503))(whole.export)
     app.get("/v1/arrow", response_class=Response, responses=stream_responses(MEDIA_TYPE, *WAITING, 501))(
         arrow.rows

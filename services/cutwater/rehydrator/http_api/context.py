@@ -22,6 +22,7 @@ from cutwater.rehydrator.http_api.generation_app import GenerationApp, hand_over
 from cutwater.rehydrator.http_api.milestone_waiters import LOOK_S, Waiters
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.query.milestone_json import milestone_fields
+from cutwater.views.query.pages import Stored
 from cutwater.views.query.presenter import Row
 from cutwater.views.query.view import View
 
@@ -126,9 +127,12 @@ class RouteContext:
         problem = f"the view is at {shown.token}, and {why}"
         raise HTTPException(status, {"error": problem, "milestone": self.milestone(shown)})
 
-    def page(self, milestone: Milestone, rows: list[Row]) -> dict[str, Any]:
-        """Return rows of one milestone in the form of answers."""
-        return {"milestone": self.milestone(milestone), "rows": [shown_row(row) for row in rows]}
+    def page(self, milestone: Milestone, rows: list[Stored]) -> dict[str, Any]:
+        """Return stored rows of one milestone in the form of answers."""
+        return {
+            "milestone": self.milestone(milestone),
+            "rows": [shown_row(row) for row in self.view.present(rows)],
+        }
 
     def milestone(self, shown: Milestone) -> dict[str, Any]:
         """Return a milestone in the form of answers."""

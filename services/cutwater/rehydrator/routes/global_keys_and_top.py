@@ -32,7 +32,7 @@ from cutwater.rehydrator.http_api.parameters import (
 )
 from cutwater.rehydrator.routes.global_query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
 from cutwater.rehydrator.routes.keys_and_top import RANKING_S
-from cutwater.rehydrator.routes.stored_rows import unpacked
+from cutwater.rehydrator.routes.stored_form import unpacked
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window
 

@@ -21,7 +21,7 @@ from cutwater.rehydrator.cluster.admission import MemoryReservation
 from cutwater.rehydrator.cluster.regions import Answer, Query, Regions
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext, patience, render
-from cutwater.rehydrator.routes.stored_rows import sources_in, unpacked
+from cutwater.rehydrator.routes.stored_form import sources_in, unpacked
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window
 

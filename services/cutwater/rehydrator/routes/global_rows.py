@@ -33,7 +33,7 @@ from cutwater.rehydrator.http_api.parameters import (
     WaitMs,
 )
 from cutwater.rehydrator.routes.global_query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
-from cutwater.rehydrator.routes.stored_rows import cursor_at, place_in
+from cutwater.rehydrator.routes.stored_form import cursor_at, place_in
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window, end_of, parse, storage_key
 

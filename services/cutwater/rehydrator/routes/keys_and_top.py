@@ -6,18 +6,14 @@ partial answer would be mistaken for the whole.
 
 from __future__ import annotations
 
-import base64
-from typing import Any
-
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UnavailableError
 from cutwater.core.util.timestamps import iso
-from cutwater.rehydrator.cluster.peers import Holders
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import RouteContext, patience, shown_row
+from cutwater.rehydrator.http_api.context import RouteContext, shown_row
 from cutwater.rehydrator.http_api.keys_body import Keys
 from cutwater.rehydrator.http_api.parameters import (
     TOP_DEFAULT,
@@ -30,10 +26,10 @@ from cutwater.rehydrator.http_api.parameters import (
     TopLimit,
     WaitMs,
 )
-from cutwater.rehydrator.routes.fan_out import Answer, Span, joined, of_each_owner
-from cutwater.views.query.pages import Order, Part, Stored
+from cutwater.rehydrator.routes.owners import Answer, Owners, Span, Wait
+from cutwater.rehydrator.routes.stored_form import packed, unpacked
+from cutwater.views.query.pages import Order, Part
 from cutwater.views.query.view import TOP_ROWS_MAX
-from cutwater.views.store.key_layout import Window
 
 TOPS_MAX = 4
 """Rankings at a time: each uses a thread and some of the processor."""
@@ -44,10 +40,10 @@ RANKING_S = 20.0
 class KeysAndTopRoutes:
     """Requests sent to all owners concerned, this one included, and joined."""
 
-    def __init__(self, answering: RouteContext) -> None:
-        self._answering = answering
-        self._view = answering.view
-        self._peers = answering.peers
+    def __init__(self, context: RouteContext, owners: Owners) -> None:
+        self._context, self._owners = context, owners
+        self._view = context.view
+        self._peers = context.peers
         self._tops = 0
 
     async def keys(
@@ -59,12 +55,11 @@ class KeysAndTopRoutes:
         is complete or an error: if no holder of a key answers, the status is 503, and the request may be repeated.
         """
         every = list(dict.fromkeys(asked.keys))
-        answers = of_each_owner(self._answering, request, "/v1/keys", asked, at_least, wait_ms, self._keys)
 
         def join(parts: list[Answer]) -> Answer:
-            return {**_join_keys(every, parts), **self._answering.holds(names=False)}
+            return {**_join_keys(every, parts), **self._context.holds(names=False)}
 
-        return await joined(answers, join)
+        return await self._owners.of_keys(request, asked, "/v1/keys", Wait(at_least, wait_ms), self._keys, join)
 
     def _keys(self, asked: Keys, span: Span) -> Answer:
         page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
@@ -73,13 +68,13 @@ class KeysAndTopRoutes:
             {
                 "key": one.key,
                 "milestone": 0,
-                "rows": [shown_row(row) for row in one.rows],
+                "rows": [shown_row(row) for row in self._view.present(one.rows)],
                 "next_from": None if one.next_from_ms is None else iso(one.next_from_ms),
                 **hint,
             }
             for one in page.pages
         ]
-        return {"milestones": [self._answering.owners(page.milestone)], "keys": keys, "next_keys": page.left}
+        return {"milestones": [self._context.owners(page.milestone)], "keys": keys, "next_keys": page.left}
 
     async def top(
         self,
@@ -101,25 +96,18 @@ class KeysAndTopRoutes:
         part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
         wanted = Order(parsing.measure(measure, self._view.measures), order == "desc", limit)
         self._peers.require_agreed(request)
-        wait_s = patience(at_least, wait_ms) + RANKING_S
-
-        async def of(holders: Holders) -> Answer | Response:
-            if answer := await self._peers.ask_holders(holders, "/v1/top", request, wait_s):
-                return answer
-            if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
-                return answer
-            return await self._top(wanted, part)
 
         def join(parts: list[Answer]) -> Answer:
             milestones = [part["milestone"] for part in parts]
             if self._peers.is_passed_on(request):
                 # As stored: the peer that joins them compares values that JSON does not distinguish.
                 return {"milestone": milestones[0], "stored": parts[0]["stored"]}
-            stored = (_unpacked(row) for part in parts for row in part["stored"])
+            stored = (unpacked(row) for part in parts for row in part["stored"])
             rows = [shown_row(row) for row in self._view.joined(stored, wanted)]
-            return {"milestones": milestones, "rows": rows, **self._answering.holds(names=False)}
+            return {"milestones": milestones, "rows": rows, **self._context.holds(names=False)}
 
-        return await joined((of(holders) for holders in self._peers.parts(request)), join)
+        wait = Wait(at_least, wait_ms, RANKING_S)
+        return await self._owners.of_every_part(request, "/v1/top", wait, lambda: self._top(wanted, part), join)
 
     async def _top(self, order: Order, part: Part) -> Answer:
         if self._tops >= TOPS_MAX:
@@ -133,7 +121,7 @@ class KeysAndTopRoutes:
             raise HTTPException(
                 422, f"more than {TOP_ROWS_MAX:,} rows match: request fewer windows with from and to"
             )
-        return {"milestone": self._answering.owners(top.milestone), "stored": list(map(_packed, top.rows))}
+        return {"milestone": self._context.owners(top.milestone), "stored": packed(top.rows)}
 
 
 def _join_keys(every: list[str], parts: list[Answer]) -> Answer:
@@ -143,12 +131,3 @@ def _join_keys(every: list[str], parts: list[Answer]) -> Answer:
         "keys": [found[key] for key in every if key in found],
         "next_keys": [key for key in every if key not in found],
     }
-
-
-def _packed(row: Stored) -> list[Any]:
-    window, value = row
-    return [*window, base64.b64encode(value).decode()]
-
-
-def _unpacked(row: list[Any]) -> Stored:
-    return Window(*row[:-1]), base64.b64decode(row[-1])

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UsageError
 from cutwater.core.query.key_path import KEY_ROUTE, path_of
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.http_api import parsing
-from cutwater.rehydrator.http_api.context import RouteContext, patience, render
+from cutwater.rehydrator.http_api.context import RouteContext
 from cutwater.rehydrator.http_api.parameters import (
     LIMIT_DEFAULT,
     WAIT_MS_DEFAULT,
@@ -26,16 +23,17 @@ from cutwater.rehydrator.http_api.parameters import (
     To,
     WaitMs,
 )
+from cutwater.rehydrator.routes.owners import Answer, Owners, Wait
 from cutwater.views.query.pages import Part, ScanPage
 
 
 class RowRoutes:
     """Rows of the view, or of the peer that holds them."""
 
-    def __init__(self, answering: RouteContext) -> None:
-        self._answering = answering
-        self._view = answering.view
-        self._peers = answering.peers
+    def __init__(self, context: RouteContext, owners: Owners) -> None:
+        self._context, self._owners = context, owners
+        self._view = context.view
+        self._peers = context.peers
 
     async def key(
         self,
@@ -48,37 +46,21 @@ class RowRoutes:
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` if there are more."""
-        return await self._windows(request, path_of(key), key, (from_, to), limit, at_least, wait_ms)
+        return await self._windows(request, path_of(key), key, (from_, to), limit, Wait(at_least, wait_ms))
 
     async def _windows(
-        self,
-        request: Request,
-        path: str,
-        key: str,
-        span: tuple[str | None, str | None],
-        limit: int,
-        at_least: str | None,
-        wait_ms: int,
+        self, request: Request, path: str, key: str, span: tuple[str | None, str | None], limit: int, wait: Wait
     ) -> Response:
-        """Return a key's windows. `path`: the path of the same request at a peer."""
-        from_, to = span
-        first, end = parsing.time_ms("from", from_), parsing.time_ms("to", to)
-        self._answering.require(key)
-        self._peers.require_agreed(request)
-        holders, wait_s = self._peers.of_key(key), patience(at_least, wait_ms)
-        if answer := await self._peers.ask_holders(holders, path, request, wait_s):
-            return answer
-        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
-            return answer
+        first, end = parsing.time_ms("from", span[0]), parsing.time_ms("to", span[1])
 
-        def read() -> dict[str, Any]:
+        def read() -> Answer:
             page = self._view.read(key, first, end, limit)
             following = None if page.next_from_ms is None else iso(page.next_from_ms)
             hint = parsing.hint(self._view.evicted(page.milestone, first))
-            told = self._answering.page(page.milestone, page.rows)
-            return {"key": key, **told, "next_from": following, **hint, **self._answering.holds(names=False)}
+            found = self._context.page(page.milestone, page.rows)
+            return {"key": key, **found, "next_from": following, **hint, **self._context.holds(names=False)}
 
-        return await run_in_threadpool(render, read)
+        return await self._owners.of_key(request, key, path, wait, read)
 
     async def scan(
         self,
@@ -101,7 +83,7 @@ class RowRoutes:
         """
         if key is not None:
             parsing.require_alone(shards, after)
-            return await self._windows(request, KEY_ROUTE, key, (from_, to), limit, at_least, wait_ms)
+            return await self._windows(request, KEY_ROUTE, key, (from_, to), limit, Wait(at_least, wait_ms))
         part = Part(
             parsing.time_ms("from", from_),
             parsing.time_ms("to", to),
@@ -111,26 +93,22 @@ class RowRoutes:
         turn, place = parsing.cursor(after, self._peers.agreed)
         if after is None:
             turn = self._peers.next_turn(0, wanted) or 0
-        holders, wait_s = self._peers.at(turn), patience(at_least, wait_ms)
-        if answer := await self._peers.ask_holders(holders, KEY_ROUTE, request, wait_s):
-            return answer
-        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
-            return answer
 
-        def read() -> dict[str, Any]:
-            page = self._scanned(place, limit, part)
+        def read() -> Answer:
+            page = self._page(place, limit, part)
             following = parsing.cursor_text(self._peers.agreed, turn, page.after)
             if page.after is None and (then := self._peers.next_turn(turn + 1, wanted)) is not None:
                 following = parsing.cursor_text(self._peers.agreed, then, b"")
             return {
-                **self._answering.page(page.milestone, page.rows),
+                **self._context.page(page.milestone, page.rows),
                 "next": following,
-                **self._answering.holds(names=True),
+                **self._context.holds(names=True),
             }
 
-        return await run_in_threadpool(render, read)
+        holders = self._peers.at(turn)
+        return await self._owners.of_part(request, holders, KEY_ROUTE, Wait(at_least, wait_ms), read)
 
-    def _scanned(self, place: bytes | None, limit: int, part: Part) -> ScanPage:
+    def _page(self, place: bytes | None, limit: int, part: Part) -> ScanPage:
         try:
             return self._view.scan(place, limit, part)
         except UsageError as error:

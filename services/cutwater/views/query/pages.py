@@ -1,4 +1,4 @@
-"""Parameters and answers of a view as plain values. Each answer is of one milestone."""
+"""Parameters and answers of a view as plain values. Each answer is of one milestone; its rows are as stored."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from collections.abc import Container
 from typing import NamedTuple
 
 from cutwater.core.protocol.records import Milestone
-from cutwater.views.query.presenter import Row
 from cutwater.views.store.key_layout import Window
 
-
-class Page(NamedTuple):
-    """Rows of one key at one milestone. `next_from_ms`: where to continue; None at the end."""
-
-    milestone: Milestone
-    rows: list[Row]
-    next_from_ms: int | None
+Stored = tuple[Window, bytes]
+"""A row with its value as in the changelog."""
 
 
 class KeyPage(NamedTuple):
-    """Rows of one key in an answer for several keys."""
+    """Rows of one key at one milestone. `next_from_ms`: where to continue; None at the end."""
 
+    milestone: Milestone
     key: str
-    rows: list[Row]
+    rows: list[Stored]
     next_from_ms: int | None
 
 
@@ -39,7 +34,7 @@ class ScanPage(NamedTuple):
     contains the layout of its view, since another view may keep the same rows in another order."""
 
     milestone: Milestone
-    rows: list[Row]
+    rows: list[Stored]
     after: bytes | None
 
 
@@ -60,42 +55,6 @@ class Order(NamedTuple):
     measure: str
     descending: bool
     most: int
-
-
-Stored = tuple[Window, bytes]
-"""A row with its value as in the changelog."""
-
-
-class StoredPage(NamedTuple):
-    """Stored rows at one milestone. `after`: the cursor to continue from; None at the end."""
-
-    milestone: Milestone
-    rows: list[Stored]
-    after: bytes | None
-
-
-class StoredKeyPage(NamedTuple):
-    """Stored rows of one key. `next_from_ms`: where to continue; None at the end."""
-
-    milestone: Milestone
-    rows: list[Stored]
-    next_from_ms: int | None
-
-
-class StoredOf(NamedTuple):
-    """Stored rows of one key in an answer for several keys."""
-
-    key: str
-    rows: list[Stored]
-    next_from_ms: int | None
-
-
-class StoredKeysPage(NamedTuple):
-    """Stored rows of several keys. `left`: the keys beyond the limit on rows."""
-
-    milestone: Milestone
-    pages: list[StoredOf]
-    left: list[str]
 
 
 class Top(NamedTuple):

@@ -16,21 +16,7 @@ from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.query.top_n import Ranking
 from cutwater.core.state.backlog import Entry
 from cutwater.views.query.change_feed import KEPT_BYTES, ROW_BYTES, Rows, size_of
-from cutwater.views.query.pages import (
-    EVERYTHING,
-    KeyPage,
-    KeysPage,
-    Order,
-    Page,
-    Part,
-    ScanPage,
-    Stored,
-    StoredKeyPage,
-    StoredKeysPage,
-    StoredOf,
-    StoredPage,
-    Top,
-)
+from cutwater.views.query.pages import EVERYTHING, KeyPage, KeysPage, Order, Part, ScanPage, Stored, Top
 from cutwater.views.query.presenter import Presenter, Row
 from cutwater.views.store import key_layout
 from cutwater.views.store.pinned_rows import PIECE_ROWS, PinnedRows
@@ -190,59 +176,39 @@ class View:
         below = lower is not None and (from_ms is None or from_ms + self._size_ms <= lower)
         return lower if below else None
 
-    def read(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> Page:
+    def read(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> KeyPage:
         """Return at most `limit` windows of a key that start in [from_ms, to_ms), oldest first. Raises
         UnavailableError while no milestone is shown."""
-        shown = self._require()
-        _, found, following = self._read(shown, key, from_ms, to_ms, limit)
-        return Page(shown.milestone, found, following)
-
-    def read_stored(self, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> StoredKeyPage:
-        """Do as `read`, with values as in the changelog."""
-        shown = self._require()
-        return StoredKeyPage(shown.milestone, *self._stored_of(shown, key, from_ms, to_ms, limit))
+        return self._read(self._require(), key, from_ms, to_ms, limit)
 
     def read_several(
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> KeysPage:
         """Do as `read` for several keys at one milestone: at most `limit` rows each, and `rows_max` together."""
-        page = self.read_stored_several(keys, from_ms, to_ms, limit, rows_max)
-        pages = [
-            KeyPage(one.key, [self._presenter.row(*row) for row in one.rows], one.next_from_ms)
-            for one in page.pages
-        ]
-        return KeysPage(page.milestone, pages, page.left)
-
-    def read_stored_several(
-        self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
-    ) -> StoredKeysPage:
-        """Do as `read_several`, with values as in the changelog."""
         shown = self._require()
-        pages: list[StoredOf] = []
+        pages: list[KeyPage] = []
         left: list[str] = []
         for key in keys:
             if not rows_max:
                 left.append(key)
                 continue
-            pages.append(StoredOf(key, *self._stored_of(shown, key, from_ms, to_ms, min(limit, rows_max))))
+            pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max)))
             rows_max -= len(pages[-1].rows)
-        return StoredKeysPage(shown.milestone, pages, left)
+        return KeysPage(shown.milestone, pages, left)
 
-    def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
-        """Return a page of the rows in storage order. Pages may be of different milestones: compare them. A
-        page may be short or empty before the end, since at most SCAN_ROWS_MAX rows are read. Raises UsageError
-        for a cursor of a view with another layout."""
-        page = self.scan_stored(after, limit, part)
-        rows = [self._presenter.row(window, value) for window, value in page.rows]
-        return ScanPage(page.milestone, rows, page.after)
+    def present(self, rows: Iterable[Stored]) -> list[Row]:
+        """Return stored rows with the values of their measures."""
+        return [self._presenter.row(window, value) for window, value in rows]
 
     @property
     def segment_ms(self) -> int:
         """The layout: views with equal segments keep the same rows in the same order."""
         return self._store.segment_ms
 
-    def scan_stored(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> StoredPage:
-        """Do as `scan`, with values as in the changelog."""
+    def scan(self, after: bytes | None, limit: int, part: Part = EVERYTHING) -> ScanPage:
+        """Return a page of the rows in storage order. Pages may be of different milestones: compare them. A
+        page may be short or empty before the end, since at most SCAN_ROWS_MAX rows are read. Raises UsageError
+        for a cursor of a view with another layout."""
         shown = self._require()
         mark = self._store.segment_ms.to_bytes(_LENGTH_BYTES, "big")
         if after is not None and after[:_LENGTH_BYTES] != mark:
@@ -254,12 +220,12 @@ class View:
         last = b""
         for looked_at, (storage, value) in enumerate(self._stored_rows(shown, place, part)):
             if len(found) == limit or looked_at == SCAN_ROWS_MAX:
-                return StoredPage(shown.milestone, found, mark + last)
+                return ScanPage(shown.milestone, found, mark + last)
             window = key_layout.parse(storage)
             if self._has(shown, part, window):
                 found.append((window, value))
             last = storage
-        return StoredPage(shown.milestone, found, None)
+        return ScanPage(shown.milestone, found, None)
 
     def top(self, order: Order, part: Part) -> Top:
         """Return the first rows of a part by a measure; None for a part of more than TOP_ROWS_MAX rows."""
@@ -278,7 +244,7 @@ class View:
         ranking: Ranking[Stored] = Ranking(order.most, order.descending)
         for window, value in tops:
             ranking.offer(self._presenter.value(order.measure, value), (window, value))
-        return [self._presenter.row(window, value) for window, value in ranking.first()]
+        return self.present(ranking.first())
 
     def rows(self) -> tuple[Milestone, Iterator[Row]]:
         """Return the shown milestone and all its rows, however long reading them takes."""
@@ -346,19 +312,13 @@ class View:
         )
 
     def _read(self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int) -> KeyPage:
-        stored, following = self._stored_of(shown, key, from_ms, to_ms, limit)
-        return KeyPage(key, [self._presenter.row(window, value) for window, value in stored], following)
-
-    def _stored_of(
-        self, shown: Shown, key: str, from_ms: int | None, to_ms: int | None, limit: int
-    ) -> tuple[list[Stored], int | None]:
         found: list[Stored] = []
         end = _NEVER if to_ms is None else to_ms
         for window, value in self._windows(shown, key, from_ms, end, limit + 1):
             if len(found) == limit:
-                return found, window.start_ms
+                return KeyPage(shown.milestone, key, found, window.start_ms)
             found.append((window, value))
-        return found, None
+        return KeyPage(shown.milestone, key, found, None)
 
     def _windows(
         self, shown: Shown, key: str, from_ms: int | None, to_ms: int, most: int

@@ -229,7 +229,7 @@ def test_horizon_hides_and_drops(writing: Writing, tmp_path: Path) -> None:
         view.wait_for(3)
         assert view.rows() == (3, writing.by_sequence[3])
         assert min(hour for _, hour in view.rows()[1]) == 12 * HOUR_MS
-        assert view.view.read("a", 0, 13 * HOUR_MS, 10).rows[0]["window_start"] == 12 * HOUR_MS
+        assert view.view.read("a", 0, 13 * HOUR_MS, 10).rows[0][0].start_ms == 12 * HOUR_MS
     with following(writing.cluster, writing.job, tmp_path / "other") as view:
         view.wait_for(3)
         assert view.rows() == (3, writing.by_sequence[3])

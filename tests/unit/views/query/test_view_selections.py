@@ -84,7 +84,7 @@ def test_pages_join_to_the_part(filled: Filled, part: Part, limit: int, bound: i
         for _ in range(len(filled.sold) + HOURS * len(SHOPS)):
             page = filled.view.scan(after, limit, part)
             assert len(page.rows) <= limit
-            found += map(as_sold, page.rows)
+            found += map(as_sold, filled.view.present(page.rows))
             if (after := page.after) is None:
                 break
     assert after is None
@@ -119,4 +119,6 @@ def test_several_keys_share_one_bound(filled: Filled) -> None:
     for one in page.pages:
         assert one.next_from_ms is not None
         again = filled.view.read(one.key, one.next_from_ms, None, 100).rows
-        assert [as_sold(row) for row in [*one.rows, *again]] == [s for s in filled.sold if s.shop == one.key]
+        assert [as_sold(row) for row in filled.view.present([*one.rows, *again])] == [
+            s for s in filled.sold if s.shop == one.key
+        ]

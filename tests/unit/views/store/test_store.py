@@ -203,7 +203,7 @@ def test_horizon_hides_rows_and_drops_segments(tmp_path: Path) -> None:
     store.commit(passed, {})
     view.show(passed)
     assert min(hour for _, hour in pieces(view)) == 50
-    assert [row["window_start"] // HOUR_MS for row in view.read("a", None, None, 3).rows] == [50, 51, 52]
+    assert [window.start_ms // HOUR_MS for window, _ in view.read("a", None, None, 3).rows] == [50, 51, 52]
     kept = [key_layout.parse(key) for key, _ in store.pin().rows(b"\x01", key_layout.WINDOWS_END)]
     assert store.segment_ms == 4 * HOUR_MS, "an eighth of retention, lateness and size, in whole slides"
     assert min(window.start_ms for window in kept) == 48 * HOUR_MS
@@ -295,7 +295,9 @@ def test_ranges_of_one_key(tmp_path: Path) -> None:
         to_ms = None if end is None else end * HOUR_MS
         page = view.read(key, None if first is None else first * HOUR_MS, to_ms, limit)
         following = page.next_from_ms
-        return [row["pieces"] for row in page.rows], None if following is None else following // HOUR_MS
+        return [
+            row["pieces"] for row in view.present(page.rows)
+        ], None if following is None else following // HOUR_MS
 
     for key in ("a", "a\x00b", "ab", ""):
         assert read(key, None, None) == (hours, None)
@@ -321,7 +323,7 @@ def test_scan_pages_hold_every_row_once(tmp_path: Path) -> None:
         after: bytes | None = None
         while True:
             page = view.scan(after, size)
-            found += [row["pieces"] for row in page.rows]
+            found += [row["pieces"] for row in view.present(page.rows)]
             if (after := page.after) is None:
                 break
         assert sorted(found) == list(range(50))
