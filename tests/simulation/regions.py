@@ -39,6 +39,8 @@ from cutwater.core.protocol.records import Claim
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS, MIN_COMPACTION_LAG_MS
 from cutwater.mirror.resync.resync import resync, withdraw
 from cutwater.mirror.service import Mirror
+from cutwater.mirror.topics.context import MirrorContext
+from cutwater.mirror.topics.origin import Origin
 from cutwater.operations.generations.prune import GenerationPruning
 from cutwater.operations.regions.failover import Failover, OriginCopies, release
 from simulation.asking import Asking
@@ -571,17 +573,18 @@ class Regions(Several):
         slots = {"a": (0, 1), "b": (2, 3)}[which] if self.weather.split else range(4)
         there = self.other(region.name)
         origin: Any = SimCluster(there.log, process, self.links[region.name])
-        one = Mirror(
-            cluster,
-            origin,
-            JOB,
-            there.name,
-            _Silent(),
-            _Counted(self, region.name),  # type: ignore[arg-type]
-            lambda: self.now_ms,
-            slots=slots,
+        counted: Any = _Counted(self, region.name)
+        context = MirrorContext(
+            own=cluster,
+            origin=Origin(origin),
+            job=JOB.name,
+            region=there.name,
+            log=_Silent(),
+            metrics=counted,
+            now_ms=lambda: self.now_ms,
             clock_s=lambda: self.now_ms / 1000,
         )
+        one = Mirror(context, JOB, slots=slots)
         self.mirrors[slot] = one
         one.run()
 

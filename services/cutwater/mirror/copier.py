@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
 
 from cutwater.adapters.fetch.record_batches import Chunk
 from cutwater.adapters.kafka.client import TIMEOUT_S
-from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.copy_writer import RejectedError
-from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics import mirror_topics
 from cutwater.core.checks.replication import UNREPLICATED, Replication
 from cutwater.core.errors import (
@@ -30,10 +27,9 @@ from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import SLOTS, Mirrored, slot_of
 from cutwater.core.util.log_throttle import LogThrottle
-from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.slot import Slot
 from cutwater.mirror.topics.config_sync import TopicConfigSync
-from cutwater.mirror.topics.origin import Origin
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.preflight import AbsentError, Preflight, Stop
 from cutwater.mirror.topics.topic_copy import CopiedTopic, FetchedRecords, add_chunks, forget, outgrown
 from cutwater.mirror.topics.topic_watch import Watch
@@ -54,33 +50,22 @@ class Copier:
 
     def __init__(
         self,
-        own: Cluster,
-        origin: Origin,
-        job: str,
-        region: str,
-        now_ms: Callable[[], int],
-        log: Any,
-        metrics: Metrics,
+        context: MirrorContext,
         slots: Iterable[int] = range(SLOTS),
         replication: Replication = UNREPLICATED,
-        clock_s: Callable[[], float] = time.monotonic,
         kept: Collection[str] = (),
         unreadable: Callable[[Sequence[FetchedRecords]], Mapping[str, Gap]] = lambda _: {},
     ) -> None:
-        """`region`: the origin's name. `clock_s`: a monotonic clock. `kept`: topic settings that this region
-        decides. `unreadable`: returns the topics whose pieces would be read wrong here; called before each write.
+        """`kept`: topic settings that this region decides. `unreadable`: returns the topics whose pieces would be
+        read wrong here; called before each write.
         """
-        self._own, self._origin = own, origin
-        self._job, self._region = job, region
-        self._log, self._metrics = log, metrics
-        # One `Offsets` per slot: each answers one query at a time, and transactions wait for the answer.
-        self._slots = {one: Slot(own, job, region, one, Offsets(own), now_ms) for one in slots}
-        self._settings = TopicConfigSync(own, origin, job, region, log, metrics, kept, clock_s)
-        looks = (own, origin, job, region, now_ms, self._slots.keys(), self._settings)
-        self._looking = Preflight(*looks, replication, clock_s)
-        self._watch = Watch(origin, region, self._is_superseded, log, clock_s)
+        self._context = context
+        self._slots = {one: Slot(context, one) for one in slots}
+        self._settings = TopicConfigSync(context, kept)
+        self._looking = Preflight(context, self._slots.keys(), self._settings, replication)
+        self._watch = Watch(context, self._is_superseded)
         self._unreadable = unreadable
-        self._rarely, self._judged, self._clock_s = LogThrottle(), LogThrottle(JUDGE_S), clock_s
+        self._rarely, self._judged = LogThrottle(), LogThrottle(JUDGE_S)
         self._followed: dict[str, CopiedTopic] = {}
         self._grown: dict[str, int] = {}
         """The largest record for which a topic was checked again, in bytes."""
@@ -129,14 +114,14 @@ class Copier:
             return
         except UnavailableError as error:
             if not (isinstance(error, AbsentError) and self._is_superseded(topic)):
-                self._log.warning("waiting", topic=topic, reason=str(error))
+                self._context.log.warning("waiting", topic=topic, reason=str(error))
             return
         if one is None:
             return
         if one.positions:
             one.begin()
         self._followed[topic] = one
-        self._log.info("copying", topic=topic, to=one.target, partitions=sorted(one.positions))
+        self._context.log.info("copying", topic=topic, to=one.target, partitions=sorted(one.positions))
 
     def wait_for_checks(self, timeout_s: float) -> None:
         """Wait until the running checks have ended, or for `timeout_s`."""
@@ -164,7 +149,9 @@ class Copier:
         pieces = self._readable(self._fitting(self._not_held(list(self._gather(wait_s, bytes_max).values()))))
         written = self._write(pieces, meanwhile)
         for piece in written:
-            self._metrics.copied(piece.followed.name, len(piece.records), sum(one.size for one in piece.read))
+            self._context.metrics.copied(
+                piece.followed.name, len(piece.records), sum(one.size for one in piece.read)
+            )
         return _size(written)
 
     def _write(self, pieces: list[FetchedRecords], meanwhile: Callable[[], None]) -> list[FetchedRecords]:
@@ -276,7 +263,7 @@ class Copier:
         except DivergenceError:
             raise  # not the origin's error; a restart reads the positions
         except (ProtocolError, UsageError, UnavailableError) as error:
-            if not chunks and self._judged.admit(one.name, self._clock_s()) is None:
+            if not chunks and self._judged.admit(one.name, self._context.clock_s()) is None:
                 return  # the cause was checked a moment ago; the fetcher retries by itself
             if (gap := self._watch.gap(one, error)) is not None:
                 self.stop(one.name, gap)
@@ -292,13 +279,13 @@ class Copier:
         """Log brokers that do not answer, which causes no error; one line for all topics with the same reason."""
         for one in self._followed.values():
             reason = one.fetcher.trouble
-            if reason and self._rarely.admit(f"waiting: {reason}", self._clock_s()) is not None:
-                self._log.warning("waiting", topic=one.name, reason=reason)
+            if reason and self._rarely.admit(f"waiting: {reason}", self._context.clock_s()) is not None:
+                self._context.log.warning("waiting", topic=one.name, reason=reason)
 
     def _say_again(self, topic: str, error: CutwaterError) -> None:
         """Log the retry; limited, because a damaged batch fails ten times a second."""
-        if (left_out := self._rarely.admit(topic, self._clock_s())) is not None:
-            self._log.warning("reading again", topic=topic, reason=str(error), left_out=left_out)
+        if (left_out := self._rarely.admit(topic, self._context.clock_s())) is not None:
+            self._context.log.warning("reading again", topic=topic, reason=str(error), left_out=left_out)
 
     def stop(self, topic: str, gap: Gap) -> None:
         """Stop copying a topic; the others continue."""
@@ -307,18 +294,18 @@ class Copier:
             self._drop(topic)
             return
         self.stopped[topic] = gap
-        self._metrics.stopped(topic, gap.cause)
-        self._log.error("stopped", topic=topic, cause=gap.cause, reason=gap.text)
+        self._context.metrics.stopped(topic, gap.cause)
+        self._context.log.error("stopped", topic=topic, cause=gap.cause, reason=gap.text)
 
     def _is_superseded(self, topic: str) -> bool:
-        return is_superseded(topics.generation_of(self._job, topic), self.promoted)
+        return is_superseded(topics.generation_of(self._context.job, topic), self.promoted)
 
     def _drop(self, topic: str) -> None:
         self.dropped.add(topic)
         if self.stopped.pop(topic, None) is not None:
-            self._metrics.dropped(topic)
-        reason = f"{self._region} has deleted it; its generation was replaced by {self.promoted}"
-        self._log.info("dropped", topic=topic, reason=reason)
+            self._context.metrics.dropped(topic)
+        reason = f"{self._context.region} has deleted it; its generation was replaced by {self.promoted}"
+        self._context.log.info("dropped", topic=topic, reason=reason)
 
     def _leave(self, topic: str) -> None:
         one = self._followed.pop(topic, None)
@@ -329,9 +316,9 @@ class Copier:
         """Return the newest position of each partition of this origin that this process holds. Raises
         UnavailableError during a resync of the origin.
         """
-        found = mirror_topics.positions(self._own, self._job)
-        require_settled(self._region, found.renewed(self._region))
-        copies = found.copies.get(self._region, {})
+        found = mirror_topics.positions(self._context.own, self._context.job)
+        require_settled(self._context.region, found.renewed(self._context.region))
+        copies = found.copies.get(self._context.region, {})
         return {place: one for place, one in copies.items() if slot_of(*place) in self._slots}
 
 

@@ -8,8 +8,7 @@ It runs in the target region: it reads the cluster of CUTWATER_ORIGIN_*, and wri
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
@@ -17,7 +16,6 @@ from cutwater.adapters.http.metrics_server import serve
 from cutwater.adapters.kafka.admin import brokers, cluster_id, ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
-from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.garbage_collection import rare_collections
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.checks import replication
@@ -35,6 +33,7 @@ from cutwater.mirror.arrivals.fork_watch import ForkWatch
 from cutwater.mirror.arrivals.lag import LagProbe
 from cutwater.mirror.copier import BYTES, WAIT_S, Copier
 from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.schema_sync import Schemas, schemas_of
 from cutwater.mirror.topics.topic_copy import FetchedRecords
@@ -49,44 +48,33 @@ class Mirror:
 
     def __init__(
         self,
-        own: Cluster,
-        origin: Cluster,
+        context: MirrorContext,
         job: Job,
-        region: str,
-        log: Any,
-        metrics: Metrics | None = None,
-        clock: Callable[[], int] = now_ms,
         account: StartRecord | None = None,
         slots: Sequence[int] = range(SLOTS),
         replication: Replication = UNREPLICATED,
         bytes_per_s: int = 0,
-        clock_s: Callable[[], float] = time.monotonic,
         kept: Collection[str] = (),
         forks: ForkWatch | None = None,
         schemas: Schemas | None = None,
     ) -> None:
-        """`region`: the origin's name. `slots`: those of this process. `bytes_per_s`: 0 for no limit.
+        """`slots`: those of this process. `bytes_per_s`: 0 for no limit.
 
         `kept`: settings of the copies that do not follow the origin's. `forks`: one process of a mirror reports
         them; None in the others. `schemas`: of the events; None if they have no ids of a separate registry of the
         origin.
         """
-        self.metrics = metrics = metrics or Metrics()
-        self._own, self._origin, self._job, self._region = own, origin, job, region
+        self.metrics = context.metrics
+        self._context, self._job = context, job
         self._account = account or unrecorded()
         self._stop = threading.Event()
         self._topics = {one for one in (topics.milestones(job.name), job.topic) if one}
         self._replication = replication
-        self._throttle, self._clock_s = Throttle(bytes_per_s), clock_s
-        there = Origin(origin)
-        self._standing = LagProbe(there, region, clock, clock_s)
+        self._throttle = Throttle(bytes_per_s)
+        self._standing = LagProbe(context)
         self._forks, self._schemas = forks, schemas
-        options = (slots, replication, clock_s, kept, self._unreadable)
-        self.copier = Copier(own, there, job.name, region, clock, log, metrics, *options)
-        names = (job.name, job.topic, region)
-        self.arriving = ArrivalAnnouncer(
-            own, *names, clock, log, metrics, writes=0 in slots, sleep=self._stop.wait
-        )
+        self.copier = Copier(context, slots, replication, kept, self._unreadable)
+        self.arriving = ArrivalAnnouncer(context, job.topic, writes=0 in slots, sleep=self._stop.wait)
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -112,9 +100,13 @@ class Mirror:
 
     def _take_over(self, start: StartRecord) -> None:
         with start.step("comparing the two clusters"):
-            _require_two(self._own, self._origin)
+            _require_two(self._context.own, self._context.origin.cluster)
         with start.step("creating topics"):
-            ensure_topics(self._own, mirror_records.mirror_topics(self._job.name, self._region), self._replication)
+            ensure_topics(
+                self._context.own,
+                mirror_records.mirror_topics(self._job.name, self._context.region),
+                self._replication,
+            )
         with start.step("fencing older mirrors, reading positions"):
             self._topics |= self.copier.open()
         with start.step("reading the last arrival"):
@@ -125,17 +117,17 @@ class Mirror:
         self._follow()
         last = self.arriving.began_behind
         start.record_facts(arrival=last.token if last else "none", stopped=", ".join(sorted(self.copier.stopped)))
-        start.record_decision(f"copy {self._region} after arrival {last.token if last else 'none'}")
+        start.record_decision(f"copy {self._context.region} after arrival {last.token if last else 'none'}")
 
     def _round(self) -> None:
         self.metrics.count_round()
         self.copier.check_settings()
         self._announce()
-        if self.arriving.paused or not self.copier.busy or not self._throttle.free(self._clock_s()):
+        if self.arriving.paused or not self.copier.busy or not self._throttle.free(self._context.clock_s()):
             self._stop.wait(WAIT_S)
         else:
             size = self.copier.round(WAIT_S, self._throttle.piece(BYTES), self._announce)
-            self._throttle.record_bytes(size, self._clock_s())
+            self._throttle.record_bytes(size, self._context.clock_s())
         if (safe := self._standing.measure(self.arriving.ledger)) is not None:
             self.metrics.safe(safe)
         if self._forks is not None:
@@ -181,28 +173,23 @@ def _require_two(own: Cluster, origin: Cluster) -> None:
 
 
 def _build(job: Job, settings: Settings, log: Any) -> Mirror:
-    own, origin, region = settings.cluster, settings.origin_cluster, settings.origin
+    own, origin = settings.cluster, settings.origin_cluster
     start = account("mirror", job.name, settings.generation, own, log)
     with start.step("waiting for the brokers"):
         await_brokers(own, settings.wait_ms / 1000, log)
         await_brokers(origin, settings.wait_ms / 1000, log)
-    metrics = Metrics()
-    serve(metrics.registry, settings, "CUTWATER_MIRROR_PORT", log)
-    copies = replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas)
+    context = MirrorContext(own, Origin(origin), job.name, settings.origin, log, Metrics())
+    serve(context.metrics.registry, settings, "CUTWATER_MIRROR_PORT", log)
     return Mirror(
-        own,
-        origin,
+        context,
         job,
-        region,
-        log,
-        metrics,
         account=start,
         slots=settings.slots,
-        replication=copies,
+        replication=replication.decide(brokers(own), settings.replication_factor, settings.min_insync_replicas),
         bytes_per_s=settings.mirror_bytes_per_s,
         kept=settings.kept_topic_settings,
-        forks=ForkWatch(own, job, region, log, metrics) if 0 in settings.slots else None,
-        schemas=schemas_of(job, settings, log, metrics, time.monotonic),
+        forks=ForkWatch(context, job) if 0 in settings.slots else None,
+        schemas=schemas_of(job, settings, log, context.metrics, context.clock_s),
     )
 
 

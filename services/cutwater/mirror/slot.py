@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import Batch
-from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.copy_writer import Copies, CopyingWriter
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.core.mirror.copy_progress import advance_position, is_worth_writing, require_alone
 from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Mirrored
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.topic_copy import FetchedRecords
 
 
 class Slot:
     """Owns the slot's transactional id once it is open."""
 
-    def __init__(
-        self, cluster: Cluster, job: str, origin: str, slot: int, ends: Offsets, now_ms: Callable[[], int]
-    ):
-        self._writer = CopyingWriter(cluster, mirror_records.slot_id(job, origin, slot))
-        self._place = mirror_records.positions(job)
-        self._ends = ends
-        self._now_ms = now_ms
+    def __init__(self, context: MirrorContext, slot: int) -> None:
+        self._writer = CopyingWriter(context.own, mirror_records.slot_id(context.job, context.region, slot))
+        self._place = mirror_records.positions(context.job)
+        # Of its own: it answers one query at a time, and transactions wait for the answer.
+        self._ends = Offsets(context.own)
+        self._now_ms = context.now_ms
 
     def open(self) -> None:
         """Fence an older owner; its open transaction is aborted."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -17,6 +16,8 @@ from cutwater.core.errors import CutwaterError, DivergenceError, ProtocolError, 
 from cutwater.core.mirror.copy_progress import OriginPartition, initial_position
 from cutwater.core.mirror.gaps import ANEW, LOST, Gap
 from cutwater.mirror import copier
+from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.topic_copy import CopiedTopic, FetchedRecords
 from cutwater.mirror.topics.topic_watch import Watch
@@ -190,10 +191,16 @@ class Renamed:
         return {0: (0, 3) if self._is_new() else (0, 200)}
 
 
+def watch_of(origin: Renamed) -> Watch:
+    nothing: Any = None
+    context = MirrorContext(nothing, cast(Any, origin), "flights", "us", structlog.get_logger(), Metrics())
+    return Watch(context, lambda _: False)
+
+
 @pytest.mark.parametrize(("answers", "cause"), [(0, ANEW), (1, None), (2, None), (3, None)])
 def test_another_topic_s_log_does_not_tell_that_records_are_lost(answers: int, cause: str | None) -> None:
     """Its end is asked by name, and may lie below the position. The next look finds out that it is another one."""
-    watch = Watch(cast(Any, Renamed(answers)), "us", lambda _: False, structlog.get_logger(), time.monotonic)
+    watch = watch_of(Renamed(answers))
     gap = watch.gap(followed_at(100), UnavailableError("damaged"))
     assert (gap.cause if gap else None) == cause
 
@@ -201,7 +208,7 @@ def test_another_topic_s_log_does_not_tell_that_records_are_lost(answers: int, c
 def test_a_log_that_ends_below_the_position_has_lost_records() -> None:
     origin = Renamed(99)
     origin.log_bounds = lambda *_asked, **_named: {0: (0, 3)}  # type: ignore[method-assign]
-    watch = Watch(cast(Any, origin), "us", lambda _: False, structlog.get_logger(), time.monotonic)
+    watch = watch_of(origin)
     gap = watch.gap(followed_at(100), UnavailableError("damaged"))
     assert gap is not None
     assert gap.cause == LOST

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from confluent_kafka.admin import AdminClient
 
 from cutwater.adapters.kafka.admin import create_topics, delete_topics
@@ -15,7 +14,6 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.mirror.gaps import ANEW
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.service import Mirror
 from cutwater.mirror.topics.origin import Origin
 from support.regions.mirroring import (
@@ -23,6 +21,7 @@ from support.regions.mirroring import (
     Events,
     Running,
     arrivals,
+    context_of,
     epoch,
     mirroring,
     positions,
@@ -142,7 +141,7 @@ def test_two_mirrors_of_each_other_make_no_loop(
     monkeypatch.setattr(changelogs, "GENERATION", Generation(1, THERE))
     there = Writing(broker.cluster, job)
     both = [(here, Events(here)), (there, Events(there))]
-    back = Running(Mirror(origin, broker.cluster, job, THERE, structlog.get_logger(), Metrics()))
+    back = Running(Mirror(context_of(origin, broker.cluster, job, THERE), job))
     try:
         with mirroring(broker.cluster, origin, job) as forth:
             for number in (1, 2, 3):

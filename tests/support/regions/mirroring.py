@@ -27,6 +27,8 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.service import Mirror
+from cutwater.mirror.topics.context import MirrorContext
+from cutwater.mirror.topics.origin import Origin
 from cutwater.views.changelog.record_reader import KeyReader
 from support.views.changelogs import Rows, Sold, Writing, until
 
@@ -185,9 +187,16 @@ def pieces(job: Job, newest: dict[bytes | None, bytes | None], horizon_ms: int) 
     return found
 
 
+def context_of(own: Cluster, origin: Cluster, job: Job, region: str = ORIGIN, **options: Any) -> MirrorContext:
+    """What the parts of a mirror share. `options`: `log`, `metrics`, `now_ms`, `clock_s`."""
+    reports = {"log": structlog.get_logger(), "metrics": Metrics()}
+    return MirrorContext(own, Origin(origin), job.name, region, **{**reports, **options})
+
+
 def make(own: Cluster, origin: Cluster, job: Job, clock: Callable[[], int] = now_ms, **options: Any) -> Mirror:
     """A mirror that is not running yet."""
-    return Mirror(own, origin, job, ORIGIN, structlog.get_logger(), Metrics(), clock, **options)
+    shared = {name: options.pop(name) for name in ("clock_s", "log", "metrics") if name in options}
+    return Mirror(context_of(own, origin, job, now_ms=clock, **shared), job, **options)
 
 
 @contextmanager

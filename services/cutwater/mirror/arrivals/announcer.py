@@ -10,11 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client import TransactionalWriter, bounds
-from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.long_lived_consumer import LongLivedConsumer
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.crash_points import reach
@@ -32,7 +30,7 @@ from cutwater.core.protocol.log_evidence import Evidence, lost_records, of_topic
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored, parse_position_key
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.reader_names import MIRROR
-from cutwater.mirror.metrics import Metrics
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.views.follow.milestone_feed import MilestoneFeed
 
 
@@ -41,24 +39,19 @@ class ArrivalAnnouncer:
 
     def __init__(
         self,
-        cluster: Cluster,
-        job: str,
+        context: MirrorContext,
         source: str,
-        region: str,
-        now_ms: Callable[[], int],
-        log: Any,
-        metrics: Metrics,
         writes: bool = True,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         """`source`: the origin's source topic; empty if the job has none."""
-        self._cluster, self._job, self._source, self._region = cluster, job, source, region
-        self._now_ms, self._log, self._metrics = now_ms, log, metrics
-        self._topic, self._witness = mirror_records.arrivals(job, region), LogCheck(cluster)
+        own, job, region = context.own, context.job, context.region
+        self._context, self._source = context, source
+        self._topic, self._witness = mirror_records.arrivals(job, region), LogCheck(own)
         self._seen: tuple[Evidence, Cut] = (), Cut()
         """Evidence and ends of the copies at the last announcement."""
-        self._writer = TransactionalWriter(cluster, mirror_records.arrivals_id(job, region)) if writes else None
-        self._own_log = OwnLog(cluster, [TopicPartition(self._topic, 0)], "the mirror", sleep)
+        self._writer = TransactionalWriter(own, mirror_records.arrivals_id(job, region)) if writes else None
+        self._own_log = OwnLog(own, [TopicPartition(self._topic, 0)], "the mirror", sleep)
         self._fold = Positions()
         self._feed: MilestoneFeed | None = None
         self._positions: LongLivedConsumer | None = None
@@ -77,24 +70,24 @@ class ArrivalAnnouncer:
             self._writer.initialise()
             self._own_log.begin()
         # First: after a resync that has ended by now there are other arrivals than before it.
-        self._until = Offsets(self._cluster).topic_ends(mirror_records.positions(self._job), 1)[0]
-        self.began_behind = last = last_arrival(self._cluster, self._job, self._region)
+        self._until = Offsets(self._context.own).topic_ends(mirror_records.positions(self._context.job), 1)[0]
+        self.began_behind = last = last_arrival(self._context.own, self._context.job, self._context.region)
         if last is not None:
             self._seen = last.evidence, last.source_cut.and_(last.changelog_cut)
         # A process that announces nothing does not learn of later arrivals.
         arrived = last if self._writer else None
-        self.ledger = ArrivalTracker(self._job, self._region, self._target, self._copied, arrived)
-        place = mirror_records.milestones_from(self._job, self._region)
-        self._feed = MilestoneFeed(self._cluster, place, last.stream_offset if last else None, MIRROR)
-        topic = mirror_records.positions(self._job)
-        self._positions = LongLivedConsumer(self._cluster, topic)
+        self.ledger = ArrivalTracker(self._context.job, self._context.region, self._target, self._copied, arrived)
+        place = mirror_records.milestones_from(self._context.job, self._context.region)
+        self._feed = MilestoneFeed(self._context.own, place, last.stream_offset if last else None, MIRROR)
+        topic = mirror_records.positions(self._context.job)
+        self._positions = LongLivedConsumer(self._context.own, topic)
         low, _ = bounds(self._positions.consumer, topic, 0)
         self._positions.begin({0: low})
 
     def require_own(self) -> None:
         """Raise FencedError if another mirror announces arrivals now."""
         if self._writer:
-            self._writer.require_own(mirror_records.positions(self._job))
+            self._writer.require_own(mirror_records.positions(self._context.job))
 
     def close(self) -> None:
         if self._feed:
@@ -109,7 +102,7 @@ class ArrivalAnnouncer:
         self._take_positions()
         if self._knows:
             self._require_settled()
-        self._metrics.set_pending(self.ledger)
+        self._context.metrics.set_pending(self.ledger)
 
     def step(self) -> None:
         """Announce new arrivals. Raises DivergenceError if the copied stream is broken."""
@@ -119,13 +112,13 @@ class ArrivalAnnouncer:
                 self.generations.add(one.milestone.generation)
                 if self._writer:
                     self.ledger.milestone_copied(one)
-        now = self._now_ms()
+        now = self._context.now_ms()
         if self._writer and self._knows:
             self._announce(self._writer, self._with_evidence(list(self.ledger.arrivals(now))))
 
     def _require_settled(self) -> None:
         try:
-            require_settled(self._region, self._fold.renewed(self._region))
+            require_settled(self._context.region, self._fold.renewed(self._context.region))
         except UnavailableError as error:
             raise FencedError(f"{error}; this mirror exits") from None
 
@@ -137,9 +130,9 @@ class ArrivalAnnouncer:
 
     def _take_position(self, key: bytes, value: bytes | None) -> None:
         one = self._fold.take(key, value)
-        if isinstance(one, Mirrored) and one.origin == self._region:
+        if isinstance(one, Mirrored) and one.origin == self._context.region:
             self.ledger.copy_moved(one)
-        elif one is None and parse_position_key(key)[0] == self._region:
+        elif one is None and parse_position_key(key)[0] == self._context.region:
             self.ledger.copy_forgotten(parse_position_key(key)[1])
 
     @property
@@ -150,7 +143,7 @@ class ArrivalAnnouncer:
     @property
     def paused(self) -> bool:
         """Whether an operator paused the mirror, or this is not known yet."""
-        said = self._fold.steering.get(self._region)
+        said = self._fold.steering.get(self._context.region)
         return not self._knows or (said is not None and said.paused)
 
     def _with_evidence(self, arrivals: list[Arrival]) -> list[Arrival]:
@@ -165,14 +158,14 @@ class ArrivalAnnouncer:
         cut = reduce(Cut.and_, cuts)
         look = self._witness.read_state(place for place, _ in cut)
         short = lost_records(cut, {place: one.end for place, one in look.standings.items()})
-        copies = self._fold.copies.get(self._region, {}).values()
+        copies = self._fold.copies.get(self._context.region, {}).values()
         for evidence, before in (self._seen, copied_so_far(copies, self._target)):
             below = Cut(tuple(entry for entry in before if entry[0] in look.standings))
             short = short or self._witness.find_losses(evidence, below, look)
         if short:
             raise LostRecordsError(
-                f"the copy of region {self._region}: {'; '.join(short)}. Run 'cutwater mirror resync' for these "
-                "copies while the region is up"
+                f"the copy of region {self._context.region}: {'; '.join(short)}. Run 'cutwater mirror resync' for "
+                "these copies while the region is up"
             )
         self._seen = look.evidence, look.cut
         named = [{place.topic for place, _ in one} for one in cuts]
@@ -188,23 +181,23 @@ class ArrivalAnnouncer:
         else:
             writer.listen()
         for one in arrivals:
-            self._metrics.arrived(one)
-            self._log.info("arrival", token=str(one.token))
+            self._context.metrics.arrived(one)
+            self._context.log.info("arrival", token=str(one.token))
         for passed in self.ledger.passed:
-            self._metrics.passed()
-            self._log.info("no arrival", token=str(passed.milestone.token), reason=passed.reason)
+            self._context.metrics.passed()
+            self._context.log.info("no arrival", token=str(passed.milestone.token), reason=passed.reason)
         self.ledger.passed.clear()
 
     def _target(self, topic: str) -> str:
-        return mirror_records.target(self._job, topic, self._region)
+        return mirror_records.target(self._context.job, topic, self._context.region)
 
     def _copied(self, topic: str) -> bool:
-        return topic == self._source or topic.startswith(topics.changelog_prefix(self._job))
+        return topic == self._source or topic.startswith(topics.changelog_prefix(self._context.job))
 
     def _require_origins(self, generation: Generation) -> None:
         """Raise UsageError for a generation of another region: its changelog may be an original here."""
-        if generation.region != self._region:
+        if generation.region != self._context.region:
             raise UsageError(
                 f"the origin's commit stream names generation {generation}, and CUTWATER_ORIGIN_REGION is "
-                f"{self._region}: set it to the region of the origin's generations"
+                f"{self._context.region}: set it to the region of the origin's generations"
             )

@@ -6,14 +6,9 @@ this region. A thread checks every 10 seconds, and reads nothing if nothing is n
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.client import TIMEOUT_S
-from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.kafka.topic_ids import TopicIds
 from cutwater.adapters.topics import commit_stream
@@ -28,8 +23,8 @@ from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.log_throttle import LogThrottle
-from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.topics.background import run_in_background
+from cutwater.mirror.topics.background import PeriodicQuery
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.operations.regions.forks import ForkReader
 
 LOOK_S = 10.0
@@ -50,20 +45,12 @@ _NOTHING = _Seen("", 0)
 class ForkWatch:
     """The forks of one job with one origin, as far as its milestones are copied."""
 
-    def __init__(
-        self,
-        own: Cluster,
-        job: Job,
-        region: str,
-        log: Any,
-        metrics: Metrics,
-        clock_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._own, self._region, self._log, self._metrics, self._clock_s = own, region, log, metrics, clock_s
+    def __init__(self, context: MirrorContext, job: Job) -> None:
+        self._context, own = context, context.own
         self._forking, self._identities, self._ends = ForkReader(own, job), TopicIds(own), Offsets(own)
-        self._claims, self._stream = topics.candidates(job.name), mirror_records.milestones_from(job.name, region)
-        self._looked_s = clock_s() - LOOK_S
-        self._answer: Future[int] | None = None
+        self._claims = topics.candidates(job.name)
+        self._stream = mirror_records.milestones_from(job.name, context.region)
+        self._query: PeriodicQuery[int] = PeriodicQuery("forks", LOOK_S, context.clock_s, at_once=True)
         self._rarely = LogThrottle(AGAIN_S)
         self._claims_seen = self._stream_seen = _NOTHING
         self._parents: dict[bytes, Generation] = {}
@@ -72,31 +59,29 @@ class ForkWatch:
 
     def check(self) -> None:
         """Report the result of the last check; start the next one if due. Does not block."""
-        if self._answer is None and self._clock_s() - self._looked_s >= LOOK_S:
-            self._looked_s = self._clock_s()
-            self._answer = run_in_background("forks", self._milestones)
-        if self._answer is None or not self._answer.done():
+        if self._query.due:
+            self._query.begin(self._milestones)
+        if not self._query.answered:
             return
-        answer, self._answer = self._answer, None
         try:
-            found = answer.result(TIMEOUT_S)  # already done
+            found = self._query.take()
         except CutwaterError as error:
-            self._metrics.contradicted(None)
+            self._context.metrics.contradicted(None)
             self._log_change("fork status unknown", reason=str(error))
             return
-        self._metrics.contradicted(found)
+        self._context.metrics.contradicted(found)
         if found:
             claims = ", ".join(map(str, self._parents.values()))
             self._log_change(
                 "fork",
                 milestones=found,
-                reason=f"{self._region} has continued after the parent milestone of {claims} of this region. "
-                "'cutwater forks list' shows both lines, 'cutwater forks decide' chooses one",
+                reason=f"{self._context.region} has continued after the parent milestone of {claims} of this "
+                "region. 'cutwater forks list' shows both lines, 'cutwater forks decide' chooses one",
             )
 
     def _log_change(self, what: str, **told: Any) -> None:
-        if self._rarely.admit(what, self._clock_s()) is not None:
-            self._log.warning(what, **told)
+        if self._rarely.admit(what, self._context.clock_s()) is not None:
+            self._context.log.warning(what, **told)
 
     # From here on: in a thread, one at a time.
 
@@ -113,7 +98,7 @@ class ForkWatch:
     def _read_claims(self, now: _Seen) -> None:
         if now == self._claims_seen:
             return
-        parents = undecided(self._forking.continuing_claims(), self._region)
+        parents = undecided(self._forking.continuing_claims(), self._context.region)
         if parents != self._parents:
             self._begin(parents)
         self._claims_seen = now
@@ -127,7 +112,7 @@ class ForkWatch:
         if now.topic_id != self._stream_seen.topic_id:
             self._begin(self._parents)
         first, self._stream_seen = self._stream_seen.end, _NOTHING  # if interrupted, count from the start again
-        for value in commit_stream.values(self._own, self._stream, first, now.end):
+        for value in commit_stream.values(self._context.own, self._stream, first, now.end):
             record = protocol_records.decode(value)
             if isinstance(record, Milestone):
                 self._growing.take(StreamMilestone(record, link(value)))
@@ -136,7 +121,9 @@ class ForkWatch:
     def _from_elsewhere(self, generation: Generation) -> bool:
         """Rarely called: it reads the whole stream."""
         if generation not in self._known:
-            hashes = (link(value).hex() for _, value in commit_stream.milestones_in(self._own, self._stream))
+            hashes = (
+                link(value).hex() for _, value in commit_stream.milestones_in(self._context.own, self._stream)
+            )
             own = not is_claimed(generation) or any(one[:PARENT_DIGITS] == generation.parent for one in hashes)
             self._known[generation] = not own
         return self._known[generation]

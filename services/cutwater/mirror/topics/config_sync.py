@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cutwater.adapters.kafka.admin import describe_topics, set_configs
 from cutwater.adapters.kafka.client import TIMEOUT_S
-from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.topic_ids import Identity
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.mirror.compaction_lag import HELD_S
@@ -21,9 +20,8 @@ from cutwater.core.mirror.copy_progress import NEVER_MS
 from cutwater.core.mirror.topic_config_sync import copy_of, lag_ms, largest_of
 from cutwater.core.protocol.topic_settings import Difference, FoundTopic
 from cutwater.core.util.log_throttle import LogThrottle
-from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.topics.background import run_in_background
-from cutwater.mirror.topics.origin import Origin
+from cutwater.mirror.topics.background import PeriodicQuery, run_in_background
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.topic_copy import CopiedTopic
 
 LOOK_S = 10.0
@@ -39,23 +37,10 @@ class _Copied(NamedTuple):
 class TopicConfigSync:
     """The settings in one process of a mirror. Several processes may repeat a change, which is harmless."""
 
-    def __init__(
-        self,
-        own: Cluster,
-        origin: Origin,
-        job: str,
-        region: str,
-        log: Any,
-        metrics: Metrics,
-        kept: Collection[str] = (),
-        clock_s: Callable[[], float] = lambda: 0.0,
-    ) -> None:
-        """`region`: the origin's name. `kept`: settings that this region decides itself."""
-        self._own, self._origin, self._job, self._region = own, origin, job, region
-        self._log, self._metrics = log, metrics
-        self._kept, self._clock_s = frozenset(kept), clock_s
-        self._looked_s = clock_s()
-        self._answer: Future[dict[str, FoundTopic]] | None = None
+    def __init__(self, context: MirrorContext, kept: Collection[str] = ()) -> None:
+        """`kept`: settings that this region decides itself."""
+        self._context, self._kept = context, frozenset(kept)
+        self._query: PeriodicQuery[dict[str, FoundTopic]] = PeriodicQuery("settings", LOOK_S, context.clock_s)
         self._taking: Future[None] | None = None
         self._waiting = LogThrottle(HELD_S)
         self._failed: dict[str, str] = {}
@@ -69,15 +54,13 @@ class TopicConfigSync:
 
     def sync(self, followed: Mapping[str, CopiedTopic]) -> None:
         """Sync the copies' settings if due, also while paused. Does not block."""
-        if self._answer is not None and self._answer.done():
-            answer, self._answer = self._answer, None
-            found = answer.result(TIMEOUT_S)  # already done
-            self._apply_answer(found, followed, self._looked_s)
+        if self._query.answered:
+            asked_s, found = self._query.asked_s, self._query.take()
+            self._apply_answer(found, followed, asked_s)
             self._have_taken({followed[name].target: one for name, one in found.items() if name in followed})
-        if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
-            self._looked_s = self._clock_s()
+        if followed and self._query.due:
             copied = {name: _Copied(one.target, one.topic_id, one.partitions) for name, one in followed.items()}
-            self._answer = run_in_background("settings", lambda: self._look(copied))
+            self._query.begin(lambda: self._look(copied))
 
     def _apply_answer(
         self, found: Mapping[str, FoundTopic], followed: Mapping[str, CopiedTopic], asked_s: float
@@ -85,7 +68,9 @@ class TopicConfigSync:
         for name, one in found.items():
             lag = self.lag_ms(one)
             if name in followed and followed[name].spared.update(lag, asked_s):
-                self._log.warning("compaction lag is shorter", topic=name, region=self._region, lag_ms=lag)
+                self._context.log.warning(
+                    "compaction lag is shorter", topic=name, region=self._context.region, lag_ms=lag
+                )
 
     def _have_taken(self, found: Mapping[str, FoundTopic]) -> None:
         """`found`: by topic here. In its own thread: slow brokers here must not delay the origin's settings."""
@@ -98,7 +83,7 @@ class TopicConfigSync:
         """Whether fetched records must wait, because compaction may have removed more before them; log it.
         `came_s`: as in `CompactionLagLease.holds`.
         """
-        now_s = self._clock_s()
+        now_s = self._context.clock_s()
         held = one.spared.must_wait(came_s, now_s)
         if came_s is not None and (held or one.spared.unknown):
             self._say_unknown(one, held, now_s)
@@ -108,14 +93,14 @@ class TopicConfigSync:
         if self._waiting.admit(f"{one.name} {held}", now_s) is None:
             return
         reason = (
-            f"{self._region} has not reported for {one.spared.old_s(now_s):.0f} s how long its compaction spares "
-            "records (min.compaction.lag.ms)"
+            f"{self._context.region} has not reported for {one.spared.old_s(now_s):.0f} s how long its compaction "
+            "spares records (min.compaction.lag.ms)"
         )
         if held:
-            self._log.warning("waiting", topic=one.name, reason=reason)
+            self._context.log.warning("waiting", topic=one.name, reason=reason)
         else:
             unspared = "copied as if it spared none: more milestones have no arrival"
-            self._log.warning("compaction not known", topic=one.name, reason=f"{reason}; {unspared}")
+            self._context.log.warning("compaction not known", topic=one.name, reason=f"{reason}; {unspared}")
 
     # From here on: in threads.
 
@@ -128,19 +113,19 @@ class TopicConfigSync:
 
     def take(self, found: FoundTopic, here: FoundTopic) -> int:
         """Give the copy the settings of the origin's topic; return the largest record that it then takes."""
-        copy = copy_of(found, here.name, self._job, self._region)
+        copy = copy_of(found, here.name, self._context.job, self._context.region)
         self._leave(here.name, copy.left(here, self._kept))
         changed = self._change(here.name, copy.behind(here, self._kept))
         return largest_of({**here.config, **changed})
 
     def _leave(self, target: str, left: Sequence[Difference]) -> None:
         told = "; ".join(
-            f"{one.setting}: {one.found or 'not set'}, in {self._region} {one.value} ({one.remedy})"
+            f"{one.setting}: {one.found or 'not set'}, in {self._context.region} {one.value} ({one.remedy})"
             for one in left
         )
         if told and self._left.get(target) != told:
             reason = "the change could delete records that only this region has"
-            self._log.warning("not taken over", topic=target, left=told, reason=reason)
+            self._context.log.warning("not taken over", topic=target, left=told, reason=reason)
         self._left[target] = told
 
     def _change(self, target: str, behind: Sequence[Difference]) -> dict[str, str]:
@@ -148,7 +133,7 @@ class TopicConfigSync:
         changed, refused = {}, []
         for one in behind:
             try:
-                set_configs(self._own, target, {one.setting: one.value})
+                set_configs(self._context.own, target, {one.setting: one.value})
             except CutwaterError as error:
                 refused.append(str(error))
                 if not isinstance(error, UsageError):
@@ -160,12 +145,12 @@ class TopicConfigSync:
 
     def _log_change(self, target: str, changed: Sequence[Difference], refused: str) -> None:
         if refused and self._failed.get(target) != refused:
-            self._log.warning("settings not taken over", topic=target, reason=refused)
+            self._context.log.warning("settings not taken over", topic=target, reason=refused)
         self._failed[target] = refused
         if changed:
             told = "; ".join(f"{one.setting}: {one.found or 'not set'}, now {one.value}" for one in changed)
-            self._log.info("settings taken over", topic=target, changed=told)
-            self._metrics.taken_over(target, len(changed))
+            self._context.log.info("settings taken over", topic=target, changed=told)
+            self._context.metrics.taken_over(target, len(changed))
 
     def _look(self, copied: Mapping[str, _Copied]) -> dict[str, FoundTopic]:
         try:
@@ -176,7 +161,7 @@ class TopicConfigSync:
 
     def _take_all(self, found: Mapping[str, FoundTopic]) -> None:
         try:
-            here = self._described(partial(describe_topics, self._own), found)
+            here = self._described(partial(describe_topics, self._context.own), found)
         except CutwaterError as error:
             self._missed("", error)
             return
@@ -188,8 +173,8 @@ class TopicConfigSync:
         """Return the topics that still are those copied: a recreated topic may have other settings. Their ids are
         read last: what was described before belongs to the same topic or to an older one.
         """
-        found = self._described(self._origin.all_described, copied)
-        known = self._origin.identities(found)
+        found = self._described(self._context.origin.all_described, copied)
+        known = self._context.origin.identities(found)
         return {
             name: one
             for name, one in found.items()
@@ -222,8 +207,8 @@ class TopicConfigSync:
 
     def _missed(self, topic: str, error: CutwaterError) -> None:
         """Log that settings are unknown: a shorter lag there goes unnoticed meanwhile."""
-        self._metrics.settings_missed()
+        self._context.metrics.settings_missed()
         if self._unseen.get(topic) != str(error):
             self._unseen[topic] = str(error)
             about = {"topic": topic} if topic else {}
-            self._log.warning("settings not looked at", reason=str(error), **about)
+            self._context.log.warning("settings not looked at", reason=str(error), **about)

@@ -6,13 +6,11 @@ It runs in threads: brokers may answer slowly for one topic, and the others are 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import Future, wait
 
 from cutwater.adapters.fetch.fetcher import Fetcher
 from cutwater.adapters.kafka.client import TIMEOUT_S
-from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.topic_ids import Identity
 from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import UNREPLICATED, Replication
@@ -28,7 +26,8 @@ from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.core.util.topic_absence import TopicAbsence
 from cutwater.mirror.topics.background import run_in_background
 from cutwater.mirror.topics.config_sync import TopicConfigSync
-from cutwater.mirror.topics.origin import Origin, ensure, is_empty
+from cutwater.mirror.topics.context import MirrorContext
+from cutwater.mirror.topics.origin import ensure, is_empty
 from cutwater.mirror.topics.topic_copy import CopiedTopic
 
 AGAIN_S = 1.0
@@ -54,21 +53,14 @@ class Preflight:
 
     def __init__(
         self,
-        own: Cluster,
-        origin: Origin,
-        job: str,
-        region: str,
-        now_ms: Callable[[], int],
+        context: MirrorContext,
         slots: Collection[int],
         settings: TopicConfigSync,
         replication: Replication = UNREPLICATED,
-        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._own, self._origin, self._settings = own, origin, settings
-        self._job, self._region = job, region
-        self._now_ms, self._clock_s = now_ms, clock_s
+        self._context, self._settings = context, settings
         self._slots, self._replication = slots, replication
-        self._witness = LogCheck(own)
+        self._witness = LogCheck(context.own)
         self._absences = TopicAbsence(TIMEOUT_S)
         self._under_way: dict[str, Future[CopiedTopic]] = {}
         self._next_s: dict[str, float] = {}
@@ -83,13 +75,13 @@ class Preflight:
         """
         look = self._under_way.get(topic)
         if look is None:
-            if len(self._under_way) < AT_ONCE and self._clock_s() >= self._next_s.get(topic, 0.0):
+            if len(self._under_way) < AT_ONCE and self._context.clock_s() >= self._next_s.get(topic, 0.0):
                 self._under_way[topic] = run_in_background(f"look {topic}", lambda: self._answer(topic))
             return None
         if not look.done():
             return None
         del self._under_way[topic]
-        self._next_s[topic] = self._clock_s() + AGAIN_S
+        self._next_s[topic] = self._context.clock_s() + AGAIN_S
         return look.result(TIMEOUT_S)  # already done
 
     def wait(self, timeout_s: float) -> None:
@@ -105,19 +97,21 @@ class Preflight:
             raise Stop(Gap(REFUSED, str(error))) from None
 
     def _look(self, topic: str) -> CopiedTopic:
-        asked_s = self._clock_s()
+        asked_s = self._context.clock_s()
         found, identity = self._query_origin(topic)
-        changelog = topic.startswith(topics.changelog_prefix(self._job))
+        changelog = topic.startswith(topics.changelog_prefix(self._context.job))
         held = [one for one in range(identity.partitions) if slot_of(topic, one) in self._slots]
         positions = {place.partition: one for place, one in self.known.items() if place.topic == topic}
-        target = mirror_records.target(self._job, topic, self._region)
-        here = ensure(self._own, copy_of(found, target, self._job, self._region), self._replication)
+        target = mirror_records.target(self._context.job, topic, self._context.region)
+        here = ensure(
+            self._context.own, copy_of(found, target, self._context.job, self._context.region), self._replication
+        )
         _require(in_origin(topic, *identity, positions.values(), here.partitions))
-        kept = self._origin.log_bounds(topic, held)
-        holding, lost = self._origin.holding(positions.values())
+        kept = self._context.origin.log_bounds(topic, held)
+        holding, lost = self._context.origin.holding(positions.values())
         gap = in_log(topic, positions, held, kept, from_zero=changelog) or in_origins_log(lost)
-        if gap is not None and not self._origin.is_still(topic, identity):
-            raise UnavailableError(f"{topic} is being deleted or created in {self._region} right now")
+        if gap is not None and not self._context.origin.is_still(topic, identity):
+            raise UnavailableError(f"{topic} is being deleted or created in {self._context.region} right now")
         _require(gap)
         bases = self._bases(target, here.partitions, held)
         for partition in held:
@@ -132,7 +126,7 @@ class Preflight:
             topic_id=identity.topic_id,
             partitions=identity.partitions,
             spared=CompactionLagLease(self._settings.lag_ms(found), asked_s),
-            plain=topic == topics.milestones(self._job),
+            plain=topic == topics.milestones(self._context.job),
             positions={
                 one: positions.get(one)
                 or self._first(OriginPartition(topic, one, *identity), kept[one][0], bases[one])
@@ -141,24 +135,29 @@ class Preflight:
             bases=bases,
             largest=largest,
             holding={place.partition: (positions[place.partition].next, one) for place, one in holding.items()},
-            fetcher=self._origin.cluster.reader(
-                Fetcher, topic, topic_id=identity.topic_id, changed=self.changed, clock_s=self._clock_s
+            fetcher=self._context.origin.cluster.reader(
+                Fetcher, topic, topic_id=identity.topic_id, changed=self.changed, clock_s=self._context.clock_s
             ),
         )
 
     def _query_origin(self, topic: str) -> tuple[FoundTopic, Identity]:
         """Return the origin's topic. Raises Stop once its absence is believed, UnavailableError until then."""
         try:
-            found, identity = self._origin.described(topic), self._origin.identities([topic]).get(topic)
+            found, identity = (
+                self._context.origin.described(topic),
+                self._context.origin.identities([topic]).get(topic),
+            )
         except UnavailableError:
             self._absences.reset(topic)
             raise
         if found is not None and identity is not None:
             self._absences.reset(topic)
             return found, identity
-        if self._absences.record_missing(topic, self._clock_s()):
-            raise Stop(Gap(GONE, f"{topic} does not exist in {self._region}"))
-        raise AbsentError(f"{self._region} reports that {topic} does not exist; has its broker just restarted?")
+        if self._absences.record_missing(topic, self._context.clock_s()):
+            raise Stop(Gap(GONE, f"{topic} does not exist in {self._context.region}"))
+        raise AbsentError(
+            f"{self._context.region} reports that {topic} does not exist; has its broker just restarted?"
+        )
 
     def _bases(self, target: str, partitions: int, held: Collection[int]) -> dict[int, int]:
         """Return the ends of the logs here. Raises UnavailableError while a transaction is open there. It may be
@@ -177,10 +176,12 @@ class Preflight:
         """Whether every record here is accounted for by a position."""
         if known is not None and unaccounted(known, end) <= 0:
             return True
-        return is_empty(self._own, target, partition, known.local if known else 0)
+        return is_empty(self._context.own, target, partition, known.local if known else 0)
 
     def _first(self, place: OriginPartition, first: int, base: int) -> Mirrored:
-        return initial_position(self._job, self._region, place, first, base, self._now_ms())
+        return initial_position(
+            self._context.job, self._context.region, place, first, base, self._context.now_ms()
+        )
 
 
 def _require(gap: Gap | None) -> None:

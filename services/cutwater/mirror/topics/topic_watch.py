@@ -7,8 +7,7 @@ and detects new partitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cutwater.adapters.kafka.client import TIMEOUT_S
 from cutwater.adapters.kafka.topic_ids import Identity
@@ -16,8 +15,8 @@ from cutwater.core.errors import CutwaterError, ProtocolError, UnavailableError,
 from cutwater.core.mirror.gaps import ANEW, GONE, LOST, PARTITIONS, REFUSED, Gap, in_log, in_origin, in_origins_log
 from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.util.topic_absence import TopicAbsence
-from cutwater.mirror.topics.background import run_in_background
-from cutwater.mirror.topics.origin import Origin
+from cutwater.mirror.topics.background import PeriodicQuery
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.topic_copy import CopiedTopic
 
 LOOK_S = 1.0
@@ -36,27 +35,21 @@ class _Answer(NamedTuple):
 class Watch:
     """The topics of one mirror."""
 
-    def __init__(
-        self, origin: Origin, region: str, left: Callable[[str], bool], log: Any, clock_s: Callable[[], float]
-    ) -> None:
+    def __init__(self, context: MirrorContext, left: Callable[[str], bool]) -> None:
         """`left`: whether a topic is the changelog of a replaced generation, which the origin may delete."""
-        self._origin, self._region, self._left = origin, region, left
-        self._log, self._clock_s = log, clock_s
+        self._context, self._left = context, left
         self._absences = TopicAbsence(TIMEOUT_S)
-        self._looked_s = clock_s()
         self._names: frozenset[str] = frozenset()
-        self._answer: Future[_Answer] | None = None
+        self._query: PeriodicQuery[_Answer] = PeriodicQuery("identities", LOOK_S, context.clock_s)
 
     def gaps(self, followed: Mapping[str, CopiedTopic]) -> dict[str, Gap]:
         """Return the gaps found since the last call. Does not block."""
-        if self._answer is not None and self._answer.done():
-            answer, self._answer = self._answer, None
-            return self._apply_answer(answer, followed)
-        if self._answer is None and followed and self._clock_s() - self._looked_s >= LOOK_S:
-            self._looked_s = self._clock_s()
+        if self._query.answered:
+            return self._apply_answer(followed)
+        if followed and self._query.due:
             self._names = frozenset(followed)
             positions = {name: list(one.positions.values()) for name, one in followed.items()}
-            self._answer = run_in_background("identities", lambda: self._query_origin(positions))
+            self._query.begin(lambda: self._query_origin(positions))
         return {}
 
     def gap(self, one: CopiedTopic, error: CutwaterError) -> Gap | None:
@@ -64,23 +57,23 @@ class Watch:
         if isinstance(error, UsageError):
             return Gap(REFUSED, str(error))
         try:
-            found = self._origin.identities([one.name]).get(one.name)
+            found = self._context.origin.identities([one.name]).get(one.name)
             if found is None:
                 return self._gap_of_absent(one.name)
             gap = in_origin(one.name, *found, one.positions.values(), one.partitions)
-            kept = self._origin.log_bounds(one.name, one.positions, briefly=True)
-            if gap is None and not self._origin.is_still(one.name, found):
+            kept = self._context.origin.log_bounds(one.name, one.positions, briefly=True)
+            if gap is None and not self._context.origin.is_still(one.name, found):
                 return None
         except CutwaterError:
             return None  # no answer, or it is being deleted: the next check finds out
         gap = gap or in_log(one.name, one.positions, one.positions, kept, from_zero=False)
         return gap or (Gap(LOST, str(error)) if isinstance(error, ProtocolError) else None)
 
-    def _apply_answer(self, answer: Future[_Answer], followed: Mapping[str, CopiedTopic]) -> dict[str, Gap]:
+    def _apply_answer(self, followed: Mapping[str, CopiedTopic]) -> dict[str, Gap]:
         try:
-            found, refused, holding = answer.result(TIMEOUT_S)  # already done
+            found, refused, holding = self._query.take()
         except UnavailableError as error:
-            self._log.warning("waiting", reason=str(error), brokers=self._origin.cluster.bootstrap)
+            self._context.log.warning("waiting", reason=str(error), brokers=self._context.origin.cluster.bootstrap)
             for name in self._names:
                 self._absences.reset(name)
             return {}
@@ -103,10 +96,12 @@ class Watch:
 
     def _gap_of_absent(self, topic: str) -> Gap | None:
         """The origin reports that it has no such topic: return None until that is believed."""
-        if self._absences.record_missing(topic, self._clock_s()):
-            return Gap(GONE, f"{topic} no longer exists in {self._region}")
+        if self._absences.record_missing(topic, self._context.clock_s()):
+            return Gap(GONE, f"{topic} no longer exists in {self._context.region}")
         if not self._left(topic):
-            self._log.warning("waiting", topic=topic, reason=f"{self._region} reports that it does not exist")
+            self._context.log.warning(
+                "waiting", topic=topic, reason=f"{self._context.region} reports that it does not exist"
+            )
         return None
 
     # From here on: in a thread.
@@ -116,8 +111,8 @@ class Watch:
         holding: dict[str, dict[int, tuple[int, int]]] = {}
         for name in sorted(found.keys() - refused.keys()):
             try:
-                leaders, lost = self._origin.holding(positions[name])
-                if lost and not self._origin.is_still(name, found[name]):
+                leaders, lost = self._context.origin.holding(positions[name])
+                if lost and not self._context.origin.is_still(name, found[name]):
                     continue
             except CutwaterError:
                 continue  # no leader right now, or it is being deleted: the next check finds out
@@ -129,14 +124,14 @@ class Watch:
 
     def _identities(self, names: Collection[str]) -> tuple[dict[str, Identity], dict[str, Gap]]:
         try:
-            return self._origin.identities(names), {}
+            return self._context.origin.identities(names), {}
         except UsageError:
             pass  # one of them is refused
         found: dict[str, Identity] = {}
         refused = {}
         for name in sorted(names):
             try:
-                found |= self._origin.identities([name])
+                found |= self._context.origin.identities([name])
             except UsageError as error:
                 refused[name] = Gap(REFUSED, str(error))
         return found, refused

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,6 @@ from cutwater.core.protocol.recovery_log import Fact, ProcessIdentity, Recovery,
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.resync.resync import steer
-from cutwater.mirror.service import Mirror
 from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.config_sync import LOOK_S, TopicConfigSync
 from cutwater.mirror.topics.origin import Origin
@@ -32,7 +32,9 @@ from support.regions.mirroring import (
     Running,
     arrivals,
     arrived_once,
+    context_of,
     epoch,
+    make,
     mirroring,
     require_held,
     wait_arrived,
@@ -184,12 +186,13 @@ def look(
 ) -> Told:
     """Beside no copying."""
     told, at_s = Told(), [0.0]
-    names = (writing.job.name, ORIGIN, told, metrics or Metrics(), ())
-    one = TopicConfigSync(own, origin or Origin(writing.cluster), *names, lambda: at_s[0])
+    reports = {"log": told, "metrics": metrics or Metrics(), "clock_s": lambda: at_s[0]}
+    context = context_of(own, writing.cluster, writing.job, **reports)
+    one = TopicConfigSync(replace(context, origin=origin) if origin else context)
     for _ in range(looks):
         at_s[0] += LOOK_S
         one.sync(followed)
-        until(lambda: one._answer is None or one._answer.done(), "the look")
+        until(lambda: one._query._pending is None or one._query.answered, "the look")
         one.sync(followed)
         until(lambda: one._taking is None or one._taking.done(), "the copies to follow")
     return told
@@ -269,7 +272,7 @@ def test_where_the_mirror_may_not_it_says_so_once_and_copies_on(
         raise UsageError(f"changing retention.ms of topic {topic}: this user may not")
 
     monkeypatch.setattr(config_sync, "set_configs", refused)
-    one = Running(Mirror(own, writing.cluster, writing.job, ORIGIN, told, Metrics(), **FAST))
+    one = Running(make(own, writing.cluster, writing.job, log=told, **FAST))
     try:
         wait_arrived(one, own, writing.job, epoch(writing, events, 1))
         set_configs(writing.cluster, events.topic, {"retention.ms": WEEK_MS})

@@ -18,15 +18,16 @@ from cutwater.core.mirror.compaction_lag import FRESH_S, HELD_S, CompactionLagLe
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.mirror.metrics import Metrics
 from cutwater.mirror.resync.resync import steer
-from cutwater.mirror.service import Mirror
 from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.config_sync import TopicConfigSync
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.origin import Origin
 from support.regions.mirroring import (
     ORIGIN,
     Events,
     Running,
     epoch,
+    make,
     mirroring,
     positions,
     require_held,
@@ -62,7 +63,7 @@ class Silence:
 @contextmanager
 def telling(broker: Any, writing: Writing) -> Iterator[tuple[Running, Told]]:
     told = Told()
-    one = Running(Mirror(broker.cluster, writing.cluster, writing.job, ORIGIN, told, Metrics(), clock_s=fast_s))
+    one = Running(make(broker.cluster, writing.cluster, writing.job, log=told, clock_s=fast_s))
     try:
         yield one, told
     finally:
@@ -163,13 +164,14 @@ def test_brokers_here_that_are_slow_keep_nobody_from_hearing_of_a_shorter_lag(
     spared = CompactionLagLease(24 * 3_600_000, 0.0)
     followed: Any = SimpleNamespace(name="t", target="t", topic_id="id", partitions=1, spared=spared)
     nothing: Any = None
-    one = TopicConfigSync(nothing, origin, "flights", ORIGIN, Told(), Metrics(), (), lambda: now_s[0])
+    shared = MirrorContext(nothing, origin, "flights", ORIGIN, Told(), Metrics(), clock_s=lambda: now_s[0])
+    one = TopicConfigSync(shared)
     try:
         for look in range(1, 4):
             now_s[0] = 20.0 * look
             assert one.holds(followed, now_s[0])
             one.sync({"t": followed})
-            until(lambda: one._answer is not None and one._answer.done(), "the look")
+            until(lambda: one._query.answered, "the look")
             one.sync({"t": followed})
             assert not one.holds(followed, now_s[0])
             assert followed.spared.lag_ms == SHORT_MS

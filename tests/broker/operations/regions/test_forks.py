@@ -38,6 +38,7 @@ from support.regions.mirroring import (
     ORIGIN,
     Events,
     Running,
+    context_of,
     environment_of,
     mirroring,
     process,
@@ -280,8 +281,9 @@ def test_what_is_produced_there_after_the_promotion_is_told_apart(regions: Regio
 def telling(regions: Regions, log: Told) -> Iterator[Callable[[int], None]]:
     """A mirror that looks for forks twenty times as often; gives what waits until it counts so many milestones."""
     own, origin, job, metrics = regions.own, regions.writing.cluster, regions.writing.job, Metrics()
-    forks = ForkWatch(own, job, ORIGIN, log, metrics, clock_s=lambda: 20 * time.monotonic())
-    running = Running(Mirror(own, origin, job, ORIGIN, log, metrics, forks=forks))
+    context = context_of(own, origin, job, log=log, metrics=metrics)
+    forks = ForkWatch(replace(context, clock_s=lambda: 20 * time.monotonic()), job)
+    running = Running(Mirror(context, job, forks=forks))
     try:
         yield lambda count: running.until(
             lambda: metrics.registry.get_sample_value("cutwater_mirror_fork_milestones") == count,

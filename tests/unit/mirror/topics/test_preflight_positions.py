@@ -11,6 +11,7 @@ import pytest
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.mirror.topics import preflight
+from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.preflight import Preflight
 
 TARGET = "flights.changelog.g1-us-00000000"
@@ -42,7 +43,8 @@ class Log:
 def bases(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, int]:
     monkeypatch.setattr(preflight, "LogCheck", lambda _cluster: SimpleNamespace(ends=log))
     nothing: Any = None
-    one = Preflight(nothing, nothing, "flights", "us", lambda: 0, (0,), nothing)
+    context = MirrorContext(nothing, nothing, "flights", "us", nothing, nothing, lambda: 0)
+    one = Preflight(context, (0,), nothing)
     return one._bases(TARGET, 1, (0,))
 
 
