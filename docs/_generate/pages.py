@@ -29,7 +29,7 @@ from cutwater.adapters.job_files.models import (
     SourceModel,
     WindowModel,
 )
-from cutwater.core.job.measures import KINDS
+from cutwater.core.job.measure_kinds import KINDS
 
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 

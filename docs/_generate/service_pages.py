@@ -19,7 +19,7 @@ from cutwater.adapters.sketches import HllSketches
 from cutwater.adapters.topics.recovery_log import Trail
 from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.events.rejection import MAX_KEY_BYTES
-from cutwater.core.job.measures import build
+from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cutwater.core.protocol.cuts import Cut
-from support.events.all_measures import MEASURES, agree, events, oracle
-from support.old_spark import FIRST, FOLDER, extract, old_job
+from support.events.all_measures import agree, events, oracle
+from support.old_spark import FIRST, FOLDER, OLD_MEASURES, extract, old_job
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -30,5 +30,5 @@ def test_a_job_of_spark_4_1_1_goes_on(tmp_path: Path) -> None:
         served, expected = job.state(newest), oracle(made, "sliding")
         assert served.keys() == expected.keys()
         for place, row in expected.items():
-            for measure in MEASURES:
+            for measure in OLD_MEASURES:
                 assert agree(measure, served[place][measure], row[measure]), (place, measure)

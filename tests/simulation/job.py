@@ -13,7 +13,8 @@ from typing import Any
 from cutwater.adapters.avro.codec import Codec, crc64
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job, Output
-from cutwater.core.job.measures import LONG, FieldType, build, value
+from cutwater.core.job.measure_kinds import build
+from cutwater.core.job.measures import LONG, FieldType, value
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.protocol.generation import Generation

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 from pathlib import Path
+from statistics import variance
 from typing import Any
 
 import pytest
@@ -20,7 +23,8 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE, Flaw
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.job.measures import KINDS, SEED
+from cutwater.core.job.measure_kinds import KINDS
+from cutwater.core.job.measures import SEED
 from cutwater.core.job.row_room import text_bytes_max
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
@@ -64,6 +68,8 @@ RANGES: dict[str, tuple[Any, list[Any]]] = {
 }
 _SUMMED = {"d38": Decimal(10) ** 10, "whole": Decimal(10) ** 28}
 """What one event may add to a sum of these is below this; sums of other types take any value."""
+_TOO_WIDE = ("big", "d28", "d38", "whole")
+"""Their squares have no room in a sum."""
 
 
 def schema_of(kinds: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +142,12 @@ def test_each_measure_over_the_whole_range_of_its_types(spark: SparkSession, tmp
                 assert (once[key][f"sum_{name}"], twice[key][f"sum_{name}"]) == (total, total * 2)
         shown = {one.name: one.present(twice[key]) for one in job.measures}
         assert shown["count_small"] == 2 * len(mine)
+        for name in ("small", "d9"):
+            twofold = [event[name] for event in mine] * 2
+            assert shown[f"variance_{name}"] == pytest.approx(float(variance(map(Fraction, twofold))), rel=1e-12)
+            assert shown[f"stddev_{name}"] == math.sqrt(shown[f"variance_{name}"])
+        flags = [event["flag"] for event in mine]
+        assert (shown["every_flag"], shown["any_flag"]) == (all(flags), any(flags))
         assert shown["distinct_label"] == len({event["label"] for event in mine})
         assert shown["distinct_blob"] == len({event["blob"] for event in mine})
 
@@ -145,13 +157,37 @@ def allowed() -> set[tuple[str, str]]:
     plain = {"kind": "string", "d9": "decimal", "d28": "decimal", "d38": "decimal", "whole": "decimal"}
     plain |= {"seen": "timestamp-millis", "exact": "timestamp-micros"}
     return {(kind, name) for kind, (types, _) in KINDS.items() for name in RANGES
-            if plain.get(name, RANGES[name][0]) in types}  # fmt: skip
+            if plain.get(name, RANGES[name][0]) in types
+            and not (kind in ("variance", "stddev") and name in _TOO_WIDE)}  # fmt: skip
 
 
 def test_a_sum_without_room_is_refused_in_the_job_file(tmp_path: Path) -> None:
     """Of a decimal with 28 digits or more behind the point nothing is left for a sum: an error at the start."""
     with pytest.raises(UsageError, match=r"decimal\(38,30\).*allowed scales: below 28"):
         job_of(tmp_path, {"d": decimal(38, 30)}, "s: {measure: sum, field: d}")
+
+
+def test_a_square_without_room_is_a_dead_letter(spark: SparkSession, tmp_path: Path) -> None:
+    """What the variance of whole and decimal numbers takes; a scale of 14 digits is refused in the job file."""
+    kinds = {"big": "long", "d28": decimal(28, 10), "d14": decimal(14, 13)}
+    measures = ", ".join(f"v_{name}: {{measure: variance, field: {name}}}" for name in kinds)
+    job = job_of(tmp_path, kinds, measures)
+    most = {"big": 10**14 - 1, "d28": Decimal(10**14 - 1).scaleb(-10), "d14": Decimal("9.9999999999999")}
+    beyond = {"big": -(10**14), "d28": Decimal(10**14).scaleb(-10), "d14": None}
+    made = [{"key": "a", "at": AT, **most}, {"key": "a", "at": AT, **{name: -one for name, one in most.items()}}]
+    made += [{"key": "a", "at": AT, **most, name: one} for name, one in beyond.items() if one is not None]
+    frame = raw(spark, [Codec(job.event_schema).encode(one) for one in made])
+    told = decode(frame, job, known_schemas(job, None), only("t", "local"), explained=True)
+    flaws = {row["offset"]: row["__flaw"] for row in told.selectExpr("offset", "__flaw").collect()}
+    assert [flaws[number]["field"] if flaws[number] else None for number in range(4)] == [None, None, "big", "d28"]
+    found = rows_of(aggregate(usable(frame, job, known_schemas(job, None), only("t", "local")), job), job)["a"]
+    for measure in job.measures:
+        one = Fraction(most[str(measure.field)])
+        assert measure.present(found) == float(2 * one * one), "of one value and its opposite"
+    with pytest.raises(
+        UsageError, match=r"variance of field 'd', which is decimal\(20,14\).*allowed scales: below 14"
+    ):
+        job_of(tmp_path, {"d": decimal(20, 14)}, "s: {measure: variance, field: d}")
 
 
 def test_distinct_counts_the_empty_value(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import wraps
@@ -13,7 +13,7 @@ from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.cli.json_values import json_text
 from cutwater.core.errors import CutwaterError
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.util.text_tables import Styled, table
+from cutwater.core.util.text_tables import Column, Styled, table
 
 __all__ = [
     "err",
@@ -23,6 +23,8 @@ __all__ = [
     "print_json",
     "print_json_line",
     "print_note",
+    "print_records",
+    "print_report",
     "report_errors",
     "table",
 ]
@@ -54,6 +56,22 @@ def print_note(line: str) -> None:
 
 def print_json(value: Any) -> None:
     print(json_text(value, indent=2), flush=True)
+
+
+def print_report(
+    title: str, columns: Sequence[str | Column], rows: Iterable[Sequence[Any]], document: Any, as_json: bool
+) -> None:
+    """Print the document as JSON, or the rows as a table."""
+    if as_json:
+        print_json(document)
+    else:
+        out.table(table(title, columns, rows))
+
+
+def print_records(title: str, columns: Sequence[Column], records: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Print records as JSON, or as a table of the fields that the columns name."""
+    rows = [[one[column.name] for column in columns] for one in records]
+    print_report(title, columns, rows, records, as_json)
 
 
 def print_json_line(value: Any, ascii_only: bool = True) -> None:

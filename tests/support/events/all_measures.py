@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +45,9 @@ MEASURES = {
     "last_small": "last(small ORDER BY at_ms, position) FILTER (small IS NOT NULL)",
     "distinct_label": "count(DISTINCT label)",
     "distinct_big": "count(DISTINCT big)",
+    "variance_small": "var_samp(small)",
+    "stddev_price": "stddev_samp(price::DOUBLE)",
+    "variance_ratio": "var_samp(ratio)",
 }
 WINDOWS = {"tumbling": (60_000, 60_000), "sliding": (60_000, 20_000)}
 SEED = 20131
@@ -68,9 +72,9 @@ def events() -> list[dict[str, Any]]:
     return made
 
 
-def job_text(name: str, kind: str) -> str:
+def job_text(name: str, kind: str, chosen: Iterable[str] = MEASURES) -> str:
     measures = []
-    for measure in MEASURES:
+    for measure in chosen:
         measure_kind, _, field = measure.partition("_")
         declared = f"measure: {measure_kind}" + (f", field: {field}" if field else "")
         measures.append(f"  {measure}: {{{declared}}}")
@@ -104,6 +108,6 @@ def agree(measure: str, mine: Any, theirs: Any) -> bool:
     """Equal; sketches within their stated error, floating point but for the order of its additions."""
     if measure.startswith("distinct"):
         return bool(abs(mine - theirs) <= max(1, 0.05 * theirs))
-    if theirs is not None and (measure == "sum_ratio" or measure.startswith("avg")):
+    if theirs is not None and (measure == "sum_ratio" or measure.startswith(("avg", "variance", "stddev"))):
         return mine == pytest.approx(theirs, rel=1e-9, abs=1e-6)
     return bool(mine == theirs)

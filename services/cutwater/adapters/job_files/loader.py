@@ -19,7 +19,8 @@ from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
-from cutwater.core.job.measures import KINDS, SYNONYMS, TIMES, FieldType, Measure, build
+from cutwater.core.job.measure_kinds import KINDS, SYNONYMS, build
+from cutwater.core.job.measures import TIMES, FieldType, Measure
 from cutwater.core.job.row_room import require_room
 from cutwater.core.util.suggestions import listed, value_text
 

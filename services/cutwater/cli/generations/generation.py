@@ -19,7 +19,7 @@ from cutwater.cli.options import (
     WideOption,
     find_job,
 )
-from cutwater.cli.report import iso, out, print_json, print_note, report_errors, table
+from cutwater.cli.report import iso, print_note, print_records, report_errors
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.catch_up import approach
 from cutwater.core.generations.start_state import is_claimed
@@ -213,11 +213,7 @@ def _show(
     told = [_unclaimed(*one, last) for one in (unclaimed or {}).items()] + [
         _generation_json(one, last) for one in found
     ]
-    if as_json:
-        print_json(told)
-        return
-    rows = [[one[column.name] for column in _COLUMNS] for one in told]
-    out.table(table(f"generations of {place.job.name}: {len(found)} claimed", _COLUMNS, rows))
+    print_records(f"generations of {place.job.name}: {len(found)} claimed", _COLUMNS, told, as_json)
 
 
 def _first(found: list[Candidate], last: Milestone | None) -> dict[Generation, int]:

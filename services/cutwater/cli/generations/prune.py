@@ -16,7 +16,7 @@ from cutwater.cli.options import (
     WideOption,
     find_job,
 )
-from cutwater.cli.report import err, out, print_json, report_errors, table
+from cutwater.cli.report import err, print_records, report_errors
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.prune import Earlier, GenerationPruning
 
@@ -61,17 +61,13 @@ def prune(
             if one.why_kept is None:
                 retiring.remove(one)
     told = [_pruned_json(one, dry_run) for one in found]
-    if as_json:
-        print_json(told)
-        return
     columns = (
         Column("generation"),
         Column("what"),
         Column("changelog", below=True),
         Column("checkpoint", below=True),
     )
-    rows = [[one[column.name] for column in columns] for one in told]
-    out.table(table(f"earlier generations of {place.job.name}", columns, rows))
+    print_records(f"earlier generations of {place.job.name}", columns, told, as_json)
 
 
 def _store(place: JobContext) -> str:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.cli.options import JsonOption, WideOption
-from cutwater.cli.report import out, print_json, print_note, report_errors, table
+from cutwater.cli.report import print_note, print_report, report_errors
 from cutwater.core.util.text_tables import Column
 from cutwater.local.machine.download_cache import CACHE_VARIABLE
 
@@ -69,12 +69,9 @@ def show(as_json: JsonOption = False, wide: WideOption = False) -> None:
     settings = load_settings()
     settings.cluster  # noqa: B018  (raises UsageError for security settings that contradict each other)
     shown = settings_shown(settings)
-    if as_json:
-        print_json([asdict(one) for one in shown])
-    else:
-        rows = ((one.name, one.value, one.source, one.meaning) for one in shown)
-        columns = ("variable", "value", Column("from", 1), Column("meaning", below=True))
-        out.table(table("settings", columns, rows))
+    rows = ((one.name, one.value, one.source, one.meaning) for one in shown)
+    columns = ("variable", "value", Column("from", 1), Column("meaning", below=True))
+    print_report("settings", columns, rows, [asdict(one) for one in shown], as_json)
     for name in unknown_variables(os.environ):
         print_note(f"warning: {name} is set, but no setting has this name (docs/SETTINGS.md lists them)")
 

@@ -16,7 +16,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
-from cutwater.cli.report import err, out, print_json, report_errors, table
+from cutwater.cli.report import err, print_report, report_errors
 from cutwater.core.checks import acls, replication
 from cutwater.core.checks.cluster import ClusterFacts, check_cluster, check_topics
 from cutwater.core.checks.findings import Finding, Level, error, ok, skipped, worst
@@ -62,11 +62,9 @@ def doctor(
             findings.append(one)
             status.update(f"checked {one.check}")
     level = worst(findings)
-    if as_json:
-        print_json({"level": level, "findings": [asdict(one) for one in findings]})
-    else:
-        columns = ("", "check", Column("found", below=True), Column("what to do", below=True))
-        out.table(table("cutwater doctor", columns, map(_row, findings)))
+    columns = ("", "check", Column("found", below=True), Column("what to do", below=True))
+    document = {"level": level, "findings": [asdict(one) for one in findings]}
+    print_report("cutwater doctor", columns, map(_row, findings), document, as_json)
     return 1 if level is Level.ERROR else 0
 
 

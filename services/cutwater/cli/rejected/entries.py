@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from cutwater.cli.report import iso, out, print_json, print_note, table
+from cutwater.cli.report import iso, print_note, print_report
 from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.text_tables import Column
@@ -23,10 +23,9 @@ def print_entries(
     title: str, chosen: Sequence[T], problems: Sequence[str], form: Form[T], limit: int, as_json: bool
 ) -> int:
     shown = sorted(chosen, key=sort_key)[-limit:]
-    if as_json:
-        print_json({"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]})
-    else:
-        out.table(table(f"{title}: {len(shown)} of {len(chosen)}", form.columns, map(form.row, shown)))
+    document = {"total": len(chosen), "problems": problems, "entries": [form.json(one) for one in shown]}
+    counted = f"{title}: {len(shown)} of {len(chosen)}"
+    print_report(counted, form.columns, map(form.row, shown), document, as_json)
     return say_problems(problems)
 
 

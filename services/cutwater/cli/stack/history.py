@@ -10,7 +10,7 @@ import typer
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.recovery_log import history as read_history
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
-from cutwater.cli.report import err, iso, out, print_json, report_errors, table
+from cutwater.cli.report import err, iso, print_report, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.recovery_log import Recovery, select_starts
 from cutwater.core.util.text_tables import Column, Lines, number_text
@@ -49,12 +49,10 @@ def history(
     place = find_job(job_file, bootstrap_servers, data_dir)
     with err.status("reading the recovery trail"):
         found = select_starts(read_history(place.cluster, place.job.name, READ_MAX), service, since_ms)[-limit:]
-    if as_json:
-        print_json([recovery_json(one) for one in found])
-        return
     columns: list[str | Column] = ["begun", "service", Column("process", 2), Column("outcome", 1)]
     columns += [Column(name, below=True) for name in ("found", "decided", "steps")]
-    out.table(table(f"starts of job {place.job.name}: {len(found)}", columns, map(_row, found)))
+    title = f"starts of job {place.job.name}: {len(found)}"
+    print_report(title, columns, map(_row, found), [recovery_json(one) for one in found], as_json)
 
 
 def _moment_ms(text: str, now: int) -> int:

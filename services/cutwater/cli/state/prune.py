@@ -8,7 +8,7 @@ import typer
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
-from cutwater.cli.report import err, out, print_json, report_errors, table
+from cutwater.cli.report import err, print_records, report_errors
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.prune import ExclusiveWriter
 from cutwater.operations.stream_retention import Cut, Pruning
@@ -49,12 +49,8 @@ def prune(
         if alone is not None:
             pruning.remove(cuts, alone)
     told = [_pruned_json(one, dry_run) for one in cuts]
-    if as_json:
-        print_json(told)
-        return
     columns = (Column("topic"), Column("offsets", 1), Column("what"), Column("kept", below=True))
-    rows = [[one[column.name] for column in columns] for one in told]
-    out.table(table(f"the oldest records of {place.job.name}", columns, rows))
+    print_records(f"the oldest records of {place.job.name}", columns, told, as_json)
 
 
 def _pruned_json(one: Cut, dry_run: bool) -> dict[str, Any]:

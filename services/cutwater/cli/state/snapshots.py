@@ -18,7 +18,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parents_needed
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, cluster_for, settings_for
-from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
+from cutwater.cli.report import err, iso, out, print_json, print_note, print_report, report_errors
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.state.snapshot_manifest import Manifest, Names, Policy, Unusable
@@ -113,19 +113,10 @@ def list_snapshots(
         shelves = place.repositories()
         found = [one for shelf in shelves for one in _snapshots_in(shelf)]
         stored = sum(size for shelf in shelves for size in shelf.stored().values())
-    if as_json:
-        print_json({"store": place.store.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]})
-    else:
-        columns = (
-            "token",
-            Column("share", 1),
-            Column("taken", 3),
-            Column("files", 4),
-            Column("size", 2),
-            _PROBLEM,
-        )
-        title = f"snapshots of {place.job} in {place.store.place}: {decimal(stored)} stored"
-        out.table(table(title, columns, map(_row, found)))
+    document = {"store": place.store.place, "stored_bytes": stored, "snapshots": [*map(_plain, found)]}
+    columns = ("token", Column("share", 1), Column("taken", 3), Column("files", 4), Column("size", 2), _PROBLEM)
+    title = f"snapshots of {place.job} in {place.store.place}: {decimal(stored)} stored"
+    print_report(title, columns, map(_row, found), document, as_json)
     return 1 if any(one.problem for one in found) else 0
 
 
@@ -202,22 +193,20 @@ def prune_snapshots(
             (shelf, shelf.prune(policy, now_ms(), **how, needed=place.needed(shelf)))
             for shelf in place.repositories()
         ]
-    if as_json:
-        shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
-        print_json({"store": place.store.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares})
-    else:
-        columns = (
-            *("generation", Column("share", 1), Column("no longer kept", below=True)),
-            *("files deleted", Column("size", 2), Column("cannot be read", below=True)),
+    shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
+    document = {"store": place.store.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares}
+    columns = (
+        *("generation", Column("share", 1), Column("no longer kept", below=True)),
+        *("files deleted", Column("size", 2), Column("cannot be read", below=True)),
+    )
+    rows = (
+        (
+            *(shelf.names.generation, shelf.names.share, ", ".join(map(str, one.retired))),
+            *(one.deleted, decimal(one.bytes), Lines(one.unreadable)),
         )
-        rows = (
-            (
-                *(shelf.names.generation, shelf.names.share, ", ".join(map(str, one.retired))),
-                *(one.deleted, decimal(one.bytes), Lines(one.unreadable)),
-            )
-            for shelf, one in done
-        )
-        out.table(table("what would be done" if dry_run else "pruned", columns, rows))
+        for shelf, one in done
+    )
+    print_report("what would be done" if dry_run else "pruned", columns, rows, document, as_json)
     return 1 if any(one.unreadable for _, one in done) else 0
 
 

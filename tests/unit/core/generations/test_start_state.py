@@ -25,7 +25,8 @@ from cutwater.core.generations.start_state import (
     require_unreleased,
 )
 from cutwater.core.job.job import Job, Output
-from cutwater.core.job.measures import LONG, build, value
+from cutwater.core.job.measure_kinds import build
+from cutwater.core.job.measures import LONG, value
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition

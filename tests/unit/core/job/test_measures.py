@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
@@ -15,7 +17,8 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.errors import UsageError
-from cutwater.core.job.measures import HLL_LG_K, KINDS, FieldType, Measure, build, merge
+from cutwater.core.job.measure_kinds import KINDS, build
+from cutwater.core.job.measures import HLL_LG_K, FieldType, Measure, merge
 from cutwater.core.job.measures import value as value_measure
 
 TYPES: dict[str, tuple[FieldType, st.SearchStrategy[Any]]] = {
@@ -24,7 +27,9 @@ TYPES: dict[str, tuple[FieldType, st.SearchStrategy[Any]]] = {
     "double": (FieldType("double"), st.floats(-1e9, 1e9)),
     "decimal": (FieldType("decimal", 28, 6), st.decimals(-(10**21), 10**21, places=6)),
     "string": (FieldType("string"), st.text(max_size=4)),
+    "boolean": (FieldType("boolean"), st.booleans()),
 }
+SQUARED = {"variance", "stddev"}
 PAIRS = [(kind, of) for kind, (allowed, _) in KINDS.items() for of in TYPES if of in allowed]
 every_pair = pytest.mark.parametrize(("kind", "of"), PAIRS, ids=[f"{kind}-{of}" for kind, of in PAIRS])
 Event = dict[str, Any]
@@ -35,9 +40,11 @@ def measure(kind: str, of: str) -> Measure:
 
 
 @st.composite
-def parts(draw: st.DrawFn, of: str) -> list[list[Event]]:
+def parts(draw: st.DrawFn, of: str, kind: str = "") -> list[list[Event]]:
     """Three disjoint sets of events, some without a value; places are unique, as in Kafka."""
-    values = draw(st.lists(st.none() | TYPES[of][1], max_size=9))
+    narrow = {"long": st.integers(-(10**14), 10**14), "decimal": st.decimals(-(10**7), 10**7, places=6)}
+    drawn = narrow.get(of, TYPES[of][1]) if kind in SQUARED else TYPES[of][1]
+    values = draw(st.lists(st.none() | drawn, max_size=9))
     times = draw(st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values)))
     events = [
         {"event_time": time, "origin": "ab"[number % 2], "partition": number % 3, "offset": number, "value": value}
@@ -50,9 +57,10 @@ def parts(draw: st.DrawFn, of: str) -> list[list[Event]]:
 def aggregate(kind: str, of: str, events: list[Event]) -> dict[str, Any]:
     """The partials over events, as a person would write them: nulls ignored, None where nothing is left."""
     kept = [one for one in events if one["value"] is not None]
-    values = [Decimal(one["value"]) if of == "long" and kind in {"sum", "avg"} else one["value"] for one in kept]
-    if kind == "avg":
-        return {"m_sum": aggregate("sum", of, events)["m"], "m_count": len(values)}
+    exact = of == "long" and kind in {"sum", "avg"}
+    values = [Decimal(one["value"]) if exact else one["value"] for one in kept]
+    if kind in SQUARED or kind == "avg":
+        return moments(values) if of == "double" and kind in SQUARED else sums(kind, of, events, values)
     if kind == "count":
         return {"m": len(values)}
     if not values:
@@ -65,8 +73,21 @@ def aggregate(kind: str, of: str, events: list[Event]) -> dict[str, Any]:
         for value in values:
             sketch.update(value)
         return {"m": bytes(sketch.serialize_updatable())}
-    over: dict[str, Callable[[list[Any]], Any]] = {"sum": total, "min": min, "max": max}
+    over: dict[str, Callable[[list[Any]], Any]] = {"sum": total, "min": min, "max": max, "every": all, "any": any}
     return {"m": over[kind](values)}
+
+
+def sums(kind: str, of: str, events: list[Event], values: list[Any]) -> dict[str, Any]:
+    found = {"m_sum": aggregate("sum", of, events)["m"], "m_count": len(values)}
+    squares = total([Decimal(one) * Decimal(one) for one in values]) if values else None
+    return {**found, "m_squares": squares} if kind in SQUARED else found
+
+
+def moments(values: list[float]) -> dict[str, Any]:
+    if not values:
+        return {"m": None}
+    m2 = statistics.pvariance(map(Fraction, values)) * len(values)
+    return {"m": {"count": len(values), "mean": float(statistics.mean(map(Fraction, values))), "m2": float(m2)}}
 
 
 def total(values: list[Any]) -> Any:
@@ -79,12 +100,15 @@ def same(one: Measure, row: dict[str, Any], other: dict[str, Any]) -> bool:
     """Equal; sums of doubles within a tolerance, sketches by their estimate."""
     if one.kind == "distinct":
         return bool(one.present(row) == one.present(other))
-    return row.keys() == other.keys() and all(
-        math.isclose(value, other[name], rel_tol=1e-9, abs_tol=1e-3)
-        if isinstance(value, float) and other[name] is not None
-        else value == other[name]
-        for name, value in row.items()
-    )
+    return row.keys() == other.keys() and all(near(value, other[name]) for name, value in row.items())
+
+
+def near(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict) and "m2" in one:
+        return all(near(one[part], other[part]) for part in one)
+    if isinstance(one, float) and other is not None:
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-3)
+    return bool(one == other)
 
 
 @every_pair
@@ -92,7 +116,7 @@ def same(one: Measure, row: dict[str, Any], other: dict[str, Any]) -> bool:
 @given(st.data())
 def test_merged_partials_are_those_of_the_union(kind: str, of: str, data: st.DataObject) -> None:
     """In whatever order and grouping three parts are merged, nulls and empty parts included (I2)."""
-    one, sets = measure(kind, of), data.draw(parts(of))
+    one, sets = measure(kind, of), data.draw(parts(of, kind))
     rows = [aggregate(kind, of, events) for events in sets]
     assert all(set(row) == {partial.column for partial in one.partials} for row in rows)
     expected = aggregate(kind, of, [event for events in sets for event in events])
@@ -111,6 +135,32 @@ def test_a_part_without_values_changes_nothing(kind: str, of: str) -> None:
     assert merge(one, nothing, something) == merge(one, something, nothing) == something
     assert merge(one, nothing, nothing) == nothing
     assert one.present(nothing) == (0 if kind in {"count", "distinct"} else None)
+
+
+@given(st.lists(st.integers(-(10**14), 10**14), min_size=2, max_size=20))
+def test_a_variance_of_whole_numbers_is_exact(values: list[int]) -> None:
+    """However far the values are from zero, and however close together."""
+    for near_one in (values, [10**13 + one % 3 for one in values]):
+        row = aggregate("variance", "long", [{"value": one} for one in near_one])
+        expected = statistics.variance(map(Fraction, near_one))
+        assert measure("variance", "long").present(row) == float(expected)
+        assert measure("stddev", "long").present(row) == pytest.approx(math.sqrt(expected), rel=1e-15)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=20), st.integers(1, 19))
+def test_a_variance_far_from_zero_keeps_its_digits(values: list[float], cut: int) -> None:
+    """Two parts merged; a difference of sums of squares would have no digit left."""
+    far = [1e8 + one for one in values]
+    one = measure("variance", "double")
+    row = merge(one, moments(far[:cut]), moments(far[cut:]))
+    assert one.present(row) == pytest.approx(statistics.variance(map(Fraction, far)), rel=1e-6, abs=1e-14)
+
+
+def test_one_value_has_no_variance() -> None:
+    for of, value in (("int", 3), ("double", 3.5)):
+        for kind in SQUARED:
+            row = aggregate(kind, of, [{"value": value, "event_time": 1}])
+            assert measure(kind, of).present(row) is None
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(-(10**38) + 1, 10**38 - 1))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
-from cutwater.core.job.measures import FieldType, build, value
+from cutwater.core.job.measure_kinds import build
+from cutwater.core.job.measures import FieldType, value
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.lineage import Lineage, Span
 from cutwater.core.query.global_merge import LineageRows, Merged, merged, newest, require_mergeable, root_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.job.measures import KINDS, SYNONYMS
+from cutwater.core.job.measure_kinds import KINDS, SYNONYMS
 from cutwater.core.util.suggestions import SHOWN_MAX, closest, listed, safe, value_text
 
 FIELDS = ("source", "event_time", "key", "window", "max_bytes")
