@@ -95,16 +95,16 @@ def create_app(
         return other if other and other.app is not app else None
 
     peers = peers or Peers.none(metrics)
-    answering = RouteContext(view, generation, metrics, now_ms, peers, replica, successor, waiters)
-    owners = Owners(answering)
-    reading, spanning = RowRoutes(answering, owners), KeysAndTopRoutes(answering, owners)
-    stored = StoredRows(answering, owners)
-    consulting = GlobalQueries(answering, regions, app)
-    merged, everywhere = Global(answering, consulting), GlobalKeysAndTopRoutes(answering, consulting)
-    exports, standing = Exports(), StatusRoutes(answering)
-    whole, arrow = ExportRoutes(answering, exports, snapshot, sizes), Arrow(answering, exports)
+    context = RouteContext(view, generation, metrics, now_ms, peers, replica, successor, waiters)
+    owners = Owners(context)
+    reading, spanning = RowRoutes(context, owners), KeysAndTopRoutes(context, owners)
+    stored = StoredRows(context, owners)
+    consulting = GlobalQueries(context, regions, app)
+    merged, everywhere = Global(context, consulting), GlobalKeysAndTopRoutes(context, consulting)
+    exports, standing = Exports(), StatusRoutes(context)
+    whole, arrow = ExportRoutes(context, exports, snapshot, sizes), Arrow(context, exports)
     following = ChangeRoutes(
-        answering,
+        context,
         changes or Changes(lambda: view.milestone),
         lambda: (shown().app if shown else app).state.following,
     )

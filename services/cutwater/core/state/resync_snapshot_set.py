@@ -72,7 +72,7 @@ def unfit(
 
 
 def find_complete_set(parts: Mapping[str, Manifest], partitions: int) -> tuple[tuple[Share, ...], Partitions]:
-    """Return the snapshots of one sequence that form the state, and the partitions that none of them holds.
+    """Return the snapshots of one sequence to read, and the partitions that none holds, as `covering` does.
 
     `parts`: the manifests by name. All that are returned are of one milestone, by bytes and offset: of the most
     complete one.

@@ -40,7 +40,7 @@ class Share(NamedTuple):
 
 
 def covering(held: Mapping[str, Partitions | None], partitions: int) -> tuple[tuple[Share, ...], Partitions]:
-    """Return snapshots, by name, that together hold each partition once, and the partitions that none holds.
+    """Return the snapshots to read, by name, each partition from one of them; and the partitions that none holds.
 
     `held`: the partitions of each snapshot, None for all. The largest part is taken first, to use few snapshots.
     """

@@ -244,7 +244,7 @@ class SnapshotResync:
                 f"{part.repository.names.share} is damaged: 'cutwater snapshots verify' lists the damaged files"
             ) from None
         except UnavailableError as error:
-            raise UnavailableError(f"{error}. Nothing was deleted") from None
+            raise UnavailableError(f"{error}. Nothing was deleted: run this again") from None
 
     def _require_fit(self, plan: ResyncPlan, views: list[View]) -> None:
         """Check again after the fetch: manifests of older versions do not say what was evicted."""
@@ -263,9 +263,9 @@ class SnapshotResync:
         writing = SnapshotRows(
             writer, Offsets(self._own), self._job.name, self._region, shards, plan.seed, self._now_ms
         )
-        place = ShardMap(shards, plan.seed.identity.partitions)
-        for view, part in zip(views, plan.parts, strict=True):
-            _, stored = view.panes(part.part(place))
+        placed = ShardMap(shards, plan.seed.identity.partitions)
+        for view, share in zip(views, plan.parts, strict=True):
+            _, stored = view.panes(share.part(placed))
             for window, value in stored:
                 if written := writing.take(window, value):
                     rows(written)

@@ -28,14 +28,14 @@ def run_in_background(name: str, question: Callable[[], T]) -> Future[T]:
 
 
 class PeriodicQuery(Generic[T]):
-    """A query that is asked in the background now and then, one at a time. Nothing here blocks."""
+    """A query that is asked in the background now and then, one at a time. The caller polls."""
 
     def __init__(self, name: str, every_s: float, clock_s: Callable[[], float], at_once: bool = False) -> None:
         """`every_s`: between two starts. `at_once`: whether the first one is due at once."""
         self._name, self._every_s, self._clock_s = name, every_s, clock_s
         self._pending: Future[T] | None = None
         self.asked_s = clock_s() - (every_s if at_once else 0.0)
-        """When the last query began."""
+        """When the last query began, or this object was made."""
 
     @property
     def due(self) -> bool:
@@ -53,8 +53,8 @@ class PeriodicQuery(Generic[T]):
         self._pending = run_in_background(self._name, question)
 
     def take(self) -> T:
-        """Return the answer that waits, or raise the error of the query."""
+        """Return the answer, or raise the query's error. Call it if `answered`: before that it waits."""
         pending, self._pending = self._pending, None
         if pending is None:
             raise ValueError(f"no query {self._name} was begun")
-        return pending.result(TIMEOUT_S)  # it is there if `answered`
+        return pending.result(TIMEOUT_S)

@@ -20,6 +20,7 @@ class MirrorContext:
     own: Cluster
     origin: Origin
     job: str
+    """The job's name."""
     region: str
     """The origin's name."""
     log: Any

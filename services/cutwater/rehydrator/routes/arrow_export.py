@@ -25,8 +25,8 @@ from cutwater.views.store.window_rows import StoredRow
 class Arrow:
     """The rows of this rehydrator, in columns."""
 
-    def __init__(self, answering: RouteContext, exports: Exports) -> None:
-        self._answering = answering
+    def __init__(self, context: RouteContext, exports: Exports) -> None:
+        self._context = context
         self._exports = exports
 
     async def rows(
@@ -47,7 +47,7 @@ class Arrow:
         """
         part = Part(parsing.time_ms("from", from_), parsing.time_ms("to", to))
         asked = {"prefix": prefix or None, "from": from_, "to": to}
-        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
+        if answer := await self._context.wait_for_token(request, at_least, wait_ms):
             return answer
         with self._exports.admitted():
             stream = await run_in_threadpool(self._stream, part, prefix, asked)
@@ -55,10 +55,10 @@ class Arrow:
 
     def _stream(self, part: Part, prefix: str, asked: dict[str, str | None]) -> Iterator[bytes]:
         """Off the event loop: the library loads at its first use."""
-        answering, view = self._answering, self._answering.view
+        context, view = self._context, self._context.view
         milestone, pieces = view.pieces(part)
-        kept = answering.replica.row_selection if answering.replica else None
-        told = row_metadata(view.job.name, answering.milestone(milestone), answering.partitions, kept)
+        kept = context.replica.row_selection if context.replica else None
+        told = row_metadata(view.job.name, context.milestone(milestone), context.partitions, kept)
         try:
             schema = schema_of(view.job, told | {name: text for name, text in asked.items() if text is not None})
         except MachineError as error:

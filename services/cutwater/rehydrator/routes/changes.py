@@ -38,9 +38,9 @@ class _Place(NamedTuple):
 class ChangeRoutes:
     """The change streams, each reader at a milestone of its own."""
 
-    def __init__(self, answering: RouteContext, changes: Changes, shown: Callable[[], ChangeRoutes]) -> None:
+    def __init__(self, context: RouteContext, changes: Changes, shown: Callable[[], ChangeRoutes]) -> None:
         """`shown`: returns this route of the generation that is shown."""
-        self._answering = answering
+        self._context = context
         self._changes = changes
         self._telling = ChangeTexts()
         self._shown = shown
@@ -62,16 +62,16 @@ class ChangeRoutes:
         """
         place = last_event_id or after
         sequence = self._sequence(place) if place else None
-        view, peers = self._answering.view, self._answering.peers
+        view, peers = self._context.view, self._context.peers
         if view.milestone is None:
             raise UnavailableError(view.missing_reason)
         if key is not None:
-            self._answering.require(key)
+            self._context.require(key)
             if peer := peers.owner_elsewhere(key):
                 raise HTTPException(421, f"{peer} holds this key: follow it there")
 
         else:
-            self._answering.require_prefix(prefix)
+            self._context.require_prefix(prefix)
 
         def wanted(window: Window) -> bool:
             return window.key.startswith(prefix) and key in (None, window.key)
@@ -85,7 +85,7 @@ class ChangeRoutes:
             token = Token.parse(text)
         except UsageError:
             raise HTTPException(400, f"{text[:80]!r} is not a token: pass the id of an event, unchanged") from None
-        return token.sequence if token.generation == self._answering.generation else -1
+        return token.sequence if token.generation == self._context.generation else -1
 
     async def _all(self, sequence: int | None, key: str | None, wanted: Wanted | None) -> AsyncIterator[str]:
         """Yield the events of each generation. If the next one holds the key elsewhere, the stream ends."""
@@ -95,7 +95,7 @@ class ChangeRoutes:
         one = self
         while (later := self._shown()) is not one:
             one = later
-            if key is not None and later._answering.peers.owner_elsewhere(key):
+            if key is not None and later._context.peers.owner_elsewhere(key):
                 return
             with later._changes.keep_changes():
                 async for text in later._events(None, wanted):
@@ -105,7 +105,7 @@ class ChangeRoutes:
         spoken = time.monotonic()
         following = False
         place = None if sequence is None else _Place(sequence)
-        while (shown := self._answering.view.milestone) is not None and self._shown() is self:
+        while (shown := self._context.view.milestone) is not None and self._shown() is self:
             try:
                 if place is not None and self._changes.after(place.sequence) is not None:
                     told, behind_it = await run_in_threadpool(self._next_text, place, wanted)
@@ -115,7 +115,7 @@ class ChangeRoutes:
                     continue
             except Behind as behind:
                 if behind.evicted and following:
-                    self._answering.metrics.cut_off.inc()
+                    self._context.metrics.cut_off.inc()
                     yield event("behind", {"error": "you read more slowly than changes arrive: reconnect"})
                     return
                 place = None
@@ -125,7 +125,7 @@ class ChangeRoutes:
             elif time.monotonic() - spoken > HEARTBEAT_S:
                 yield HEARTBEAT
                 spoken = time.monotonic()
-            await self._answering.wait_for_change(partial(self._due, place))
+            await self._context.wait_for_change(partial(self._due, place))
 
     def _due(self, place: _Place) -> bool:
         try:
@@ -134,8 +134,8 @@ class ChangeRoutes:
             return True
 
     def _reset(self, shown: Milestone) -> str:
-        data = {"milestone": self._answering.milestone(shown), "partitions": self._answering.partitions}
-        data |= self._answering.holds(names=True)
+        data = {"milestone": self._context.milestone(shown), "partitions": self._context.partitions}
+        data |= self._context.holds(names=True)
         return event("reset", data, str(shown.token))
 
     def _next_text(self, place: _Place, wanted: Wanted | None) -> tuple[str, _Place]:
@@ -147,8 +147,8 @@ class ChangeRoutes:
         if changed is None:
             raise Behind(evicted=False)
         milestone = changed.milestone
-        piece = self._telling.piece(self._answering.view.job, changed, place.row, wanted)
-        about = {"milestone": self._answering.milestone(milestone), **self._answering.holds(names=True)}
+        piece = self._telling.piece(self._context.view.job, changed, place.row, wanted)
+        about = {"milestone": self._context.milestone(milestone), **self._context.holds(names=True)}
         # The rows are shared text; the milestone's age is not, so it is added here.
         if piece.following is None:
             then, name = _Place(milestone.sequence), str(milestone.token)

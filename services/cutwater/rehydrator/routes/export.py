@@ -36,10 +36,10 @@ class ExportRoutes:
     """The state of this rehydrator as a whole."""
 
     def __init__(
-        self, answering: RouteContext, exports: Exports, snapshot: Snapshot | None, sizes: Sizes | None
+        self, context: RouteContext, exports: Exports, snapshot: Snapshot | None, sizes: Sizes | None
     ) -> None:
         """`snapshot`: None if none are taken. `sizes`: the last census."""
-        self._answering = answering
+        self._context = context
         self._snapshot = snapshot
         self._sizes = sizes
         self._exports = exports
@@ -53,12 +53,12 @@ class ExportRoutes:
         `application/vnd.cutwater.rows`, blocks of bytes follow the first line, which take a tenth of the time.
         """
         with self._exports.admitted():
-            milestone, pieces = await run_in_threadpool(self._answering.view.pieces)
+            milestone, pieces = await run_in_threadpool(self._context.view.pieces)
             head = {
-                "milestone": self._answering.milestone(milestone),
-                "partitions": self._answering.partitions,
-                "selection": self._answering.selection,
-                "replica": self._answering.replica is not None,
+                "milestone": self._context.milestone(milestone),
+                "partitions": self._context.partitions,
+                "selection": self._context.selection,
+                "replica": self._context.replica is not None,
             }
             if request.headers.get("accept") == MEDIA_TYPE:
                 return Export(blocks(head, pieces), MEDIA_TYPE, self._exports)
@@ -76,10 +76,10 @@ class ExportRoutes:
         return JSONResponse(told, 202)
 
     def _instead(self) -> str:
-        answering = self._answering
-        if answering.role == "standby":
-            return f"ask its owner, {answering.peers.owner}"
-        replica = answering.replica
+        context = self._context
+        if context.role == "standby":
+            return f"ask its owner, {context.peers.owner}"
+        replica = context.replica
         if replica is not None and not (replica.origin and replica.row_selection is None):
             return "it is a read-only replica"
         return "set CUTWATER_SNAPSHOTS"

@@ -73,8 +73,8 @@ class Undecoded(Mapping[Window, Partials]):
 class GlobalKeysAndTopRoutes:
     """Rows of many keys, of all regions."""
 
-    def __init__(self, answering: RouteContext, consulting: GlobalQueries) -> None:
-        self._view = answering.view
+    def __init__(self, context: RouteContext, consulting: GlobalQueries) -> None:
+        self._view = context.view
         self._consulting = consulting
 
     async def keys(

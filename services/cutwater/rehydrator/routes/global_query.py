@@ -66,10 +66,10 @@ Made = Callable[[list[RegionAnswer], list[Answer]], Answer]
 class GlobalQueries:
     """Queries all regions, this rehydrator's own through `app`."""
 
-    def __init__(self, answering: RouteContext, regions: Regions | None, app: FastAPI) -> None:
-        self._view = answering.view
-        self._generation = answering.generation
-        self._metrics = answering.metrics
+    def __init__(self, context: RouteContext, regions: Regions | None, app: FastAPI) -> None:
+        self._view = context.view
+        self._generation = context.generation
+        self._metrics = context.metrics
         self._regions = regions
         self._app = app
 

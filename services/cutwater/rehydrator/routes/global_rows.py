@@ -43,8 +43,8 @@ _NEVER = 1 << 62
 class Global:
     """Rows of all regions."""
 
-    def __init__(self, answering: RouteContext, consulting: GlobalQueries) -> None:
-        self._view = answering.view
+    def __init__(self, context: RouteContext, consulting: GlobalQueries) -> None:
+        self._view = context.view
         self._consulting = consulting
 
     async def key(

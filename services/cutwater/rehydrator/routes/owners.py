@@ -46,7 +46,8 @@ class Owners:
     async def of_key(
         self, request: Request, key: str, path: str, wait: Wait, read: Callable[[], Answer]
     ) -> Response:
-        """Return the answer of the key's owner; `read` answers here. `path`: of the same request at a peer."""
+        """Return the answer of the key's owner. `path`: of the same request at a peer. `read`: makes the answer if
+        this rehydrator is the owner."""
         self._context.require(key)
         self._peers.require_agreed(request)
         return await self.of_part(request, self._peers.of_key(key), path, wait, read)
@@ -54,7 +55,7 @@ class Owners:
     async def of_part(
         self, request: Request, holders: Holders, path: str, wait: Wait, read: Callable[[], Answer]
     ) -> Response:
-        """Return the answer of one of a part's holders; `read` answers here."""
+        """Return the answer of one of a part's holders. `read`: as for `of_key`."""
         if answer := await self._elsewhere(request, holders, path, wait):
             return answer
         return await run_in_threadpool(render, read)
@@ -68,9 +69,9 @@ class Owners:
         read: Callable[[Keys, Span], Answer],
         join: Callable[[list[Answer]], Answer],
     ) -> Response:
-        """Return the joined answers of the keys' owners, each with an equal part of the rows; `read` answers here.
+        """Return the joined answers of the keys' owners, each with an equal part of the rows.
 
-        Owners for whom no row is left are skipped.
+        `read`: makes this owner's answer for its keys. Owners for whom no row is left are skipped.
         """
         span = span_of(asked)
         self._context.require(*asked.keys)
@@ -87,7 +88,7 @@ class Owners:
                 return answer
             return await run_in_threadpool(read, share, span)
 
-        return await _joined((of(*one) for one in now), join)
+        return await _join((of(*one) for one in now), join)
 
     async def of_every_part(
         self,
@@ -97,12 +98,12 @@ class Owners:
         read: Callable[[], Awaitable[Answer]],
         join: Callable[[list[Answer]], Answer],
     ) -> Response:
-        """Return the joined answers of all parts' holders; `read` answers here."""
+        """Return the joined answers of all parts' holders. `read`: makes this one's answer."""
 
         async def of(holders: Holders) -> Answer | Response:
             return await self._elsewhere(request, holders, path, wait) or await read()
 
-        return await _joined(map(of, self._peers.parts(request)), join)
+        return await _join(map(of, self._peers.parts(request)), join)
 
     async def _elsewhere(
         self, request: Request, holders: Holders, path: str, wait: Wait, body: bytes | None = None
@@ -114,9 +115,7 @@ class Owners:
         return await self._context.wait_for_token(request, wait.at_least, wait.wait_ms)
 
 
-async def _joined(
-    asked: Iterable[Awaitable[Answer | Response]], join: Callable[[list[Answer]], Answer]
-) -> Response:
+async def _join(asked: Iterable[Awaitable[Answer | Response]], join: Callable[[list[Answer]], Answer]) -> Response:
     answers = await asyncio.gather(*asked)
     refusals = (one for one in answers if isinstance(one, Response) and one.status_code != 200)
     if refusal := next(refusals, None):

@@ -16,20 +16,20 @@ from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, Wa
 class StatusRoutes:
     """The state of the view."""
 
-    def __init__(self, answering: RouteContext) -> None:
-        self._answering = answering
-        self._view = answering.view
+    def __init__(self, context: RouteContext) -> None:
+        self._context = context
+        self._view = context.view
 
     async def milestone(
         self, request: Request, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT
     ) -> Response:
         """The milestone that every answer shows now."""
-        if answer := await self._answering.wait_for_token(request, at_least, wait_ms):
+        if answer := await self._context.wait_for_token(request, at_least, wait_ms):
             return answer
         shown = self._view.milestone
         if shown is None:
             raise UnavailableError(self._view.missing_reason)
-        return JSONResponse(self._answering.milestone(shown))
+        return JSONResponse(self._context.milestone(shown))
 
     async def health(self) -> Response:
         """200 while the process answers; the body has the state of the view and the reason."""
@@ -42,10 +42,10 @@ class StatusRoutes:
             "status": state.value,
             "ready": self._view.ready,
             "reason": reason,
-            "role": self._answering.role,
-            "milestone": self._answering.milestone(shown) if shown else None,
-            "partitions": self._answering.partitions,
-            "selection": self._answering.replica.outline if self._answering.replica else None,
+            "role": self._context.role,
+            "milestone": self._context.milestone(shown) if shown else None,
+            "partitions": self._context.partitions,
+            "selection": self._context.replica.outline if self._context.replica else None,
         }
 
     async def ready(self) -> Response:
@@ -54,4 +54,4 @@ class StatusRoutes:
 
     async def metrics(self) -> Response:
         """Metrics in Prometheus' text format."""
-        return Response(generate_latest(self._answering.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(self._context.metrics.registry), media_type=CONTENT_TYPE_LATEST)

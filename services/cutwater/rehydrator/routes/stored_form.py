@@ -11,10 +11,10 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.query.event_overlap import Source, counted_sources
 from cutwater.core.query.global_merge import root_of
 from cutwater.rehydrator.http_api.context import RouteContext
+from cutwater.rehydrator.routes.owners import Answer
 from cutwater.views.query.pages import Stored
 from cutwater.views.store.key_layout import Window, storage_key
 
-Answer = dict[str, Any]
 MARK_BYTES = 8
 
 
@@ -34,7 +34,7 @@ def about(context: RouteContext, milestone: Milestone) -> Answer:
     }
 
 
-def joined(parts: list[Answer], limit: int) -> Answer:
+def join_pages(parts: list[Answer], limit: int) -> Answer:
     """Join the answers of owners, which hold different keys, up to the first position where one of them ends."""
     layout = parts[0]["layout_ms"]
     if any(one["layout_ms"] != layout for one in parts):

@@ -31,7 +31,7 @@ from cutwater.rehydrator.http_api.parameters import (
 )
 from cutwater.rehydrator.routes.keys_and_top import RANKING_S
 from cutwater.rehydrator.routes.owners import Answer, Owners, Span, Wait
-from cutwater.rehydrator.routes.stored_form import about, joined, of_owners, packed
+from cutwater.rehydrator.routes.stored_form import about, join_pages, of_owners, packed
 from cutwater.views.query.pages import Part
 
 LARGE_MAX = 4
@@ -111,7 +111,7 @@ class StoredRows:
             return await run_in_threadpool(self._page, place, limit, part)
 
         def join(parts: list[Answer]) -> Answer:
-            return parts[0] if len(parts) == 1 else joined(parts, limit)
+            return parts[0] if len(parts) == 1 else join_pages(parts, limit)
 
         wait = Wait(at_least, wait_ms, RANKING_S if large else 0.0)
         with self._admitted() if large else nullcontext():

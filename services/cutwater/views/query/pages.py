@@ -9,7 +9,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.views.store.key_layout import Window
 
 Stored = tuple[Window, bytes]
-"""A row with its value as in the changelog."""
+"""A row with its value in the changelog's form; of a sliding window, merged from its panes."""
 
 
 class KeyPage(NamedTuple):

@@ -41,7 +41,7 @@ class SnapshotShare(NamedTuple):
 
 
 class ShareReader:
-    """Opens the snapshots of one milestone, each in a folder of its own."""
+    """Opens snapshots, those of each share in a folder of its own."""
 
     def __init__(
         self,
@@ -93,9 +93,12 @@ class ShareReader:
         )
         if restorer.restore(store, stopped) is not None:
             return
-        if problem.reason:
+        if problem.reason and not problem.away:
             raise Unusable(problem.reason)
-        raise UnavailableError(f"{share.repository.name} did not deliver all of {share.name}: try again")
+        raise UnavailableError(
+            f"{share.name} was not fetched whole: {share.repository.name}, or the brokers of its commit stream, "
+            "did not answer; the log says which"
+        )
 
 
 class _OnlyTier:
@@ -116,14 +119,16 @@ class _OnlyTier:
 
 
 class _Problem:
-    """Keeps the reason why a snapshot is not usable."""
+    """Keeps why a snapshot is not usable, and whether its store was away: then nothing is proved."""
 
     def __init__(self) -> None:
         self.reason = ""
+        self.away = False
 
     def restored(self, manifest: Manifest, seconds: float) -> None: ...
 
     def unusable(self, reason: str) -> None:
         self.reason = reason
 
-    def record_answer(self, well: bool) -> None: ...
+    def record_answer(self, well: bool) -> None:
+        self.away = self.away or not well
