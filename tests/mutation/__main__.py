@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build/mutation"
 TESTS = ("tests/unit/core", "tests/mutation/histories.py")
 SAY_EVERY_S = 30.0
+EACH = 3
+"""Mutants of each module that every sample has."""
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
@@ -77,7 +79,16 @@ def _chosen(asked: argparse.Namespace) -> list[Mutant]:
     ]
     # By chance, and by nothing but the name: another mutant more or less changes the place of no other.
     chosen.sort(key=lambda one: Random(f"{asked.seed} {one.name}").random())
-    return chosen[: asked.sample] if asked.sample else chosen
+    return _sample(chosen, asked.sample) if asked.sample else chosen
+
+
+def _sample(chosen: list[Mutant], size: int) -> list[Mutant]:
+    """The first of each module, then the first of all, in their order."""
+    seen, first, others = Counter[str](), list[Mutant](), list[Mutant]()
+    for one in chosen:
+        seen[one.module] += 1
+        (first if seen[one.module] <= EACH else others).append(one)
+    return [*first, *others[: max(0, size - len(first))]]
 
 
 @dataclass

@@ -5,12 +5,14 @@ The truth knows nothing of Cutwater's code but its records: the events below a m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.topics.candidates import parent_of
+from cutwater.core.errors import LostRecordsError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH, link
@@ -37,6 +39,7 @@ REPEATED = "repeated event"
 WRONG_LOSS = "wrong loss"
 WRONG_LIST = "wrong list"
 REOPENED = "closed window reopened"
+UNNAMED = "loss without a place"
 FORKED = "fork of who came back"
 REPEATED_FINAL, SAID_AGAIN = "final said twice", "said again"
 WINDOWS, FINALS, ROWS = "windows", "finals", "rows"
@@ -57,6 +60,15 @@ class Anomaly(Exception):
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
+
+
+PLACE = re.compile(r"[\w.-]+/\d+|partition \d+")
+
+
+def require_place(slot: str, error: BaseException) -> None:
+    """A loss that is reported says of which partition."""
+    if isinstance(error, LostRecordsError) and not PLACE.search(str(error)):
+        raise Anomaly(UNNAMED, f"{slot} reports a loss of no partition: {error}")
 
 
 class Truth(NamedTuple):

@@ -44,7 +44,7 @@ from cutwater.mirror.topics.origin import Origin
 from cutwater.operations.generations.prune import GenerationPruning
 from cutwater.operations.regions.failover import Failover, OriginCopies, release
 from simulation.asking import Asking
-from simulation.checker import FALSE_ALARM, STUCK, UNNOTICED, Anomaly
+from simulation.checker import FALSE_ALARM, STUCK, UNNOTICED, Anomaly, require_place
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent
 from simulation.fetching import Link
@@ -481,6 +481,7 @@ class Regions(Several):
         if error is None:
             self.faults[f"done {part}"] += 1
         elif isinstance(error, CutwaterError) and self.losses.may_stop(error):
+            require_place(slot, error)
             self._told(slot, error)
         elif isinstance(error, Concurrent | HeldUpError | UnavailableError):
             self.faults[f"{type(error).__name__} {part}"] += 1  # it is started again

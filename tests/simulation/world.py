@@ -51,6 +51,7 @@ from simulation.checker import (
     WINDOWS,
     Anomaly,
     Checker,
+    require_place,
 )
 from simulation.clients import SimCluster
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
@@ -607,6 +608,7 @@ class World:
             self.faults["generation ended"] += 1
             self.stopped[slot] = str(error)
         elif self.rotten and isinstance(error, ProtocolError | UsageError):
+            require_place(slot, error)
             self.stopped[slot] = str(error)
         elif slot == "signal" and self.profile.differs and self.foreign:
             self.faults["told differently"] += 1

@@ -288,8 +288,8 @@ class CommitSignal:
                 raise FencedError(f"a newer commit-signal has written milestone {newest.token}: this one exits")
             found = newest.token if newest else "no milestone"
             raise LostRecordsError(
-                f"{duty.topic} ends with {found}, but milestone {duty.state.last.token} was written there: the "
-                "topic has lost its end. Start commit-signal again: it reports from the barriers what is "
+                f"{duty.topic}/0 ends with {found}, but milestone {duty.state.last.token} was written there: it "
+                "has lost its end. Start commit-signal again: it reports from the barriers what is "
                 "missing. Views and publishers that had read further report it"
             )
 

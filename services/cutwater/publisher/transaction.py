@@ -130,7 +130,7 @@ class OutputWriter:
             if not found.same_place(position):
                 self._require_unfollowed(consumer)
                 raise LostRecordsError(
-                    f"{self._place}, which records what is published, has lost its end. Start the publisher "
+                    f"{self._place}/0, which records what is published, has lost its end. Start the publisher "
                     "again: it compares the output with what is left"
                 )
             self._require_agreement(consumer, found)

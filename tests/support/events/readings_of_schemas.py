@@ -104,6 +104,37 @@ PAIRS = (
     *(Pair(COUNTRY, one, ("DE",)) for one in (COUNTRY, "string")),
     Pair("string", COUNTRY, ("DE",)),
 )
+TYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "boolean": ("boolean", (True,)),
+    "int": ("int", (7, -7)),
+    "long": ("long", (7, AT_MS)),
+    "float": ("float", (0.5,)),
+    "double": ("double", (0.5,)),
+    "string": ("string", ("a", "ü")),
+    "bytes": ("bytes", (b"a", b"\xc3\xbc")),
+    "enum": (COLOURS, ("RED",)),
+    "fixed": (fixed(4), (b"abcd",)),
+    "uuid": (logical("uuid", "string"), ("12345678-1234-5678-1234-567812345678",)),
+    "date": (DATE, (19_000,)),
+    "time-millis": (DAY_MS, (5_000,)),
+    "time-micros": (DAY_US, (5_000,)),
+    "timestamp-millis": (MILLIS, (AT_MS,)),
+    "timestamp-micros": (MICROS, (AT_MS * 1000,)),
+    "local-timestamp-millis": (LOCAL_MS, (AT_MS,)),
+    "local-timestamp-micros": (LOCAL_US, (AT_MS * 1000,)),
+    "decimal": (MONEY, unscaled(12_345)),
+    "decimal in fixed": (STORED, ((12_345).to_bytes(8, "big"),)),
+    "array": (many("int"), ([1, 2], [])),
+    "map": (by_key("int"), ({"k": 1}, {})),
+    "record": (row(A), ({"a": 1},)),
+    "null or int": (["null", "int"], (None, 7)),
+    "int or string": (["int", "string"], (7, "a")),
+}
+"""Each type with values of its underlying one. `table` has each by each."""
+EVERY = {
+    writer: [Pair(schema, reader, values) for reader, _ in TYPES.values()]
+    for writer, (schema, values) in TYPES.items()
+}
 _ROUNDED = (("int", "float"), ("long", "float"), ("long", "double"))
 """Promotions by Avro's rule in which a number may not survive as it is."""
 
@@ -170,9 +201,33 @@ _SHOWN: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
+def sign(pair: Pair) -> str:
+    """The outcome in one character."""
+    found = reading(record(pair.writer), record(pair.reader))
+    if found.refused:
+        return "✗"
+    if found.unfit:
+        return "v"
+    return "≈" if (pair.writer, pair.reader) in _ROUNDED else "✓"
+
+
+def table() -> str:
+    """Every type by every type."""
+    heads = "| written as | " + " | ".join(TYPES) + " |\n" + "| --- " * (len(TYPES) + 1) + "|\n"
+    return heads + "".join(f"| {writer} | {' | '.join(map(sign, pairs))} |\n" for writer, pairs in EVERY.items())
+
+
 def page() -> str:
     rows = "\n".join(f"| {shown(one.writer)} | {shown(one.reader)} | {outcome(one)} |" for one in PAIRS)
-    return HEAD + "| written as | the job's type | becomes |\n| --- | --- | --- |\n" + rows + "\n" + TAIL
+    return (
+        HEAD
+        + "| written as | the job's type | becomes |\n| --- | --- | --- |\n"
+        + rows
+        + "\n"
+        + EACH
+        + table()
+        + TAIL
+    )
 
 
 HEAD = """# Avro events of other schemas, type by type
@@ -185,6 +240,14 @@ that. A rejected event is a dead letter, `undecodable`, and its rule names schem
 Where old bytes would be read as other values, no event of that schema is taken: not one whose field is null,
 either. Whole numbers become floats by Avro's own rule: a float holds them up to 2^24, a double up to 2^53, and
 others are *rounded to the nearest*. A field that is summed should have the writers' type.
+
+"""
+EACH = """
+## Each type by each type
+
+A row is a type in the writer's schema, a column one in the job's. ✓ is read; ≈ is read, rounded to the nearest; v is
+rejected where its value is in the way; ✗ is rejected, and no event of that schema is taken. Decimals have 12
+digits, 2 of them behind the point, in both.
 
 """
 TAIL = """

@@ -43,6 +43,13 @@ def test_the_table_is_avros_but_for_other_meanings(pair: told.Pair) -> None:
         assert refused
 
 
+@pytest.mark.parametrize("writer", told.TYPES)
+def test_each_type_by_each_type_is_avros_but_for_other_meanings(writer: str) -> None:
+    """Whatever is read, fastavro reads as well; what is rejected by value, it refuses."""
+    for pair in told.EVERY[writer]:
+        test_the_table_is_avros_but_for_other_meanings(pair)
+
+
 def test_what_the_findings_counted_as_other_values_is_told() -> None:
     """A scale, a unit, a type where none was: each is refused, in a union and in a list, too."""
     for writer, reader in (
