@@ -245,8 +245,8 @@ others are *rounded to the nearest*. A field that is summed should have the writ
 EACH = """
 ## Each type by each type
 
-A row is a type in the writer's schema, a column one in the job's. ✓ is read; ≈ is read, rounded to the nearest; v is
-rejected where its value is in the way; ✗ is rejected, and no event of that schema is taken. Decimals have 12
+A row is a type in the writer's schema, a column one in the job's. ✓ is read; ≈ is read, rounded to the nearest;
+v is rejected where its value is in the way; ✗ is rejected, and no event of that schema is taken. Decimals have 12
 digits, 2 of them behind the point, in both.
 
 """

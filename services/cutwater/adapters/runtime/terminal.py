@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -32,22 +33,59 @@ class WaitStatus:
     """The current step of a wait: a spinner, or in plain output a line every few seconds."""
 
     def __init__(
-        self, say: Callable[[str], None], status: Any = None, now_s: Callable[[], float] = time.monotonic
+        self,
+        text: str,
+        say: Callable[[str], None],
+        status: Any = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`say`: prints a line. `status`: a `rich.status.Status` that is shown instead; None in plain output."""
-        self._say, self._status, self._now_s = say, status, now_s
-        self._next_s = now_s() + FIRST_AFTER_S
+        """`text`: the first step. `say`: prints a line. `status`: a `rich.status.Status` that is shown instead;
+        None in plain output."""
+        self._text, self._say, self._status, self._now_s = text, say, status, now_s
+        self._began_s, self._stopped = now_s(), False
+        self._next_s = self._began_s + FIRST_AFTER_S
 
     def update(self, text: str) -> None:
+        """Show another step."""
+        self._text = text
         if self._status is not None:
             self._status.update(_unmarked(text))
-        elif (now_s := self._now_s()) >= self._next_s:
+        else:
+            self._print(text)
+
+    def remind(self) -> None:
+        """In plain output, print the step and the seconds since the wait began, if no line was printed lately."""
+        if not self._stopped:
+            self._print(f"{self._text}: {self._now_s() - self._began_s:.0f} s")
+
+    def _print(self, text: str) -> None:
+        if (now_s := self._now_s()) >= self._next_s:
             self._next_s = now_s + EVERY_S
             self._say(text)
 
     def stop(self) -> None:
+        """Show nothing more by itself: what follows is no wait."""
+        self._stopped = True
         if self._status is not None:
             self._status.stop()
+
+
+@contextmanager
+def _remind(status: WaitStatus) -> Iterator[None]:
+    """Print lines about a step that takes long and says nothing itself, from a thread."""
+    ended = threading.Event()
+
+    def run() -> None:
+        pause_s = FIRST_AFTER_S
+        while not ended.wait(pause_s):
+            status.remind()
+            pause_s = EVERY_S
+
+    threading.Thread(target=run, name="status", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 class Terminal:
@@ -107,12 +145,14 @@ class Terminal:
 
     @contextmanager
     def status(self, text: str) -> Iterator[WaitStatus]:
-        """Show a spinner with `text` during the block; in plain output, the updates of a long wait as lines."""
+        """Show a spinner with `text` during the block; in plain output, a line every few seconds of a long one."""
         if self.plain:
-            yield WaitStatus(self.print)
+            status = WaitStatus(text, self.print)
+            with _remind(status):
+                yield status
             return
-        with self._console().status(_unmarked(text), spinner="dots") as status:
-            yield WaitStatus(self.print, status)
+        with self._console().status(_unmarked(text), spinner="dots") as shown:
+            yield WaitStatus(text, self.print, shown)
 
     @contextmanager
     def task(

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutwater.adapters.runtime import terminal as terminals
 from cutwater.adapters.runtime.terminal import Terminal, WaitStatus
 from cutwater.core.util.text_tables import Column, Styled, table
 from support.cli.ptys import Pty
+from support.views.changelogs import until
 
 WIDE = table("title", ("name", Column("more", 1), Column("why", below=True)), [("n" * 50, "m" * 40, "w" * 20)])
 SENTENCE = "a sentence that is a little longer than the eighty columns of the terminal in which somebody reads it"
@@ -142,8 +144,25 @@ def test_a_long_wait_has_lines_in_plain_output() -> None:
     """None in the first two seconds, then one every five: what is waited for at that moment."""
     said: list[str] = []
     now_s = [10.0]
-    status = WaitStatus(said.append, now_s=lambda: now_s[0])
+    status = WaitStatus("waiting", said.append, now_s=lambda: now_s[0])
     for at in range(10, 20):
         now_s[0] = float(at)
         status.update(f"waiting at {at}")
     assert said == ["waiting at 12", "waiting at 17"]
+    for at in (20, 22, 29):
+        now_s[0] = float(at)
+        status.remind()
+    assert said[2:] == ["waiting at 19: 12 s", "waiting at 19: 19 s"], "a step that says nothing more"
+    status.stop()
+    now_s[0] = 60.0
+    status.remind()
+    assert len(said) == 4, "what a verb does then is no wait"
+
+
+def test_a_step_that_says_nothing_has_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pipe or a CI run nobody sees a spinner."""
+    monkeypatch.setattr(terminals, "FIRST_AFTER_S", 0.05)
+    file = io.StringIO()
+    with Terminal(file, {}).status("reading the stream"):
+        until(file.getvalue, "a line about the wait")
+    assert file.getvalue() == "reading the stream: 0 s\n"
