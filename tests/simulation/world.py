@@ -658,7 +658,8 @@ class World:
         habits = self.generations.habits if self.generations else {GENERATION: self.habits}
         for generation, one in habits.items():
             self.checker.look_at_barriers(generation, one.began)
-        if not self.rotten:
+        judging = {topics.barriers(JOB.name), topics.milestones(JOB.name), JOB.topic}
+        if not self.rotten or (self.lossy and not self.lossy & judging):
             self.checker.look_at_freshness(MARGIN_MS // 3)
         self._restored()
         self._require_everything()

@@ -48,7 +48,7 @@ def by_fastavro(pair: told.Pair, value: Any) -> Any:
 def same(mine: Any, theirs: Any) -> bool:
     if isinstance(mine, Row):
         mine = mine.asDict()
-    if isinstance(theirs, time):  # of a day, which Spark has as the number that it is
+    if isinstance(theirs, time) and not isinstance(mine, time):  # Spark has milliseconds of a day as a number
         theirs = (theirs.hour * 3600 + theirs.minute * 60 + theirs.second) * 1_000_000 + theirs.microsecond
         return mine in (theirs, theirs // 1_000)
     if isinstance(mine, datetime) and isinstance(theirs, datetime):
