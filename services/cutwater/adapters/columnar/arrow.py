@@ -10,7 +10,7 @@ installations lack.
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -62,10 +62,13 @@ def _type_of(pa: Any, avro: Any) -> Any:
     return pa.timestamp(_UNITS[avro["logicalType"]], "UTC")
 
 
-def batch_of(schema: Schema, columns: Iterable[Sequence[Any]]) -> Batch:
-    """Return columns, in the order of the schema, as one batch; times are ms or datetimes."""
+def batch_of(schema: Schema, columns: Iterable[Any]) -> Batch:
+    """Return columns, in the order of the schema, as one batch: arrays, or values; times are ms or datetimes."""
     pa = pyarrow()
-    arrays = [pa.array(column, type_) for column, type_ in zip(columns, schema.types, strict=True)]
+    arrays = [
+        column.cast(type_) if isinstance(column, pa.Array) else pa.array(column, type_)
+        for column, type_ in zip(columns, schema.types, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

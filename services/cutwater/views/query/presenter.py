@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
-from cutwater.adapters.avro.columns import by_row, columns
+from cutwater.adapters.avro.codec import Codec
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.events.json_events import float_plain
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import ORDER_FIELDS, Measure
 from cutwater.views.store.key_layout import Window
 
 Row = dict[str, Any]
@@ -51,31 +49,10 @@ class Presenter:
         """Return one measure as a Python value. Raises KeyError if unknown, UsageError as `values` does."""
         return self._present[name](self._partials(value))
 
-    def columns(self, values: Sequence[bytes]) -> list[list[Any]]:
-        """Return the measures of many rows by column, in a fifth of the time of `values`."""
-        found = columns(self._codec.schema, ORDER_FIELDS, list(map(self._body, values)))
-        if found is None:
-            partials = list(map(self._partials, values))
-            return [list(map(measure.present, partials)) for measure in self._measures]
-        return [_presented(measure, found) for measure in self._measures]
-
     def _partials(self, value: bytes) -> dict[str, Any]:
         if is_confluent(value):  # every reader has compared its schema, which is the milestone's
             return self._codec.decode_body(value, CONFLUENT_HEADER_BYTES)
         return self._codec.decode(value)
-
-    def _body(self, value: bytes) -> bytes:
-        """Return the value after its header; for an unknown header nothing, which no reader accepts."""
-        if value.startswith(self._codec.header):
-            return value[HEADER_BYTES:]
-        return value[CONFLUENT_HEADER_BYTES:] if is_confluent(value) else b""
-
-
-def _presented(measure: Measure, partials: Mapping[str, list[Any]]) -> list[Any]:
-    own = {one.column: partials[one.column] for one in measure.partials}
-    if measure.plain and None not in own[measure.name]:
-        return own[measure.name]
-    return list(map(measure.present, by_row(own)))
 
 
 def plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from cutwater.adapters.columnar.record_arrays import Texts
 from cutwater.views.store import key_layout
 from cutwater.views.store.key_layout import Window
 
@@ -27,19 +28,34 @@ _SIGN = 1 << 63
 class RowColumns(NamedTuple):
     """Rows by column. Times are arrays of 64-bit numbers, in ms."""
 
-    keys: Sequence[bytes]
+    keys: Texts
     starts: Any
     ends: Any
-    values: Sequence[bytes]
+    values: Texts
 
     def rows(self) -> Iterator[tuple[Window, bytes]]:
-        texts = map(bytes.decode, self.keys)
-        return zip(map(Window, texts, self.starts.tolist(), self.ends.tolist()), self.values, strict=True)
+        windows = map(Window, map(bytes.decode, self.keys.cut()), self.starts.tolist(), self.ends.tolist())
+        return zip(windows, self.values.cut(), strict=True)
 
 
 def columns_of(rows: Sequence[tuple[bytes, bytes]]) -> RowColumns:
     """Return stored rows by column."""
-    return _columns(*_parts(rows), [value for _, value in rows])
+    keys, times = _parts(rows)
+    return _columns(_texts(keys), times, _texts([value for _, value in rows]))
+
+
+def joined(pieces: Iterable[RowColumns], rows: int, bytes_max: int) -> Iterator[RowColumns]:
+    """Yield pieces of about so many rows, or of about so many bytes of values, in the same order."""
+    held: list[RowColumns] = []
+    count = size = 0
+    for piece in pieces:
+        if held and (count + len(piece.starts) > rows or size + len(piece.values.text) > bytes_max):
+            yield _join(held)
+            held, count, size = [], 0, 0
+        held.append(piece)
+        count, size = count + len(piece.starts), size + len(piece.values.text)
+    if held:
+        yield _join(held)
 
 
 def block_of(rows: Sequence[tuple[bytes, bytes]]) -> bytes:
@@ -98,7 +114,9 @@ def blocks_in(answer: Bytes) -> Iterator[RowColumns]:
         lengths = np.frombuffer(answer.take(8 * rows), "<u4").astype(np.int64)
         times = answer.take(_TIMES_BYTES * rows)
         keys, values = answer.take(key_bytes), answer.take(value_bytes)
-        yield _columns(_cut(keys, lengths[:rows]), times, _cut(values, lengths[rows:]))
+        if int(lengths[:rows].sum()) != key_bytes or int(lengths[rows:].sum()) != value_bytes:
+            raise ValueError("a block's lengths do not fit its bytes")
+        yield _columns(Texts(keys, lengths[:rows]), times, Texts(values, lengths[rows:]))
         total += rows
     if _TOTAL.unpack(answer.take(_TOTAL.size))[0] != total:
         raise ValueError("rows are missing")
@@ -110,15 +128,27 @@ def _parts(rows: Sequence[tuple[bytes, bytes]]) -> tuple[list[bytes], bytes]:
     return keys, b"".join([place[-_TIMES_BYTES:] for place, _ in rows])
 
 
-def _columns(keys: Sequence[bytes], times: bytes, values: Sequence[bytes]) -> RowColumns:
+def _columns(keys: Texts, times: bytes, values: Texts) -> RowColumns:
     import numpy as np
 
     both = (np.frombuffer(times, ">u8").astype(np.uint64) ^ np.uint64(_SIGN)).view(np.int64)
     return RowColumns(keys, both[::2], both[1::2], values)
 
 
-def _cut(text: bytes, lengths: Any) -> list[bytes]:
-    ends = lengths.cumsum()
-    if (int(ends[-1]) if len(ends) else 0) != len(text):
-        raise ValueError("a block's lengths do not fit its bytes")
-    return [text[begin:end] for begin, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
+def _texts(strings: Sequence[bytes]) -> Texts:
+    import numpy as np
+
+    return Texts(b"".join(strings), np.fromiter(map(len, strings), np.int64, len(strings)))
+
+
+def _join(pieces: Sequence[RowColumns]) -> RowColumns:
+    if len(pieces) == 1:
+        return pieces[0]
+    import numpy as np
+
+    keys, starts, ends, values = zip(*pieces, strict=True)
+    texts = (
+        Texts(b"".join(one.text for one in some), np.concatenate([one.lengths for one in some]))
+        for some in (keys, values)
+    )
+    return RowColumns(next(texts), np.concatenate(starts), np.concatenate(ends), next(texts))

@@ -1,22 +1,26 @@
-"""Avro by columns: what it reads is what `Codec` reads record by record, and what is wrong it leaves to that."""
+"""Records as arrays: what it reads is what `Codec` reads record by record, and what is wrong it leaves to that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
-from cutwater.adapters.avro.columns import columns
+from cutwater.adapters.columnar.arrow import schema_of
+from cutwater.adapters.columnar.record_arrays import RecordReader, Texts
 from cutwater.core.errors import UsageError
 from cutwater.core.job.measures import ORDER_FIELDS
+from cutwater.views.query.arrow_batches import batches
 from cutwater.views.query.presenter import Presenter
+from cutwater.views.query.row_blocks import columns_of
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION
 from support.views.measured import measured_job, measured_rows
@@ -38,7 +42,9 @@ _AT = {
 _moments = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 _longs = st.integers(-(1 << 63), (1 << 63) - 1)
 _ints = st.integers(-(1 << 31), (1 << 31) - 1)
-_prices = st.integers(-(10**38) + 1, 10**38 - 1).map(lambda one: Decimal(one).scaleb(-3))
+_WIDE = Context(prec=60)
+"""Else a value could be rounded to more digits than its type has."""
+_prices = st.integers(-(10**38) + 1, 10**38 - 1).map(lambda one: Decimal(one).scaleb(-3, _WIDE))
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 _whole_ms = _moments.map(lambda one: one.replace(microsecond=one.microsecond // 1000 * 1000))
 _TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
@@ -71,6 +77,26 @@ CODEC = Codec(SCHEMA)
 _records = st.fixed_dictionaries({**{name: st.none() | one for name, (_, one) in _TYPES.items()}, "last": _longs})
 
 
+def texts(values: Sequence[bytes]) -> Texts:
+    return Texts(b"".join(values), np.array([len(one) for one in values], np.int64))
+
+
+def columns(schema: Any, without: Collection[str], bodies: Sequence[bytes]) -> dict[str, list[Any]] | None:
+    """The values of each field, as Python has them; None if they are left to `Codec`."""
+    header = Codec(schema).header
+    found = RecordReader(schema, header, without).read(texts([header + one for one in bodies]))
+    return None if found is None else {name: one.to_pylist() for name, one in found.items()}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal, and of the same kind; Arrow has a time zone of its own for UTC."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and (one == other or repr(one) == repr(other) == "nan")
+
+
 @given(st.lists(_records, max_size=8))
 def test_it_reads_what_codec_reads(records: list[dict[str, Any]]) -> None:
     """Every type that a state may hold, null or not; values are equal, and of the same kind."""
@@ -78,7 +104,7 @@ def test_it_reads_what_codec_reads(records: list[dict[str, Any]]) -> None:
     wanted = [CODEC.decode_body(one, 0) for one in bodies]
     found = columns(SCHEMA, (), bodies)
     assert found is not None
-    assert repr({name: [one[name] for one in wanted] for name in found}) == repr(found)
+    assert same({name: [one[name] for one in wanted] for name in found}, found)
 
 
 @given(st.lists(_records, min_size=1, max_size=8))
@@ -108,7 +134,7 @@ def test_damage_is_never_read_otherwise(records: list[dict[str, Any]], data: st.
     found = columns(SCHEMA, (), bodies)
     if found is not None:
         wanted = [CODEC.decode_body(body, 0) for body in bodies]
-        assert repr({name: [each[name] for each in wanted] for name in found}) == repr(found)
+        assert same({name: [each[name] for each in wanted] for name in found}, found)
 
 
 @pytest.mark.parametrize(
@@ -123,22 +149,28 @@ def test_presented_by_columns_as_row_by_row(tmp_path: Path) -> None:
     """Every measure of every type; values framed in two ways; and a damaged one is told by the same error."""
     job, _ = measured_job(tmp_path)
     store = Store(tmp_path / "v", job, GENERATION)
-    values = list(measured_rows(job, store, 300)[0].values())
+    stored = measured_rows(job, store, 300)[0]
     store.close()
-    codec = Codec(job.state_schema)
+    places, values, codec = list(stored), list(stored.values()), Codec(job.state_schema)
     values[5] = codec.encode(codec.decode(values[5]) | {"events": None})  # a count of nothing is shown as 0
     values[7] = b"\0\0\0\0\x05" + values[7][HEADER_BYTES:]
-    presenter = Presenter(job)
+    presenter, schema = Presenter(job), schema_of(job, {})
+
+    def presented(of: Sequence[bytes]) -> dict[str, list[Any]]:
+        rows = list(zip(places, of, strict=True))
+        (made,) = batches(job, schema, (columns_of(rows[at : at + 64]) for at in range(0, 300, 64)))
+        return {one.name: made.column(one.name).to_pylist() for one in job.measures}
+
     by_row = list(map(presenter.values, values))
-    assert columns(job.state_schema, ORDER_FIELDS, [one[HEADER_BYTES:] for one in values if one[0]]) is not None
-    found = presenter.columns(values)
-    assert repr(found) == repr([[row[one.name] for row in by_row] for one in job.measures])
-    assert presenter.columns([]) == [[] for _ in job.measures]
+    reader = RecordReader(job.state_schema, codec.header, ORDER_FIELDS)
+    assert reader.read(texts(values)) is not None
+    assert same(presented(values), {one.name: [row[one.name] for row in by_row] for one in job.measures})
+    assert list(batches(job, schema, [])) == []
     for wrong in (values[3][:-1], values[3] + b"\0", b"\xc3\x01" + bytes(20)):
         with pytest.raises(UsageError) as one:
             presenter.values(wrong)
         with pytest.raises(UsageError) as several:
-            presenter.columns([*values[:3], wrong, *values[4:]])
+            presented([*values[:3], wrong, *values[4:]])
         assert str(several.value) == str(one.value)
 
 
