@@ -6,11 +6,14 @@ Both are computed from the same made-up events, in plain Python: nothing here as
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
+from statistics import variance
 from typing import Any
 
 from datasketches import hll_sketch
@@ -35,6 +38,8 @@ _TYPES: dict[str, Any] = {
 }
 _SUMS = ("small", "big", "ratio", "price")
 _DISTINCT = ("label", "big")
+_SPREAD = {"variance_small": "small", "stddev_price": "price", "variance_half": "half"}
+"""Their fields: values whose squares have room."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CHOICES: dict[str, list[Any]] = {
     "flag": [True, False],
@@ -61,6 +66,8 @@ def measured_job(folder: Path) -> tuple[Job, Path]:
         measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for name in _TYPES]
     measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for kind in ("sum", "avg") for name in _SUMS]
     measures += [f"distinct_{name}: {{measure: distinct, field: {name}}}" for name in _DISTINCT]
+    measures += [f"{name}: {{measure: {name.partition('_')[0]}, field: {of}}}" for name, of in _SPREAD.items()]
+    measures += [f"{kind}_flag: {{measure: {kind}, field: flag}}" for kind in ("every", "any")]
     name = f"measured-{os.getpid()}"
     path = folder / "measured.yaml"
     path.write_text(
@@ -112,4 +119,22 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
                 sketch.update(one)
             partials[f"distinct_{name}"] = bytes(sketch.serialize_updatable()) if plain else None
             seen[f"distinct_{name}"] = len(set(plain) - {""})  # which sketches pass over
+        if name == "flag":
+            for kind, over in (("every", all), ("any", any)):
+                seen[f"{kind}_flag"] = partials[f"{kind}_flag"] = over(plain) if plain else None
+        for measure in (one for one, of in _SPREAD.items() if of == name):
+            partials |= _moments(measure, plain)
+            found = variance(map(Fraction, plain)) if len(plain) > 1 else None
+            root = measure.startswith("stddev")
+            seen[measure] = None if found is None else math.sqrt(float(found)) if root else float(found)
     return partials, seen
+
+
+def _moments(measure: str, values: list[Any]) -> dict[str, Any]:
+    if measure == "variance_half":
+        mean = sum(values) / len(values) if values else 0.0
+        spread = float(sum((Fraction(one) - Fraction(mean)) ** 2 for one in values))
+        return {measure: {"count": len(values), "mean": mean, "m2": spread} if values else None}
+    squares = sum(Decimal(one) ** 2 for one in values) if values else None
+    sums = {f"{measure}_sum": sum(values) if values else None, f"{measure}_squares": squares}
+    return {f"{measure}_count": len(values), **sums}

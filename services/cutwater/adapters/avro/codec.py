@@ -110,7 +110,9 @@ class Codec:
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._parsed, None)
         except DAMAGE as error:
-            raise UsageError(f"a record of schema {self.schema.get('name')} is damaged: {error!r}") from error
+            # The library's text names an object of its own.
+            why = "its bytes end too early" if isinstance(error, EOFError) else repr(error)
+            raise UsageError(f"a record of schema {self.schema.get('name')} is damaged: {why}") from error
         if body.read(1):
             raise UsageError(
                 f"a record of schema {self.schema.get('name')} is damaged: it ends before its {len(data)} bytes do"

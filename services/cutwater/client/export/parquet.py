@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from cutwater.core.state.selection import Selection
 from cutwater.views.query.arrow_batches import batches
 from cutwater.views.query.milestone_json import milestone_fields, row_metadata
 from cutwater.views.query.output_json import from_iso
-from cutwater.views.query.row_blocks import columns_of
+from cutwater.views.query.row_blocks import RowColumns, columns_of, joined
 from cutwater.views.query.view import View
 from cutwater.views.store.store import Store, folder_of, part_in
 
@@ -30,6 +30,9 @@ TRIES = 5
 AHEAD_BYTES_MAX = 64 << 30
 """The bound on the answers that are read ahead, in total; also at most half of the free disk space."""
 _PAUSE_S = 0.2
+_BATCH_ROWS = 10_000
+_BATCH_BYTES = 16 << 20
+"""Rows, and bytes of stored values, that are decoded at once."""
 
 Report = Callable[[int], None]
 """Called now and then with the number of rows so far."""
@@ -121,6 +124,10 @@ def _read_ahead(parts: Sequence[Part], folder: Path) -> None:
             part.ahead(folder, bytes_max)
 
 
+def _batches(job: Job, pieces: Iterable[RowColumns]) -> Generator[Batch]:
+    return batches(job, schema_of(job, {}), joined(pieces, _BATCH_ROWS, _BATCH_BYTES))
+
+
 @contextmanager
 def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part]:
     """Read a folder made by `cutwater restore`, or that of a stopped rehydrator. Raise UsageError if it is missing
@@ -135,7 +142,7 @@ def in_folder(job: Job, generation: Generation, data_dir: Path) -> Iterator[Part
             raise UsageError(f"{folder} holds no whole milestone: run 'cutwater restore' again, which continues")
         milestone, pieces = view.pieces()
         # Closed at the end, since open rows would keep the folder locked.
-        with closing(batches(job, schema_of(job, {}), map(columns_of, pieces))) as made:
+        with closing(_batches(job, map(columns_of, pieces))) as made:
             told = milestone_fields(milestone, view.horizon_ms(milestone), view.lower_ms(milestone))
             yield Part(str(folder), milestone.token, told, held, selection, made)
 
@@ -203,7 +210,7 @@ def _open_export(job: Job, url: str, headers: Mapping[str, str]) -> Iterator[Par
         token = Token.parse(str(found.milestone["token"]))
         held = None if found.partitions is None else frozenset(found.partitions)
         selection = Selection.of_object(found.selection)
-        rows = batches(job, schema_of(job, {}), found.pieces)
+        rows = _batches(job, found.pieces)
         standby = found.milestone.get("standby") is True
         yield Part(url, token, found.milestone, held, selection, rows, standby, found.replica is True, found.ahead)
 

@@ -11,11 +11,8 @@ from cutwater.adapters.columnar.record_arrays import RecordReader
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import ORDER_FIELDS, Measure
 from cutwater.views.query.presenter import Presenter
-from cutwater.views.query.row_blocks import RowColumns, joined
+from cutwater.views.query.row_blocks import RowColumns
 
-BATCH_ROWS = 10_000
-BATCH_BYTES = 16 << 20
-"""Rows, and bytes of stored values, that are decoded at once."""
 _EXACT = 1 << 53
 """Whole numbers below this are exact as floats, so their quotient is rounded once."""
 
@@ -28,10 +25,10 @@ Arrays = Mapping[str, Any]
 
 
 def batches(job: Job, schema: Schema, pieces: Iterable[RowColumns]) -> Generator[Batch]:
-    """Yield the rows with the values of their measures. Raises UsageError if stored bytes are damaged."""
+    """Yield each piece with the values of their measures. Raises UsageError if stored bytes are damaged."""
     reader = RecordReader(job.state_schema, Codec(job.state_schema).header, ORDER_FIELDS)
     presenter = Presenter(job)
-    for piece in joined(pieces, BATCH_ROWS, BATCH_BYTES):
+    for piece in pieces:
         arrays = reader.read(piece.values)
         if arrays is None:
             rows = list(map(presenter.values, piece.values.cut()))

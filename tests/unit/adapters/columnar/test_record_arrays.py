@@ -20,7 +20,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.measures import ORDER_FIELDS
 from cutwater.views.query.arrow_batches import batches
 from cutwater.views.query.presenter import Presenter
-from cutwater.views.query.row_blocks import columns_of
+from cutwater.views.query.row_blocks import columns_of, joined
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION
 from support.views.measured import measured_job, measured_rows
@@ -158,7 +158,8 @@ def test_presented_by_columns_as_row_by_row(tmp_path: Path) -> None:
 
     def presented(of: Sequence[bytes]) -> dict[str, list[Any]]:
         rows = list(zip(places, of, strict=True))
-        (made,) = batches(job, schema, (columns_of(rows[at : at + 64]) for at in range(0, 300, 64)))
+        pieces = (columns_of(rows[at : at + 64]) for at in range(0, 300, 64))
+        (made,) = batches(job, schema, joined(pieces, 300, 1 << 20))
         return {one.name: made.column(one.name).to_pylist() for one in job.measures}
 
     by_row = list(map(presenter.values, values))
