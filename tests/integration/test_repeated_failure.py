@@ -51,11 +51,12 @@ def produce(cli: Cli, events: list[dict[str, Any]]) -> None:
 
 @pytest.mark.timeout(1_800)  # a Spark driver that starts at least four times
 def test_a_driver_that_fails_at_each_start_is_named(cli: Cli) -> None:
-    """Its state is gone, so each epoch fails in the same way; then its checkpoint is of another job file."""
+    """A part of its state is gone, so each epoch fails in the same way; then its checkpoint is of another job
+    file."""
     produce(cli, EVENTS[:300])
     wait_until(lambda: status(cli)["milestone"], "a first milestone")
-    state = next((cli.folder / "data/checkpoints").glob("**/state"))
-    state.rename(state.with_name("gone"))
+    part = next((cli.folder / "data/checkpoints").glob("**/state/0/0"))
+    part.rename(part.parents[2] / "gone")
     (driver,) = [
         one for one in descendants(status(cli)["stack"]["pid"], "cutwater_spark.driver") if one.name() != "java"
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -139,8 +138,8 @@ def test_spark_shows_no_secret(safe: Safe) -> None:
     url = safe.found.spark_ui_url
     application = httpx.get(f"{url}/api/v1/applications", timeout=30).json()[0]["id"]
     rest = f"/api/v1/applications/{application}"
-    plans = httpx.get(f"{url}/SQL/", timeout=30).text
-    executions = sorted({int(number) for number in re.findall(r"execution/\?id=(\d+)", plans)})[:5]
+    plans = httpx.get(f"{url}{rest}/sql?length=5", timeout=30).json()
+    executions = [int(one["id"]) for one in plans]
     assert executions, "an epoch's plan is shown"
     pages = [*UI_PAGES, f"{rest}/environment", f"{rest}/sql?details=true"]
     pages += [f"/SQL/execution/?id={number}" for number in executions]
@@ -155,7 +154,9 @@ def test_spark_plans_show_the_places_of_secrets(safe: Safe) -> None:
         "from cutwater.adapters.config.settings import load_settings; "
         "from cutwater_spark.query.query import read_events; from cutwater_spark.session import open_session; "
         "settings, job = load_settings(), load_job(Path(sys.argv[1])); "
-        "spark = open_session(job, settings, '/none'); read_events(spark, job, settings.cluster).explain(True)"
+        "spark = open_session(job, settings, '/none'); "
+        "spark.conf.set('spark.sql.maxMetadataStringLength', 100_000); "
+        "read_events(spark, job, settings.cluster).explain(True)"
     )
     driver = next(one for one in descendants(os.getpid(), "cutwater_spark.driver") if one.name() != "java")
     env = {**driver.environ(), "CUTWATER_SPARK_UI_PORT": "0", "CUTWATER_DATA_DIR": "/none"}

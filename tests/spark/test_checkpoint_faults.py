@@ -114,6 +114,13 @@ def test_a_checkpoint_that_is_old_or_damaged(job: Flow) -> None:
     assert "Put back a copy" in said
 
     copies.put_back("good")
+    shutil.rmtree(next(copies.folder.glob("*/*/state")))
+    code, said = refused()
+    assert code == MachineError.exit_code
+    assert "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY]" in said
+    assert "Put back a copy" in said
+
+    copies.put_back("good")
     job.driver()
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected([*made, *more])

@@ -13,9 +13,14 @@ from cutwater.core.protocol.topics import TIMESTAMP_AHEAD, TIMESTAMP_AHEAD_MS_MA
 from cutwater_spark.checkpoint import explain_damage
 
 _CAUSE = "Caused by: "
-_DAMAGED = ("ChecksumException", "Incomplete log file", "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]")
+_DAMAGED = (
+    "ChecksumException",
+    "Incomplete log file",
+    "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]",
+    "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY]",
+)
 """The second: a power failure has left an empty file, and an empty checksum beside it, which proves nothing. The
-third: without that file Spark would start another query (SPARK-55058)."""
+others: with nothing there Spark would start another query, or an empty state (SPARK-55058)."""
 _NO_BUCKET = ("UnknownStoreException", "NoSuchBucketException")
 _NOT_LET_IN = ("AccessDeniedException: s3a:", "NoAuthWithAWSException")
 _TOO_FAR_AHEAD = ("java.lang.ArithmeticException: long overflow", "KafkaRecordToRowConverter")

@@ -220,7 +220,7 @@ def test_a_rollback_says_what_it_undoes_and_what_it_waits_for(job: Asked) -> Non
     job.writing.epoch([Sold("c", 1, 5)], source_cut=Cut.of_topic(job.writing.job.topic, [7]))
     undone = job.json(*BACK, "--dry-run")["undone"]
     assert undone == {"milestones": 2, "events": 7, "newest": f"{FIRST}:3"}
-    done = job.run(*BACK[:-1], "1")
+    done = job.run(*BACK[:-1], "4")
     assert done.returncode == UnavailableError.exit_code
     assert f"is undone: 2 milestones after it up to {FIRST}:3; the 7 events in them are read again" in done.stdout
     assert f"starts Spark and takes over the state of {FIRST}:1" in done.stderr
