@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 _OFF = ("", "0", "false")
+_TICK_S = 1.0
 FIRST_AFTER_S = 2.0
 """How long a wait lasts before plain output has a line about it."""
 
@@ -42,21 +43,28 @@ class WaitStatus:
         """`text`: the first step. `say`: prints a line. `status`: a `rich.status.Status` that is shown instead;
         None in plain output."""
         self._text, self._say, self._status, self._now_s = text, say, status, now_s
-        self._began_s, self._stopped = now_s(), False
+        self._began_s = self._said_s = now_s()
+        self._stopped = False
         self._next_s = self._began_s + FIRST_AFTER_S
 
     def update(self, text: str) -> None:
         """Show another step."""
-        self._text = text
+        self._text, self._said_s = text, self._now_s()
         if self._status is not None:
             self._status.update(_unmarked(text))
         else:
             self._print(text)
 
     def remind(self) -> None:
-        """In plain output, print the step and the seconds since the wait began, if no line was printed lately."""
-        if not self._stopped:
-            self._print(f"{self._text}: {self._now_s() - self._began_s:.0f} s")
+        """Show the step with the seconds since the wait began, if the caller has said nothing lately."""
+        now_s = self._now_s()
+        if self._stopped or now_s - self._said_s < FIRST_AFTER_S:
+            return
+        text = f"{self._text}: {now_s - self._began_s:.0f} s"
+        if self._status is not None:
+            self._status.update(_unmarked(text))
+        else:
+            self._print(text)
 
     def _print(self, text: str) -> None:
         if (now_s := self._now_s()) >= self._next_s:
@@ -71,15 +79,15 @@ class WaitStatus:
 
 
 @contextmanager
-def _remind(status: WaitStatus) -> Iterator[None]:
-    """Print lines about a step that takes long and says nothing itself, from a thread."""
+def _remind(status: WaitStatus, every_s: float) -> Iterator[None]:
+    """Show how long a step takes that says nothing itself, from a thread."""
     ended = threading.Event()
 
     def run() -> None:
         pause_s = FIRST_AFTER_S
         while not ended.wait(pause_s):
             status.remind()
-            pause_s = EVERY_S
+            pause_s = every_s
 
     threading.Thread(target=run, name="status", daemon=True).start()
     try:
@@ -148,11 +156,13 @@ class Terminal:
         """Show a spinner with `text` during the block; in plain output, a line every few seconds of a long one."""
         if self.plain:
             status = WaitStatus(text, self.print)
-            with _remind(status):
+            with _remind(status, EVERY_S):
                 yield status
             return
         with self._console().status(_unmarked(text), spinner="dots") as shown:
-            yield WaitStatus(text, self.print, shown)
+            status = WaitStatus(text, self.print, shown)
+            with _remind(status, _TICK_S):
+                yield status
 
     @contextmanager
     def task(

@@ -153,10 +153,15 @@ def test_a_long_wait_has_lines_in_plain_output() -> None:
         now_s[0] = float(at)
         status.remind()
     assert said[2:] == ["waiting at 19: 12 s", "waiting at 19: 19 s"], "a step that says nothing more"
+    now_s[0] = 39.0
+    status.update("waiting at 39")
+    now_s[0] = 40.0
+    status.remind()
+    assert said[4:] == ["waiting at 39"]
     status.stop()
     now_s[0] = 60.0
     status.remind()
-    assert len(said) == 4, "what a verb does then is no wait"
+    assert len(said) == 5, "what a verb does then is no wait"
 
 
 def test_a_step_that_says_nothing_has_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
