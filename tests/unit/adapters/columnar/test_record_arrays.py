@@ -179,3 +179,11 @@ def test_a_length_below_0_is_damage() -> None:
     """It would lead back, and from there to the record's end."""
     fields = [{"name": name, "type": type_} for name, type_ in zip("abcd", ["bytes"] * 3 + ["long"], strict=True)]
     assert columns({"type": "record", "name": "Back", "fields": fields}, (), [b"\x02x\x05"]) is None
+
+
+def test_a_length_beyond_the_end_reads_nothing() -> None:
+    """Long texts are cut, not gathered byte by byte: a slice would be short in silence."""
+    schema = {"type": "record", "name": "Long", "fields": [{"name": "a", "type": "bytes"}]}
+    assert columns(schema, (), [b"\xa0\x01" + b"x" * 80]) == {"a": [b"x" * 80]}
+    assert columns(schema, (), [b"\xa0\x01" + b"x" * 79]) is None
+    assert columns(schema, (), [b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01" + b"x" * 80]) is None
