@@ -111,7 +111,7 @@ class _Records:
         beyond the end of all."""
         begins = self._at[rows]
         ends = begins + size
-        if self.np.any(size < 0) or self.np.any(ends > len(self.data)):
+        if self.np.any(ends < begins) or self.np.any(ends > len(self.data)):
             raise ValueError("a length that is not there")
         self._at[rows] = ends
         return begins
