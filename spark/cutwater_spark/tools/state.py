@@ -30,7 +30,7 @@ from cutwater_spark.query.query import row_expressions
 from cutwater_spark.query.sql import name
 from cutwater_spark.session import open_session
 
-_CALL = re.compile(r"\b(count|sum|min|max|hll_sketch_agg|hll_union_agg)\(")
+_CALL = re.compile(r"\b(count|sum|min|max|avg|var_pop|hll_sketch_agg|hll_union_agg)\(")
 
 
 def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
@@ -59,6 +59,9 @@ def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str
     return found
 
 
+_BUFFERS = {"avg": ["sum", "count"], "var_pop": ["n", "avg", "m2"]}
+
+
 class _Call(NamedTuple):
     before: str
     text: str
@@ -82,15 +85,19 @@ def _result(kind: str, at: int, may_be_empty: bool) -> str:
     """Return an aggregate's result, as SQL. `at`: the position of its first buffer."""
     if kind == "hll_union_agg":  # without any sketch its buffer is empty, which is no sketch
         return f"nullif(value.f{at}, X'')"
+    if kind == "avg":
+        return f"if(value.f{at + 1} = 0, null, value.f{at} / value.f{at + 1})"
+    if kind == "var_pop":
+        return f"if(value.f{at} = 0, null, value.f{at + 2} / value.f{at})"
     return f"if(value.f{at + 1}, null, value.f{at})" if may_be_empty else f"value.f{at}"
 
 
 def _buffers(kind: str, avro: object) -> list[str]:
     if kind.startswith("hll"):
         return ["buf"]
-    if kind == "sum" and isinstance(avro, dict):  # a decimal's second buffer says whether nothing was added
-        return ["sum", "isEmpty"]
-    return [kind]
+    if kind == "sum" and isinstance(avro, dict) and avro.get("logicalType") == "decimal":
+        return ["sum", "isEmpty"]  # the second one says whether nothing was added
+    return _BUFFERS.get(kind, [kind])
 
 
 def write(spark: SparkSession, job: Job, settings: Settings, epoch: int, folder: str, rows_max: int) -> None:
