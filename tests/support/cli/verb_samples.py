@@ -175,7 +175,7 @@ def from_a_snapshot(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
         copy_state=standing,
         seed=SimpleNamespace(milestone=records.NEWEST, cuts={0: 5, 1: 1_234_567}),
         kept={0: (0, 9), 1: (1, 2_345_678)},
-        parts=[SimpleNamespace(shelf=SimpleNamespace(names=records.NAMES))],
+        parts=[SimpleNamespace(repository=SimpleNamespace(names=records.NAMES))],
         passed_over={3: HOSTILE},
         files=12,
         size=10**9,

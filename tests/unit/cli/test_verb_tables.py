@@ -106,9 +106,9 @@ def test_a_pipe_gets_what_wide_gets(sample: Sample, shown: Shown) -> None:
 
 def test_every_table_can_be_widened() -> None:
     """No verb leaves columns out without the option that it names."""
-    printing = {
-        path.stem for path in (ROOT / "services/cutwater/cli").rglob("*.py") if "out.table(" in path.read_text()
-    }
+    prints = re.compile(r"out\.table\(|^ +print_(report|records)\(", re.MULTILINE)
+    files = (ROOT / "services/cutwater/cli").rglob("*.py")
+    printing = {path.stem for path in files if prints.search(path.read_text())}
     assert printing - {"report", "entries", "resync", "status_rows", "verify_regions", "stack_table"} == {
         *("config", "doctor", "export", "forks", "generation", "history", "mirror", "plan", "prune", "regions"),
         *("restore", "snapshots", "get", "milestones", "tail", "verify"),

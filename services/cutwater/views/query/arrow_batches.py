@@ -72,7 +72,7 @@ def _average(measure: Measure, arrays: Arrays) -> Any:
     if pa.types.is_floating(total.type):
         found = total.fill_null(0).to_numpy() / np.where(none, 1, counts)
         return pa.array(found, mask=none)
-    numbers, exact, scale = _whole(total)
+    numbers, exact, scale = _unscaled(total)
     exact &= counts < _EXACT // 10**scale
     found = numbers / (np.where(none, 1, counts).astype(np.float64) * 10.0**scale)
     for row in np.flatnonzero(~exact & ~none).tolist():
@@ -81,7 +81,7 @@ def _average(measure: Measure, arrays: Arrays) -> Any:
     return pa.array(found, mask=none)
 
 
-def _whole(total: Any) -> tuple[Any, Any, int]:
+def _unscaled(total: Any) -> tuple[Any, Any, int]:
     """Return sums without their point, which of them are exact as floats, and the digits behind the point."""
     import numpy as np
 

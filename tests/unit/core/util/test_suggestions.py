@@ -49,8 +49,10 @@ def test_a_field_that_was_probably_meant(word: str, meant: str) -> None:
         ("total", "sum"),
         ("median", ""),
         ("mode", ""),
-        ("stddev", ""),
-        ("variance", ""),
+        ("var_samp", "variance"),
+        ("standard_deviation", "stddev"),
+        ("bool_or", "any"),
+        ("correlation", ""),
         ("percentile", ""),
     ],
 )
