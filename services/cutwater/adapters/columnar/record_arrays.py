@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from cutwater.adapters.avro.codec import HEADER_BYTES
 from cutwater.adapters.columnar.arrow import pyarrow
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES
 
@@ -95,16 +94,16 @@ class _Records:
 
     def skip_header(self, header: bytes) -> None:
         """Raises ValueError for a header that no reader accepts."""
-        np = self.np
-        own = self._ends - self._at >= HEADER_BYTES
+        np, size = self.np, len(header)
+        own = self._ends - self._at >= size
         begins = self._at[own]
-        same = self.data[begins[:, None] + np.arange(HEADER_BYTES)] == np.frombuffer(header, np.uint8)
+        same = self.data[begins[:, None] + np.arange(size)] == np.frombuffer(header, np.uint8)
         own[own] = same.all(axis=1)
         if not own.all():
             others = self.data[self._at[~own]]
             if (others != _CONFLUENT).any():
                 raise ValueError("an unknown header")
-        self._at += np.where(own, HEADER_BYTES, CONFLUENT_HEADER_BYTES)
+        self._at += np.where(own, size, CONFLUENT_HEADER_BYTES)
 
     def take(self, rows: Any, size: Any) -> Any:
         """Return the records' positions and advance each by `size`. Raises ValueError for a size below zero, or
