@@ -31,7 +31,7 @@ _PLAIN = {
     "string": "string",
     "bytes": "binary",
 }
-_UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us"}
+TIME_UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us"}
 
 Schema = Any
 Batch = Any
@@ -59,7 +59,7 @@ def _type_of(pa: Any, avro: Any) -> Any:
         return getattr(pa, _PLAIN[avro])()
     if avro["logicalType"] == "decimal":
         return pa.decimal128(avro["precision"], avro["scale"])
-    return pa.timestamp(_UNITS[avro["logicalType"]], "UTC")
+    return pa.timestamp(TIME_UNITS[avro["logicalType"]], "UTC")
 
 
 def batch_of(schema: Schema, columns: Iterable[Any]) -> Batch:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from cutwater.adapters.columnar.arrow import pyarrow
-from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES
+from cutwater.adapters.columnar.arrow import TIME_UNITS, pyarrow
+from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, CONFLUENT_MARKER
 
 _DIGIT = 0x7F
 """Value bits of a number's byte; the first bit says that more follow."""
@@ -24,24 +24,20 @@ _SHORT_BYTES = 40
 """Up to this mean size, gathering byte by byte is faster than cutting each text."""
 _DECIMAL_BYTES = 16
 _NEGATIVE = 0x80
-_CONFLUENT = 0
-"""First byte of a value in a registry's framing."""
 
 Read = Callable[["_Records", Any], Any]
 """Reads the next value of each of these records, as one array."""
 
 
 class Texts(NamedTuple):
-    """Byte strings, one after the other. `lengths`: an array of 64-bit numbers."""
+    """Byte strings, one after the other. `lengths`: an array of 64-bit numbers, together the text's length."""
 
     text: bytes
     lengths: Any
 
     def cut(self) -> list[bytes]:
-        """Return each string. Raises ValueError if the lengths do not fit the text."""
+        """Return each string."""
         ends = self.lengths.cumsum()
-        if (int(ends[-1]) if len(ends) else 0) != len(self.text):
-            raise ValueError("the lengths do not fit the bytes")
         begins = (ends - self.lengths).tolist()
         return [self.text[begin:end] for begin, end in zip(begins, ends.tolist(), strict=True)]
 
@@ -101,7 +97,7 @@ class _Records:
         own[own] = same.all(axis=1)
         if not own.all():
             others = self.data[self._at[~own]]
-            if (others != _CONFLUENT).any():
+            if (others != CONFLUENT_MARKER[0]).any():
                 raise ValueError("an unknown header")
         self._at += np.where(own, size, CONFLUENT_HEADER_BYTES)
 
@@ -192,7 +188,7 @@ def _reader(schema: Any, without: Collection[str]) -> Read:
     if schema.get("logicalType") == "decimal":
         return _decimal(schema["precision"], schema["scale"])
     if "logicalType" in schema:
-        return _time(_UNITS[schema["logicalType"]])
+        return _time(TIME_UNITS[schema["logicalType"]])
     return _PLAIN[schema["type"]]
 
 
@@ -269,7 +265,6 @@ def _record(fields: dict[str, Read], without: Collection[str]) -> Read:
     return read
 
 
-_UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us"}
 _PER_SECOND = {"ms": 1_000, "us": 1_000_000}
 _FIRST_S, _END_S = -62_135_596_800, 253_402_300_800
 """The years 1 to 9999."""

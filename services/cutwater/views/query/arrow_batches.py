@@ -15,7 +15,6 @@ from cutwater.views.query.row_blocks import RowColumns
 
 _EXACT = 1 << 53
 """Whole numbers below this are exact as floats, so their quotient is rounded once."""
-
 _LEAST = -(1 << 63)
 """Its absolute value is no 64-bit number."""
 _SCALE_MAX = 15
@@ -25,7 +24,7 @@ Arrays = Mapping[str, Any]
 
 
 def batches(job: Job, schema: Schema, pieces: Iterable[RowColumns]) -> Generator[Batch]:
-    """Yield each piece with the values of their measures. Raises UsageError if stored bytes are damaged."""
+    """Yield each piece with the values of its measures. Raises UsageError if stored bytes are damaged."""
     reader = RecordReader(job.state_schema, Codec(job.state_schema).header, ORDER_FIELDS)
     presenter = Presenter(job)
     for piece in pieces:
@@ -66,8 +65,8 @@ def _average(measure: Measure, arrays: Arrays) -> Any:
     import numpy as np
 
     pa = pyarrow()
-    total, count = arrays[f"{measure.name}_sum"], arrays[f"{measure.name}_count"].fill_null(0)
-    counts = count.to_numpy()
+    of_total, of_count = (one.column for one in measure.partials)
+    total, counts = arrays[of_total], arrays[of_count].fill_null(0).to_numpy()
     none = counts == 0
     if pa.types.is_floating(total.type):
         found = total.fill_null(0).to_numpy() / np.where(none, 1, counts)
@@ -76,8 +75,7 @@ def _average(measure: Measure, arrays: Arrays) -> Any:
     exact &= counts < _EXACT // 10**scale
     found = numbers / (np.where(none, 1, counts).astype(np.float64) * 10.0**scale)
     for row in np.flatnonzero(~exact & ~none).tolist():
-        partials = {f"{measure.name}_sum": total[row].as_py(), f"{measure.name}_count": int(counts[row])}
-        found[row] = measure.present(partials)
+        found[row] = measure.present({of_total: total[row].as_py(), of_count: int(counts[row])})
     return pa.array(found, mask=none)
 
 
