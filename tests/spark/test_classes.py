@@ -12,6 +12,7 @@ import pytest
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
+from cutwater.local.java import chosen_java
 from cutwater.local.spark_runtime import spark_environment
 from cutwater_spark.session import configuration
 from support.views.changelogs import make_job
@@ -34,7 +35,7 @@ def test_sparks_classes_come_from_the_archive() -> None:
     env = {**os.environ, **spark_environment()}
     done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=120, check=True)
     mapped = re.findall(r"org\.apache\.spark\.\S+ source: shared objects file \(top\)", done.stdout)
-    assert len(mapped) > 2_000, f"delete {ARCHIVE}: it is of another Java or Spark"
+    assert len(mapped) > 2_000, f"{ARCHIVE} is not of {chosen_java()}, or of another Spark: delete it"
 
 
 def test_a_wrong_call_of_the_command_explains_itself() -> None:
