@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cutwater.adapters.kafka.admin import create_topics, delete_topics, set_configs
@@ -37,8 +37,19 @@ from support.views.changelogs import Writing, now_ms, until
 def cut_off(cluster: Cluster, topic: str, partition: int, before: int) -> None:
     """Delete records, as a retention does."""
     client = AdminClient(cluster.librdkafka())
-    for done in client.delete_records([TopicPartition(topic, partition, before)]).values():
-        done.result(20)
+
+    def done() -> bool:
+        [asked] = client.delete_records([TopicPartition(topic, partition, before)]).values()
+        try:
+            asked.result(20)
+        except KafkaException as error:
+            # A broker may not know the topic's policy yet, and takes it for a compacted one.
+            if error.args[0].code() != KafkaError.POLICY_VIOLATION:
+                raise
+            return False
+        return True
+
+    until(done, f"the records of {topic} below {before} to be deleted")
 
 
 def test_events_that_were_deleted_before_they_were_copied(broker: Any, writing: Writing, events: Events) -> None:
