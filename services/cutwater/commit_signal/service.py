@@ -321,6 +321,7 @@ class CommitSignal:
             return
         duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
         duty.own_log = self._start_own_log()
+        self._require_last(duty)  # a stream that has lost the promotion since would be taken for a whole one
         promoting.close()
         self._end_others()
 
