@@ -90,10 +90,10 @@ def registry_url(value: object) -> str:
 def _numbers(value: object) -> tuple[float, ...] | None:
     if value is None:
         return None
-    plain = isinstance(value, list) and all(type(one) in (int, float) and math.isfinite(one) for one in value)
-    if not plain:
+    given = value if isinstance(value, list) else [None]
+    if not all(type(one) in (int, float) and math.isfinite(one) for one in given):
         raise ValueError("write a list of numbers, as in [0, 1.5]")
-    return tuple(value)
+    return tuple(given)
 
 
 def _not_ours(name: str) -> str:

@@ -116,7 +116,7 @@ class _Translator:
     def translate(self, node: ast.expr, depth: int) -> Compute:
         if depth > DEPTH_MAX:
             raise UsageError(f"has more than {DEPTH_MAX} levels of operations")
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and type(node.value) is not bool:
             return _constant(node.value)
         if isinstance(node, ast.Name):
             return self._measure(node.id)

@@ -45,7 +45,7 @@ def _literals(declared: Declaration) -> list[str]:
     if not 1 <= len(given) <= BOUNDS_MAX:
         raise UsageError(f"measure '{declared.name}': {len(given)} bounds; allowed: 1 to {BOUNDS_MAX}")
     convert, sql = _WRITTEN.get(of.name, _DOUBLES)
-    found = [convert(one, of) for one in given]
+    found: list[Any] = [convert(one, of) for one in given]
     for one, value in zip(given, found, strict=True):
         if value is None:
             raise UsageError(f"measure '{declared.name}': the bound {one} is no {of}, which its field is")
@@ -75,12 +75,13 @@ def _double(bound: float, _of: FieldType) -> float | None:
         return None
 
 
-_DOUBLES: tuple[Callable[[float, FieldType], Any], Callable[[Any, FieldType], str]] = (
+_Pair = tuple[Callable[[float, FieldType], Any], Callable[[Any, FieldType], str]]
+_DOUBLES: _Pair = (
     _double,
     lambda value, _of: f"cast('{value!r}' as double)",
 )
-_WHOLES = _integer, lambda value, _of: f"{value}L"
-_WRITTEN = {
+_WHOLES: _Pair = _integer, lambda value, _of: f"{value}L"
+_WRITTEN: dict[str, _Pair] = {
     "int": _WHOLES,
     "long": _WHOLES,
     "decimal": (_exact, lambda value, of: f"cast('{value:f}' as {of})"),

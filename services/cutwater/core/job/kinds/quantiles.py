@@ -33,7 +33,7 @@ _EMPTY, _SINGLE = 1, 4
 
 
 class _Sketch(NamedTuple):
-    count: int
+    total: int
     least: float
     greatest: float
     levels: Sequence[Sequence[float]]
@@ -73,16 +73,16 @@ def quantiles(sketch: bytes, ranks: Sequence[Fraction]) -> list[float] | None:
     None for a sketch without values: NaN are none.
     """
     found = _parse(sketch)
-    if not found.count:
+    if not found.total:
         return None
     weighted = sorted((value, 1 << level) for level, values in enumerate(found.levels) for value in values)
-    return [_at(found, weighted, math.ceil(rank * found.count)) for rank in ranks]
+    return [_at(found, weighted, math.ceil(rank * found.total)) for rank in ranks]
 
 
 def _at(found: _Sketch, weighted: Sequence[tuple[float, int]], position: int) -> float:
     if position <= 1:
         return found.least
-    if position >= found.count:
+    if position >= found.total:
         return found.greatest
     for value, weight in weighted:
         position -= weight
@@ -94,12 +94,12 @@ def _at(found: _Sketch, weighted: Sequence[tuple[float, int]], position: int) ->
 def merge_sketches(one: bytes, other: bytes) -> bytes:
     """Return the sketch of both; the order of the two makes no difference."""
     mine, theirs = _parse(one), _parse(other)
-    if not mine.count or not theirs.count:
-        return one if mine.count else other
+    if not mine.total or not theirs.total:
+        return one if mine.total else other
     height = max(len(mine.levels), len(theirs.levels))
     levels = [sorted([*_level(mine, at), *_level(theirs, at)]) for at in range(height)]
     least, greatest = min(mine.least, theirs.least), max(mine.greatest, theirs.greatest)
-    return _serialize(_Sketch(mine.count + theirs.count, least, greatest, _compress(levels)))
+    return _serialize(_Sketch(mine.total + theirs.total, least, greatest, _compress(levels)))
 
 
 def _level(sketch: _Sketch, at: int) -> Sequence[float]:
@@ -126,7 +126,7 @@ def _compress(levels: list[list[float]]) -> list[list[float]]:
 def _capacity(height: int, level: int) -> int:
     """Return what a level of `height` has room for: the top one for k, each below for two thirds of that."""
     depth = height - level - 1
-    return max(_M, ((KLL_K << depth + 1) // 3**depth + 1) // 2)
+    return max(_M, ((KLL_K << depth + 1) // int(3**depth) + 1) // 2)
 
 
 def _total_capacity(height: int) -> int:
@@ -164,7 +164,7 @@ def _serialize(sketch: _Sketch) -> bytes:
     return b"".join(
         (
             _HEAD.pack(5, 1, _FAMILY, 0, KLL_K, _M),
-            _MORE.pack(sketch.count, KLL_K, height),
+            _MORE.pack(sketch.total, KLL_K, height),
             struct.pack(f"<{height}I", *bounds),
             struct.pack(f"<{2 + len(values)}d", sketch.least, sketch.greatest, *values),
         )
