@@ -47,7 +47,7 @@ _BY = {"min_by_price": ("price", "half"), "max_by_label": ("label", "small")}
 _RANKS = {"quantile_small": "small", "quantile_half": "half", "quantile_price": "price"}
 """Their fields; each has the ranks 0, 0.5 and 1."""
 _DERIVED = {"spread": "max_small - min_small", "per_event": "coalesce(avg_price / events, 0)"}
-_BOUNDS = {
+_BOUNDS: dict[str, tuple[str, list[float]]] = {
     "histogram_small": ("small", [-1, 0, 7]),
     "histogram_ratio": ("ratio", [-1.5]),
     "histogram_price": ("price", [0.01, 1234.5]),
@@ -174,7 +174,7 @@ def _quantiles(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, 
 def _counts(events: list[dict[str, Any]]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for measure, (of, bounds) in _BOUNDS.items():
-        exact = [Decimal(str(one)) if of == "price" else one for one in bounds]
+        exact: list[Any] = [Decimal(str(one)) if of == "price" else one for one in bounds]
         counts = Counter(bisect_right(exact, one[of]) for one in events if one[of] is not None)
         found[measure] = [counts[bucket] for bucket in range(len(bounds) + 1)]
     return found

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
@@ -90,8 +90,8 @@ def registry_url(value: object) -> str:
 def _numbers(value: object) -> tuple[float, ...] | None:
     if value is None:
         return None
-    given = value if isinstance(value, list) else [None]
-    if not all(type(one) in (int, float) and math.isfinite(one) for one in given):
+    given: list[Any] = value if isinstance(value, list) else [None]
+    if not all(type(one) is int or (type(one) is float and math.isfinite(one)) for one in given):
         raise ValueError("write a list of numbers, as in [0, 1.5]")
     return tuple(given)
 

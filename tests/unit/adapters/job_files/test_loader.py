@@ -207,6 +207,16 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ),
     (
         "measures.x",
+        {"measure": "quantile", "field": "delay_minutes", "ranks": [10**400]},
+        "measures.x: measure 'x': the ranks are [1000",
+    ),
+    (
+        "measures.x",
+        {"measure": "histogram", "field": "delay_minutes", "bounds": [0, 10**400]},
+        "is no int, which its field is",
+    ),
+    (
+        "measures.x",
         {"measure": "quantile", "field": "delay_minutes", "ranks": [99]},
         "measures.x: measure 'x': the ranks are [99]; allowed: 1 to 20 numbers from 0 to 1",
     ),
@@ -215,7 +225,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
         {"measure": "sum", "field": "delay_minutes", "ranks": [0.5]},
         "measures.x.ranks: belongs to quantile; this one is sum",
     ),
-    ("derived", {"x": "mils * 2"}, "derived.x: 'mils' is no measure of the job: movements, delayed"),
+    ("derived", {"x": "mils * 2"}, "derived.x: 'mils' is no measure of the job: best_delay, carriers"),
     ("derived", {"x": "last_carrier + 1"}, "derived.x: measure 'last_carrier' is no number but a string"),
     ("derived", {"Miles": "1"}, "derived.Miles: the column miles would exist twice; choose another name"),
     ("derived", {"x": 5}, "derived.x: Input should be a valid string (given: 5); YAML reads it as int"),

@@ -306,7 +306,8 @@ def test_the_deciding_field_is_a_number_or_a_time(by: By | None, said: str) -> N
         (FieldType("long"), (2**63,), "the bound 9223372036854775808 is no long"),
         (FieldType("decimal", 5, 2), (1.125,), r"the bound 1.125 is no decimal\(5,2\)"),
         (FieldType("decimal", 5, 2), (1000,), r"the bound 1000 is no decimal\(5,2\)"),
-        (FieldType("double"), (10**400,), "0 is no double"),
+        (FieldType("double"), (10**400,), "is no double"),
+        (FieldType("decimal", 9, 2), (16**5_000,), "the bound a number with too many digits is no decimal"),
         (FieldType("double"), (2**53, 2**53 + 1), "the bounds are not ascending"),
     ],
 )

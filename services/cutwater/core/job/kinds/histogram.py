@@ -16,6 +16,7 @@ from typing import Any
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job.measures import Declaration, FieldType, Measure, Partials, count_partial
+from cutwater.core.util.suggestions import value_text
 
 BOUNDS_MAX = 100
 _LONG_END = 1 << 63
@@ -48,9 +49,13 @@ def _literals(declared: Declaration) -> list[str]:
     found: list[Any] = [convert(one, of) for one in given]
     for one, value in zip(given, found, strict=True):
         if value is None:
-            raise UsageError(f"measure '{declared.name}': the bound {one} is no {of}, which its field is")
+            raise UsageError(
+                f"measure '{declared.name}': the bound {value_text(one)} is no {of}, which its field is"
+            )
     if sorted(set(found)) != found:
-        raise UsageError(f"measure '{declared.name}': the bounds are not ascending: {list(given)}")
+        raise UsageError(
+            f"measure '{declared.name}': the bounds are not ascending: [{', '.join(map(value_text, given))}]"
+        )
     return [sql(value, of) for value in found]
 
 
@@ -61,9 +66,9 @@ def _integer(bound: float, _of: FieldType) -> int | None:
 
 def _exact(bound: float, of: FieldType) -> Decimal | None:
     # Of the field's own type, because Spark would cut digits from a comparison of two wide types.
-    number = Decimal(repr(bound))
-    if abs(number) >= 10 ** (of.precision - of.scale):
+    if abs(bound) >= 10 ** (of.precision - of.scale):
         return None
+    number = Decimal(repr(bound))
     digits = number.normalize().as_tuple().exponent
     return number if isinstance(digits, int) and -digits <= of.scale else None
 

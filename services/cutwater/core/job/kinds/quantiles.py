@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job.measures import Declaration, Measure, Partial, Partials, coalesced, seed_of
+from cutwater.core.util.suggestions import value_text
 
 KLL_K = 200
 """The error of a rank is below 1.33 % with a probability of 99 %."""
@@ -59,9 +60,9 @@ def quantile(declared: Declaration) -> Measure:
 def _check_ranks(declared: Declaration) -> tuple[Fraction, ...]:
     given = declared.ranks
     if not 1 <= len(given) <= RANKS_MAX or not all(0 <= one <= 1 for one in given):
+        shown = ", ".join(map(value_text, given))
         raise UsageError(
-            f"measure '{declared.name}': the ranks are {list(given)}; allowed: 1 to {RANKS_MAX} numbers "
-            "from 0 to 1"
+            f"measure '{declared.name}': the ranks are [{shown}]; allowed: 1 to {RANKS_MAX} numbers from 0 to 1"
         )
     # By its text: 0.07 of 100 values are 7, not 8 by the digits that a double adds.
     return tuple(Fraction(repr(one)) for one in given)
