@@ -29,8 +29,51 @@ from cutwater.adapters.job_files.models import (
     SourceModel,
     WindowModel,
 )
+from cutwater.core.job.expressions import TEXT_MAX
 from cutwater.core.job.measure_kinds import KINDS
 
+_VALUES = """\
+## What the values are
+
+Nulls are ignored. All values are exact, except sums, averages and variances of floating point numbers, which are
+rounded, and two that are estimates:
+
+- `distinct` is a sketch of 4,096 registers: its relative standard error is 1.6 %, so 99 % of the values are
+  within 4.2 %.
+- `quantile` is a KLL sketch of doubles (k = 200), one for all ranks. Up to some 200 values in a row it is exact.
+  Above that the value for rank r has, with a probability of 99 %, a true rank from r - 0.0133 to r + 0.0133;
+  ranks 0 and 1 are the exact minimum and maximum. It ignores NaN, and digits of a `long` or `decimal` beyond a
+  double's.
+
+Spark draws lots when it makes a KLL sketch smaller. An epoch that is computed again may so write another sketch
+of the same events, within the same bound; the milestone proves the one that counts. Readers that merge sketches,
+of panes or of regions, draw no lots: all of them get the same value.
+"""
+_DERIVED = f"""\
+## Derived values
+
+A derived value is computed from a row's measures wherever the row is shown: in the API, the output, exports and
+`committed()`. It is a double.
+
+```yaml
+measures:
+  miles: {{measure: sum, field: distance_miles}}
+  flights: {{measure: count}}
+derived:
+  miles_per_flight: round(miles / flights, 1)
+```
+
+- An expression has numbers, names of measures and of derived values above it, `+ - * /`, parentheses, and `min`,
+  `max`, `coalesce`, `abs` and `round` (half away from zero; a second operand is the number of digits). At most
+  {TEXT_MAX} characters.
+- It is null if an operand is null or a divisor is 0; `coalesce` is its first operand that is not null.
+- Measures of texts, booleans, times and lists are no operands.
+- It is not part of the state, so it may change at any time: restart the services that read the job file. Rows of
+  the output have the new value from their next change on; `cutwater verify --repair` publishes the others.
+- Names are part of the output's schema. With `output.format` avro or confluent, adding, renaming or removing one
+  needs a new output: the publisher refuses and says how. With json they may change, too.
+- An attached query has none: compute the column in the query.
+"""
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 
 
@@ -58,6 +101,7 @@ def job_page() -> str:
     parts.append(_table("measures: one per name", MeasureModel))
     kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
     parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")
+    parts += [_VALUES, _DERIVED]
     parts.append(
         "## A query of your own\n\nWith `attached` instead of `source` and `measures`: see "
         "[ATTACH.md](ATTACH.md).\n"

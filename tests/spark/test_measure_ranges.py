@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,7 @@ from cutwater.core.events.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE,
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measure_kinds import KINDS
-from cutwater.core.job.measures import SEED
+from cutwater.core.job.measures import SEED, merged_row
 from cutwater.core.job.row_room import text_bytes_max
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
@@ -72,6 +73,15 @@ _TOO_WIDE = ("big", "d28", "d38", "whole")
 """Their squares have no room in a sum."""
 
 
+_MORE = {
+    "min_by": ", by: ratio",
+    "max_by": ", by: ratio",
+    "histogram": ", bounds: [-1, 0, 5]",
+    "quantile": ", ranks: [0, 1]",
+}
+"""What these kinds need besides a field."""
+
+
 def schema_of(kinds: dict[str, Any]) -> dict[str, Any]:
     place = {"key": "string", "at": wide.TYPES["seen"], **kinds}
     fields = [{"name": name, "type": type_} for name, type_ in place.items()]
@@ -107,7 +117,7 @@ def test_each_measure_over_the_whole_range_of_its_types(spark: SparkSession, tmp
     """Every value that the type holds is counted or rejected by name; a seed of the same rows doubles each sum."""
     kinds = {name: type_ for name, (type_, _) in RANGES.items()}
     measures = [
-        f"{kind}_{name}: {{measure: {kind}, field: {name}}}"
+        f"{kind}_{name}: {{measure: {kind}, field: {name}{_MORE.get(kind, '')}}}"
         for name in kinds
         for kind in KINDS
         if (kind, name) in allowed()
@@ -146,10 +156,76 @@ def test_each_measure_over_the_whole_range_of_its_types(spark: SparkSession, tmp
             twofold = [event[name] for event in mine] * 2
             assert shown[f"variance_{name}"] == pytest.approx(float(variance(map(Fraction, twofold))), rel=1e-12)
             assert shown[f"stddev_{name}"] == math.sqrt(shown[f"variance_{name}"])
+        ordered = sorted(mine, key=lambda event: (math.isnan(event["ratio"]), event["ratio"]))
+        for name in ("label", "small", "whole"):  # sorting is stable: of equal ones the offset decides
+            assert (shown[f"min_by_{name}"], shown[f"max_by_{name}"]) == (ordered[0][name], ordered[-1][name])
+        for name in ("small", "big", "half", "ratio", "d9", "d38", "whole"):
+            assert shown[f"histogram_{name}"] == [2 * one for one in buckets([event[name] for event in mine])]
+            numbers = [float(event[name]) for event in mine if not math.isnan(event[name])]
+            ends = [min(numbers), max(numbers)] if numbers else None
+            assert shown[f"quantile_{name}"] == (pytest.approx(ends) if ends else None), name
         flags = [event["flag"] for event in mine]
         assert (shown["every_flag"], shown["any_flag"]) == (all(flags), any(flags))
         assert shown["distinct_label"] == len({event["label"] for event in mine})
         assert shown["distinct_blob"] == len({event["blob"] for event in mine})
+
+
+def buckets(values: list[Any]) -> list[int]:
+    """Of the bounds -1, 0 and 5; what is no number is behind all of them."""
+    found = Counter(3 if one != one else bisect_right([-1, 0, 5], one) for one in values)  # noqa: PLR0124
+    return [found[number] for number in range(4)]
+
+
+def test_kinds_with_parameters_over_events_and_a_seed(spark: SparkSession, tmp_path: Path) -> None:
+    """Events alone, with a seed, a seed alone, and two rows merged without Spark; nulls and NaN are among them."""
+    kinds = {"label": ["null", "string"], "ratio": ["null", "double"], "price": ["null", decimal(9, 2)]}
+    measures = (
+        "most: {measure: max_by, field: label, by: ratio}, least: {measure: min_by, field: label, by: price}, "
+        "counts: {measure: histogram, field: price, bounds: [-0.5, 0, 12.25]}, "
+        "ranks: {measure: quantile, field: ratio, ranks: [0, 0.5, 1]}"
+    )
+    job, rng = job_of(tmp_path, kinds, measures), random.Random(11)
+    made: list[dict[str, Any]] = [
+        {
+            "key": f"k{number % 2}",
+            "at": AT + number % 7,
+            "label": rng.choice([None, f"l{number}"]),
+            "ratio": rng.choice([None, math.nan, rng.random(), rng.random()]),
+            "price": rng.choice([None, Decimal(rng.randrange(-300, 2_000)).scaleb(-2)]),
+        }
+        for number in range(2_000)
+    ]
+    made.append({"key": "none", "at": AT, "label": "x", "ratio": None, "price": None})
+    frame = raw(spark, [Codec(job.event_schema).encode(one) for one in made])
+    events = usable(frame, job, known_schemas(job, None), only("t", "local"))
+    alone = aggregate(events, job)
+    partials = ", ".join(f"`{partial.column}`" for measure in job.measures for partial in measure.partials)
+    seed = alone.selectExpr("__window", "__key", f"struct({partials}) as {SEED}")
+    once = rows_of(alone, job)
+    twice = rows_of(aggregate(events.where("__key != 'k1'"), job, seed), job)
+    for key in ("k0", "k1"):
+        mine = [event for event in made if event["key"] == key]
+        times = 1 if key == "k1" else 2  # it is in the seed alone
+        shown = {one.name: one.present(twice[key]) for one in job.measures}
+        by_ratio = [(math.isnan(one["ratio"]), one["ratio"], one["at"], at, one["label"])
+                    for at, one in enumerate(mine) if one["label"] and one["ratio"] is not None]  # fmt: skip
+        assert shown["most"] == max(one if not one[0] else (True, 0, *one[2:]) for one in by_ratio)[-1]
+        by_price = [(one["price"], one["at"], at, one["label"])
+                    for at, one in enumerate(mine) if one["label"] and one["price"] is not None]  # fmt: skip
+        assert shown["least"] == min(by_price)[-1]
+        found = Counter(bisect_right([Decimal("-0.5"), 0, Decimal("12.25")], one["price"])
+                        for one in mine if one["price"] is not None)  # fmt: skip
+        assert shown["counts"] == [found[number] * times for number in range(4)]
+        ratios = sorted(one["ratio"] for one in mine if one["ratio"] is not None and not math.isnan(one["ratio"]))
+        assert (shown["ranks"][0], shown["ranks"][2]) == (ratios[0], ratios[-1])
+        assert abs(bisect_right(ratios, shown["ranks"][1]) / len(ratios) - 0.5) < 0.03
+        merged = merged_row(job.measures, once[key], twice[key])
+        assert {one.name: one.present(merged) for one in job.measures} == shown | {
+            "counts": [found[number] * (times + 1) for number in range(4)],
+            "ranks": [ratios[0], pytest.approx(shown["ranks"][1], abs=0.06), ratios[-1]],
+        }
+    nothing = {"most": None, "least": None, "counts": [0] * 4, "ranks": None}
+    assert {one.name: one.present(twice["none"]) for one in job.measures} == nothing
 
 
 def allowed() -> set[tuple[str, str]]:

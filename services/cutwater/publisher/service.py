@@ -101,7 +101,7 @@ class Publisher:
         self._now_ms = clock
         self._account = account or unrecorded()
         self._stop = threading.Event()
-        self._position = nothing(job.name, generation, job.output.form)
+        self._position = nothing(job.name, generation, job.output_form)
         self._pipeline = pipeline or Pipeline()
         self._looked_ms = 0
         self._unwritten = False

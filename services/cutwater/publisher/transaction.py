@@ -82,7 +82,7 @@ class OutputWriter:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._cluster = cluster
-        self._start = nothing(job.name, generation, job.output.form)
+        self._start = nothing(job.name, generation, job.output_form)
         self._encoder = encoder
         self._now_ms, self._sleep = now_ms, sleep
         self._topic, self._place = topics.output(job.name), topics.published(job.name)

@@ -30,7 +30,9 @@ from cutwater_spark.query.query import row_expressions
 from cutwater_spark.query.sql import name
 from cutwater_spark.session import open_session
 
-_CALL = re.compile(r"\b(count|sum|min|max|avg|var_pop|hll_sketch_agg|hll_union_agg)\(")
+_CALL = re.compile(
+    r"\b(count|sum|min|max|avg|var_pop|hll_sketch_agg|hll_union_agg|kll_sketch_agg_double|kll_merge_agg_double)\("
+)
 
 
 def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
@@ -93,7 +95,7 @@ def _result(kind: str, at: int, may_be_empty: bool) -> str:
 
 
 def _buffers(kind: str, avro: object) -> list[str]:
-    if kind.startswith("hll"):
+    if kind.startswith(("hll", "kll")):
         return ["buf"]
     if kind == "sum" and isinstance(avro, dict) and avro.get("logicalType") == "decimal":
         return ["sum", "isEmpty"]  # the second one says whether nothing was added

@@ -48,7 +48,24 @@ MEASURES = {
     "variance_small": "var_samp(small)",
     "stddev_price": "stddev_samp(price::DOUBLE)",
     "variance_ratio": "var_samp(ratio)",
+    "max_by_label": "last(label ORDER BY small, at_ms, position) FILTER (label IS NOT NULL AND small IS NOT NULL)",
+    "quantile_small": "CASE WHEN count(small) > 0 THEN "
+    "[min(small), quantile_disc(small, 0.5), quantile_disc(small, 0.95), max(small)] END",
+    "derived_ratio": "sum(ratio) / count(*)",
+    "histogram_small": "[count_if(small < -10), count_if(small >= -10 AND small < 50), count_if(small >= 50)]",
+    "histogram_price": "[count_if(price < -5000.5), count_if(price >= -5000.5 AND price < 0), "
+    "count_if(price >= 0 AND price < 12.25), count_if(price >= 12.25)]",
+    "min_by_big": "first(big ORDER BY ratio, at_ms, position) FILTER (big IS NOT NULL)",
 }
+DECLARED = {
+    "max_by_label": "measure: max_by, field: label, by: small",
+    "min_by_big": "measure: min_by, field: big, by: ratio",
+    "histogram_small": "measure: histogram, field: small, bounds: [-10, 50]",
+    "quantile_small": "measure: quantile, field: small, ranks: [0, 0.5, 0.95, 1]",
+    "histogram_price": "measure: histogram, field: price, bounds: [-5000.5, 0, 12.25]",
+}
+"""Those that need more than a field; of the others the name tells kind and field."""
+DERIVED = {"derived_ratio": "sum_ratio / count"}
 WINDOWS = {"tumbling": (60_000, 60_000), "sliding": (60_000, 20_000)}
 SEED = 20131
 
@@ -74,9 +91,10 @@ def events() -> list[dict[str, Any]]:
 
 def job_text(name: str, kind: str, chosen: Iterable[str] = MEASURES) -> str:
     measures = []
-    for measure in chosen:
+    for measure in (one for one in chosen if one not in DERIVED):
         measure_kind, _, field = measure.partition("_")
-        declared = f"measure: {measure_kind}" + (f", field: {field}" if field else "")
+        plain = f"measure: {measure_kind}" + (f", field: {field}" if field else "")
+        declared = DECLARED.get(measure, plain)
         measures.append(f"  {measure}: {{{declared}}}")
     size, slide = WINDOWS[kind]
     window = f"{{kind: {kind}, size: {size}ms" + (f", slide: {slide}ms}}" if kind == "sliding" else "}")
@@ -84,6 +102,7 @@ def job_text(name: str, kind: str, chosen: Iterable[str] = MEASURES) -> str:
         f"job: {name}\nsource: {{topic: {name}.events, schema: event.avsc, key: sensor, event_time: at}}\n"
         f"window: {window}\nlateness: 1h\nretention: 30d\npartitions: 3\nmax_events_per_epoch: 1000\n"
         "measures:\n" + "\n".join(measures) + "\n"
+        f"derived: {json.dumps({one: text for one, text in DERIVED.items() if one in chosen})}\n"
     )
 
 
@@ -108,6 +127,8 @@ def agree(measure: str, mine: Any, theirs: Any) -> bool:
     """Equal; sketches within their stated error, floating point but for the order of its additions."""
     if measure.startswith("distinct"):
         return bool(abs(mine - theirs) <= max(1, 0.05 * theirs))
-    if theirs is not None and (measure == "sum_ratio" or measure.startswith(("avg", "variance", "stddev"))):
+    if theirs is not None and (
+        measure == "sum_ratio" or measure.startswith(("avg", "variance", "stddev", "derived"))
+    ):
         return mine == pytest.approx(theirs, rel=1e-9, abs=1e-6)
     return bool(mine == theirs)

@@ -9,6 +9,8 @@ import json
 import math
 import os
 import random
+from bisect import bisect_right
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +18,7 @@ from pathlib import Path
 from statistics import variance
 from typing import Any
 
-from datasketches import hll_sketch
+from datasketches import hll_sketch, kll_doubles_sketch
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
@@ -40,6 +42,16 @@ _SUMS = ("small", "big", "ratio", "price")
 _DISTINCT = ("label", "big")
 _SPREAD = {"variance_small": "small", "stddev_price": "price", "variance_half": "half"}
 """Their fields: values whose squares have room."""
+_BY = {"min_by_price": ("price", "half"), "max_by_label": ("label", "small")}
+"""Their fields, and the fields that decide."""
+_RANKS = {"quantile_small": "small", "quantile_half": "half", "quantile_price": "price"}
+"""Their fields; each has the ranks 0, 0.5 and 1."""
+_DERIVED = {"spread": "max_small - min_small", "per_event": "coalesce(avg_price / events, 0)"}
+_BOUNDS: dict[str, tuple[str, list[float]]] = {
+    "histogram_small": ("small", [-1, 0, 7]),
+    "histogram_ratio": ("ratio", [-1.5]),
+    "histogram_price": ("price", [0.01, 1234.5]),
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CHOICES: dict[str, list[Any]] = {
     "flag": [True, False],
@@ -68,12 +80,18 @@ def measured_job(folder: Path) -> tuple[Job, Path]:
     measures += [f"distinct_{name}: {{measure: distinct, field: {name}}}" for name in _DISTINCT]
     measures += [f"{name}: {{measure: {name.partition('_')[0]}, field: {of}}}" for name, of in _SPREAD.items()]
     measures += [f"{kind}_flag: {{measure: {kind}, field: flag}}" for kind in ("every", "any")]
+    measures += [f"{one}: {{measure: {one[:6]}, field: {of}, by: {by}}}" for one, (of, by) in _BY.items()]
+    measures += [
+        f"{one}: {{measure: histogram, field: {of}, bounds: {bounds}}}" for one, (of, bounds) in _BOUNDS.items()
+    ]
+    measures += [f"{one}: {{measure: quantile, field: {of}, ranks: [0, 0.5, 1]}}" for one, of in _RANKS.items()]
     name = f"measured-{os.getpid()}"
     path = folder / "measured.yaml"
     path.write_text(
         f"job: {name}\nsource: {{topic: {name}.events, schema: wide.avsc, key: shop, event_time: at}}\n"
         "window: {kind: tumbling, size: 1h}\nlateness: 1h\nretention: 24h\npartitions: 3\nmeasures:\n"
         + "".join(f"  {one}\n" for one in measures)
+        + f"derived: {json.dumps(_DERIVED)}\n"
     )
     return load_job(path), path
 
@@ -127,7 +145,49 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
             found = variance(map(Fraction, plain)) if len(plain) > 1 else None
             root = measure.startswith("stddev")
             seen[measure] = None if found is None else math.sqrt(float(found)) if root else float(found)
-    return partials, seen
+    decided, counts = _decided(events), _counts(events)
+    partials |= decided
+    partials |= {f"{one}_{bucket}": count for one, found in counts.items() for bucket, count in enumerate(found)}
+    seen |= {measure: place["value"] if place else None for measure, place in decided.items()}
+    sketches, found = _quantiles(events)
+    partials |= sketches
+    least, most, price = seen["min_small"], seen["max_small"], seen["avg_price"]
+    seen["spread"] = None if least is None else float(most) - float(least)
+    seen["per_event"] = 0.0 if price is None else price / len(events)
+    return partials, seen | counts | found
+
+
+def _quantiles(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    sketches: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for measure, of in _RANKS.items():
+        ordered = sorted(one[of] for one in events if one[of] is not None)
+        sketch = kll_doubles_sketch(200)
+        for one in ordered:
+            sketch.update(float(one))
+        sketches[measure] = bytes(sketch.serialize()) if ordered else None
+        middle = (len(ordered) + 1) // 2 - 1
+        found[measure] = [float(ordered[at]) for at in (0, middle, -1)] if ordered else None
+    return sketches, found
+
+
+def _counts(events: list[dict[str, Any]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for measure, (of, bounds) in _BOUNDS.items():
+        exact: list[Any] = [Decimal(str(one)) if of == "price" else one for one in bounds]
+        counts = Counter(bisect_right(exact, one[of]) for one in events if one[of] is not None)
+        found[measure] = [counts[bucket] for bucket in range(len(bounds) + 1)]
+    return found
+
+
+def _decided(events: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for measure, (of, by) in _BY.items():
+        both = [(one[by], at, one[of]) for at, one in enumerate(events) if None not in (one[of], one[by])]
+        least, at, value = (min if measure.startswith("min") else max)(both, default=(None, 0, None))
+        place = {"event_time": _EPOCH, "origin": "local", "partition": 0, "offset": at, "value": value}
+        found[measure] = {"by": least, **place} if both else None
+    return found
 
 
 def _moments(measure: str, values: list[Any]) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def schema_of(job: Job, about: Mapping[str, str]) -> Schema:
 def _type_of(pa: Any, avro: Any) -> Any:
     if isinstance(avro, str):
         return getattr(pa, _PLAIN[avro])()
+    if avro["type"] == "array":
+        return pa.list_(_type_of(pa, avro["items"]))
     if avro["logicalType"] == "decimal":
         return pa.decimal128(avro["precision"], avro["scale"])
     return pa.timestamp(TIME_UNITS[avro["logicalType"]], "UTC")

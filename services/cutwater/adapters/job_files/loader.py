@@ -6,6 +6,7 @@ All mistakes are reported in one error, a line each: file, line, field, what is 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from cutwater.adapters.job_files.rule_checks import frame
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
+from cutwater.core.job.expressions import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
-from cutwater.core.job.measure_kinds import KINDS, SYNONYMS, build
+from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import TIMES, FieldType, Measure
 from cutwater.core.job.row_room import require_room
 from cutwater.core.util.suggestions import listed, value_text
@@ -28,6 +30,7 @@ __all__ = ["load_job", "parse_duration"]
 
 _SCHEMA = ("source", "schema")
 _KEYS = frozenset({"string", "int", "long"})
+_PARAMETERS = tuple(dict.fromkeys(PARAMETERS.values()))
 _Types = dict[str, FieldType]
 
 
@@ -122,6 +125,7 @@ def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple
     tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
     built = tuple(one for one in tried if one is not None)
     _check_columns(built, errors)
+    built += _derived(model, built, errors)
     errors.attempt(("measures",), lambda: require_room(built))
     return built
 
@@ -132,12 +136,51 @@ def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErro
     if errors.sound(kind) and one.measure not in KINDS:
         text = f"{value_text(one.measure)} is no measure; allowed: {', '.join(KINDS)}"
         errors.add(kind, text, errors.meant(one.measure, KINDS, SYNONYMS))
-    if types is not None and one.field is not None and errors.sound(field) and one.field not in types:
-        _no_field(types, field, one.field, errors)
-    if one.field is not None and types is None:
+    if not _check_parameters(place, one, errors):
+        return None
+    for at, named in ((field, one.field), ((*place, "by"), one.by)):
+        if types is not None and named is not None and errors.sound(at) and named not in types:
+            _no_field(types, at, named, errors)
+    if types is None and (one.field is not None or one.by is not None):
         return None
     of = types[one.field] if types and one.field in types else None
-    return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches()))
+    by = By(one.by, types[one.by]) if types and one.by in types else None
+    more = by, one.bounds or (), one.ranks or ()
+    return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches(), *more))
+
+
+def _derived(model: JobModel, built: tuple[Measure, ...], errors: JobErrors) -> tuple[Measure, ...]:
+    """Return the valid derived values. One that needs an invalid measure or derived value is not checked."""
+    known = {one.name: one for one in built}
+    taken = {one.lower(): one for one in (*TAKEN_COLUMNS, *model.measures)}
+    found: list[Measure] = []
+    unknown = set(model.measures.keys() - known.keys())
+    for name, text in model.derived.items():
+        place = (DERIVED, name)
+        if other := taken.get(name.lower()):
+            errors.add(place, f"the column {other} would exist twice; choose another name")
+        taken[name.lower()] = name
+        one = None
+        if not names_in(text) & unknown:
+            one = errors.attempt(place, partial(derived_measure, name, text, known))
+        if one is None:
+            unknown.add(name)
+        else:
+            known[name] = one
+            found.append(one)
+    return tuple(found)
+
+
+def _check_parameters(place: Place, one: MeasureModel, errors: JobErrors) -> bool:
+    """Report a parameter of another kind, and return whether there was none."""
+    others = [
+        name for name in _PARAMETERS if getattr(one, name) is not None and PARAMETERS.get(one.measure) != name
+    ]
+    for name in others:
+        if errors.sound((*place, "measure"), (*place, name)):
+            kinds = " and ".join(kind for kind, needed in PARAMETERS.items() if needed == name)
+            errors.add((*place, name), f"belongs to {kinds}; this one is {one.measure}")
+    return not others
 
 
 def _check_columns(measures: tuple[Measure, ...], errors: JobErrors) -> None:

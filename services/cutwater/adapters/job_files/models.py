@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from cutwater.core.events.formats import CONFLUENT
 from cutwater.core.events.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
@@ -86,6 +87,15 @@ def registry_url(value: object) -> str:
     return value
 
 
+def _numbers(value: object) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    given: list[Any] = value if isinstance(value, list) else [None]
+    if not all(type(one) is int or (type(one) is float and math.isfinite(one)) for one in given):
+        raise ValueError("write a list of numbers, as in [0, 1.5]")
+    return tuple(given)
+
+
 def _not_ours(name: str) -> str:
     if name.startswith("__"):
         raise ValueError("begins with two underscores, which is reserved: choose another name")
@@ -142,6 +152,22 @@ class WindowModel(Model):
 class MeasureModel(Model):
     measure: str = Field(description="The aggregate; see the table below.")
     field: str | None = Field(None, description="The field to aggregate; count needs none (it counts events).")
+    by: str | None = Field(
+        None,
+        description="min_by and max_by: the field that decides, a number or a time. Of events with equal ones "
+        "min_by has the first, max_by the last, in the order of `first` and `last`. NaN is above every number.",
+    )
+    bounds: Annotated[tuple[float, ...] | None, PlainValidator(_numbers)] = Field(
+        None,
+        description="histogram: the bounds of its buckets, ascending, at most 100, as in [0, 15, 60]. Users see a "
+        "list of one count more: of the values below the first bound, from each bound up to the next, and from "
+        "the last bound on.",
+    )
+    ranks: Annotated[tuple[float, ...] | None, PlainValidator(_numbers)] = Field(
+        None,
+        description="quantile: the ranks, at most 20 from 0 to 1, as in [0.5, 0.99]. Users see a list of as many "
+        "doubles; each is the least value that at least this share of the values does not exceed.",
+    )
 
 
 class OutputModel(Model):
@@ -257,6 +283,11 @@ class JobModel(Model):
     measures: dict[Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)], MeasureModel] = Field(
         min_length=1,
         description="The aggregates by name: letters, digits and _, at most 63, not starting with __; see below.",
+    )
+    derived: dict[Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)], str] = Field(
+        {},
+        max_length=100,
+        description="Values computed from a row's measures, by name, as in `speed: miles / hours`; see below.",
     )
     output: JobOutput = OutputModel()
     changelog: JobChangelog = ChangelogModel()

@@ -14,6 +14,7 @@ from typing import Any
 from cutwater.core.checks.event_sample import SKETCH_FULL_BYTES, SKETCH_LIST_BYTES, RowSizes, SampleFigures
 from cutwater.core.events.formats import JSON
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.quantiles import KLL_BYTES
 from cutwater.core.job.measures import Measure
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS
 
@@ -263,8 +264,12 @@ def _output_bytes(job: Job, known: RowSizes) -> float:
 def _bytes_of(avro: Any, measure: Measure, known: RowSizes) -> float:
     if measure.kind == "distinct":
         return known.sketches.get(measure.name, float(SKETCH_FULL_BYTES)) + 3
+    if measure.kind == "quantile" and avro == "bytes":
+        return float(KLL_BYTES)  # an upper bound: a sketch of few values has eight bytes for each
     if isinstance(avro, dict) and avro.get("type") == "record":
         return 1 + sum(_bytes_of(field["type"], measure, known) for field in avro["fields"])
+    if isinstance(avro, dict) and avro.get("type") == "array":
+        return 3 + measure.length * _bytes_of(avro["items"], measure, known)
     logical = avro.get("logicalType") if isinstance(avro, dict) else None
     plain = str(avro.get("type") if isinstance(avro, dict) else avro)
     if plain in ("string", "bytes") and not logical:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from cutwater.core.events.formats import AVRO, EventFormat, RegistryUse
+from cutwater.core.events.formats import AVRO, JSON, EventFormat, RegistryUse
 from cutwater.core.events.rejection import MAX_BEHIND_MS
 from cutwater.core.job.measures import Measure
 from cutwater.core.job.shards import ShardMap
@@ -105,6 +105,17 @@ class Job:
         return horizon_ms + self.overlap_ms if horizon_ms else 0
 
     @property
+    def output_form(self) -> str:
+        """`Output.form`, with the derived values if they are part of the schema that readers look for.
+
+        Measures are part of the definition. Derived values are not, so that they may change at any time.
+        """
+        derived = [one.name for one in self.measures if not one.partials]
+        if not derived or self.output.format == JSON:
+            return self.output.form
+        return f"{self.output.form} with {', '.join(derived)}"
+
+    @property
     def definition(self) -> str:
         """The part that must not change within a generation, as JSON: rows of two definitions would mix."""
         fixed = {
@@ -130,6 +141,7 @@ class Job:
         measures = {
             one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
             for one in self.measures
+            if one.partials
         }
         panes = {"pane_ms": self.row_windows.size_ms} if self.overlap_ms else {}
         return {

@@ -1,17 +1,17 @@
-"""The kinds of measures, and how one is built from its declaration.
-
-Nulls are ignored, as in SQL. `first` and `last` order by (event time, origin, partition, offset). This order is
-total, so a replay gives the same result.
-"""
+"""The kinds of measures, and how one is built from its declaration. Nulls are ignored, as in SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
+from cutwater.core.job.kinds.histogram import histogram
+from cutwater.core.job.kinds.moments import FACTOR_DIGITS, deviation, variance
+from cutwater.core.job.kinds.positions import positioned
+from cutwater.core.job.kinds.quantiles import quantile
 from cutwater.core.job.measures import (
     ADDEND_DIGITS,
     COUNTABLE,
@@ -20,8 +20,9 @@ from cutwater.core.job.measures import (
     LONG_DIGITS,
     MAX_DECIMAL,
     NUMBERS,
-    ORDER_FIELDS,
     ORDERED,
+    TIMES,
+    Declaration,
     FieldType,
     Limit,
     Measure,
@@ -31,45 +32,46 @@ from cutwater.core.job.measures import (
     coalesced,
     count_partial,
     seed_of,
+    spark_order,
     sum_partial,
     sum_type,
 )
-from cutwater.core.job.moments import FACTOR_DIGITS, deviation, variance
 
-Maker = Callable[[str, str | None, FieldType, Sketches], Measure]
-
-
-def _count(name: str, field: str | None, _of: FieldType, _sketches: Sketches) -> Measure:
-    return Measure(name, "count", (count_partial(name, field),), lambda row: row[name] or 0, "long")
+Maker = Callable[[Declaration], Measure]
 
 
-def _sum(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
-    return Measure(name, "sum", (sum_partial(name, str(field), of),), lambda row: row[name], sum_type(of).avro)
+def _count(declared: Declaration) -> Measure:
+    name = declared.name
+    return Measure(name, "count", (count_partial(name, declared.field),), lambda row: row[name] or 0, "long")
 
 
-def _spark_order(value: Any) -> Any:
-    # Spark orders NaN above every number; in Python the result would depend on the order of the arguments.
-    return (value != value, value)  # noqa: PLR0124
+def _sum(declared: Declaration) -> Measure:
+    name, of = declared.name, declared.of
+    return Measure(
+        name, "sum", (sum_partial(name, str(declared.field), of),), lambda row: row[name], sum_type(of).avro
+    )
 
 
 def _extreme(order: str, kind: str = "") -> Maker:
     """`order`: min or max. `kind`: its name for booleans, of which false is the least."""
     choose, closest = (min, "least") if order == "min" else (max, "greatest")
 
-    def make(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
+    def make(declared: Declaration) -> Measure:
+        name, field, of = declared.name, declared.field, declared.of
         partial = Partial(
             name,
             of.avro,
             f"{order}({field})",
             f"{closest}({order}({field}), {order}({seed_of(name)}))",
-            lambda one, other: choose(one, other, key=_spark_order),
+            lambda one, other: choose(one, other, key=spark_order),
         )
         return Measure(name, kind or order, (partial,), lambda row: row[name], of.avro)
 
     return make
 
 
-def _avg(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
+def _avg(declared: Declaration) -> Measure:
+    name, field = declared.name, declared.field
     total, count = f"{name}_sum", f"{name}_count"
 
     def present(row: Partials) -> float | None:
@@ -78,47 +80,16 @@ def _avg(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Me
         quotient: Decimal | float = row[total] / row[count]
         return float(quotient)
 
-    partials = (sum_partial(total, str(field), of), count_partial(count, field))
+    partials = (sum_partial(total, str(field), declared.of), count_partial(count, field))
     return Measure(name, "avg", partials, present, "double")
-
-
-def _positioned(kind: str) -> Maker:
-    """`first` and `last`: a value with its position in the total order, so that min and max merge it."""
-    choose, closest = (min, "least") if kind == "first" else (max, "greatest")
-    aggregate = choose.__name__
-
-    def order(value: Any) -> Any:
-        return tuple(value[part] for part in ORDER_FIELDS)
-
-    def make(name: str, field: str | None, of: FieldType, _sketches: Sketches) -> Measure:
-        types = {"event_time": FieldType("timestamp-micros").avro, "origin": "string"}
-        types |= {"partition": "int", "offset": "long", "value": of.avro}
-        record = {
-            "type": "record",
-            "name": f"{name}_at",
-            "fields": [{"name": part, "type": type_} for part, type_ in types.items()],
-        }
-        place = (
-            "`__event_time` as event_time, `__origin` as origin, `__partition` as partition, `__offset` as offset"
-        )
-        over = f"{aggregate}(case when {field} is not null then struct({place}, {field} as value) end)"
-        partial = Partial(
-            name,
-            record,
-            over,
-            f"{closest}({over}, {aggregate}({seed_of(name)}))",
-            lambda one, other: choose(one, other, key=order),
-        )
-        return Measure(name, kind, (partial,), lambda row: row[name]["value"] if row[name] else None, of.avro)
-
-    return make
 
 
 EMPTY = "\\u0000cutwater: the empty value 5b1e93c07d1f4f0c\\u0000"
 """What a sketch gets for an empty text or empty bytes, as Spark SQL, because the library ignores those."""
 
 
-def _distinct(name: str, field: str | None, of: FieldType, sketches: Sketches) -> Measure:
+def _distinct(declared: Declaration) -> Measure:
+    name, field, of, sketches, *_ = declared
     plain = f"hll_sketch_agg({field}, {HLL_LG_K})"
     events, seeds = plain, f"hll_union_agg({seed_of(name)})"
     if of.name in ("string", "bytes"):
@@ -140,25 +111,37 @@ KINDS: dict[str, tuple[frozenset[str], Maker]] = {
     "min": (ORDERED, _extreme("min")),
     "max": (ORDERED, _extreme("max")),
     "avg": (NUMBERS, _avg),
-    "first": (ORDERED, _positioned("first")),
-    "last": (ORDERED, _positioned("last")),
+    "first": (ORDERED, positioned("first")),
+    "last": (ORDERED, positioned("last")),
     "distinct": (COUNTABLE, _distinct),
     "variance": (NUMBERS, variance),
     "stddev": (NUMBERS, deviation),
     "every": (frozenset({"boolean"}), _extreme("min", "every")),
     "any": (frozenset({"boolean"}), _extreme("max", "any")),
+    "min_by": (ORDERED, positioned("min_by")),
+    "max_by": (ORDERED, positioned("max_by")),
+    "histogram": (NUMBERS, histogram),
+    "quantile": (NUMBERS, quantile),
 }
+PARAMETERS = {"min_by": "by", "max_by": "by", "histogram": "bounds", "quantile": "ranks"}
+"""The field of a declaration that a kind needs, and others must not have."""
+DECIDING = NUMBERS | TIMES
+"""The types of the field that decides a `min_by` or `max_by`. A text would need room in the row of its own."""
 _DIGITS = {"sum": ADDEND_DIGITS, "avg": ADDEND_DIGITS, "variance": FACTOR_DIGITS, "stddev": FACTOR_DIGITS}
 """Digits of one event's value, by kind; a (key, window) holds 10^9 events of so many."""
 
 SYNONYMS = {
     **dict.fromkeys(("number", "count_events"), "count"),
     "total": "sum",
+    **dict.fromkeys(("quantiles", "percentile", "percentiles", "approx_percentile"), "quantile"),
+    **dict.fromkeys(("buckets", "distribution"), "histogram"),
     **dict.fromkeys(("minimum", "least", "smallest"), "min"),
     **dict.fromkeys(("maximum", "greatest", "largest"), "max"),
     **dict.fromkeys(("average", "mean"), "avg"),
     **dict.fromkeys(("earliest", "first_value"), "first"),
     **dict.fromkeys(("latest", "newest", "last_value"), "last"),
+    **dict.fromkeys(("argmin", "arg_min", "minby"), "min_by"),
+    **dict.fromkeys(("argmax", "arg_max", "maxby"), "max_by"),
     **dict.fromkeys(("var", "var_samp", "var_sample"), "variance"),
     **dict.fromkeys(("std", "stdev", "stddev_samp", "standard_deviation"), "stddev"),
     **dict.fromkeys(("all", "bool_and", "and"), "every"),
@@ -168,21 +151,51 @@ SYNONYMS = {
 """Names of the kinds in other systems."""
 
 
-def build(name: str, kind: str, field: str | None, field_type: FieldType | None, sketches: Sketches) -> Measure:
-    """Return the measure of a declaration. Raises UsageError if kind, field and type do not match."""
+class By(NamedTuple):
+    """The field that decides a `min_by` or `max_by`."""
+
+    field: str
+    type: FieldType
+
+
+def build(
+    name: str,
+    kind: str,
+    field: str | None,
+    field_type: FieldType | None,
+    sketches: Sketches,
+    by: By | None = None,
+    bounds: tuple[float, ...] = (),
+    ranks: tuple[float, ...] = (),
+) -> Measure:
+    """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match."""
     if kind not in KINDS:
         raise UsageError(f"measure '{name}': '{kind}' is not a measure; allowed: {', '.join(KINDS)}")
     allowed, maker = KINDS[kind]
     if field is None or field_type is None:
         if kind != "count":
             raise UsageError(f"measure '{name}': {kind} needs a field")
-        return maker(name, None, LONG, sketches)
+        return maker(Declaration(name, None, LONG, sketches))
     if field_type.name not in allowed:
         raise UsageError(
             f"measure '{name}': {kind} of field '{field}', which is {field_type}; "
             f"allowed types: {', '.join(sorted(allowed))}"
         )
-    made = replace(maker(name, f"`{field}`", field_type, sketches), field=field)
+    declared = Declaration(name, f"`{field}`", field_type, sketches, bounds=bounds, ranks=ranks)
+    if PARAMETERS.get(kind) == "bounds" and not bounds:
+        raise UsageError(f"measure '{name}': {kind} needs 'bounds', as in [0, 15, 60]")
+    if PARAMETERS.get(kind) == "ranks" and not ranks:
+        raise UsageError(f"measure '{name}': {kind} needs 'ranks', as in [0.5, 0.99]")
+    if PARAMETERS.get(kind) == "by":
+        if by is None:
+            raise UsageError(f"measure '{name}': {kind} needs 'by', the field that decides")
+        if by.type.name not in DECIDING:
+            raise UsageError(
+                f"measure '{name}': {kind} by field '{by.field}', which is {by.type}; "
+                f"allowed types: {', '.join(sorted(DECIDING))}"
+            )
+        declared = declared._replace(by=f"`{by.field}`", by_type=by.type)
+    made = replace(maker(declared), field=field)
     return replace(made, limit=_limit(name, kind, field, field_type)) if kind in _DIGITS else made
 
 

@@ -26,7 +26,9 @@ ADDEND_DIGITS = MAX_DECIMAL - 10
 """Digits of one event's value in a sum of decimals: a (key, window) holds 10^9 events, in addition to a seed."""
 
 ORDER_FIELDS = ("event_time", "origin", "partition", "offset")
-"""The total order of events, for `first` and `last`."""
+"""The total order of events, for `first` and `last`, and for ties of `min_by` and `max_by`."""
+BY = "by"
+"""The part of a `min_by` or `max_by` that decides before that order."""
 
 SEED = "__seed"
 """The struct column of a seed's partials. It is NULL in events; the columns of events are NULL in seeds."""
@@ -83,6 +85,22 @@ class Partial:
     """Replaces `over_events` in a job's definition if that text has changed and old rows merge with new ones."""
 
 
+class Declaration(NamedTuple):
+    """What a job file declares of one measure. Fields are SQL: names in backquotes."""
+
+    name: str
+    field: str | None
+    """None: all events count."""
+    of: FieldType
+    """The field's type."""
+    sketches: Sketches
+    by: str = ""
+    """The field that decides; empty for kinds without one."""
+    by_type: FieldType = LONG
+    bounds: tuple[float, ...] = ()
+    ranks: tuple[float, ...] = ()
+
+
 class Limit(NamedTuple):
     """The type that an event's field must fit, because the measure cannot hold more."""
 
@@ -101,6 +119,10 @@ class Measure:
     limit: Limit | None = None
     field: str | None = None
     """The aggregated field of the events; None for a count of all events, and for a user's own column."""
+    length: int = 0
+    """The number of values if users see a list; else 0. Rows have no order by a list."""
+    reads: tuple[str, ...] = ()
+    """The columns of other measures' partials that a derived value is computed from. It has no partials."""
 
     @property
     def plain(self) -> bool:
@@ -191,6 +213,13 @@ def seed_of(column: str) -> str:
 def coalesced(merged: str, events: str, seeds: str) -> str:
     """Return SQL for `merged`, or for the one aggregate that is not NULL. Spark computes each once."""
     return f"coalesce({merged}, {events}, {seeds})"
+
+
+def spark_order(value: Any) -> Any:
+    """Return a key by which values have Spark's order."""
+    # Spark orders NaN above every number; in Python the result would depend on the order of the arguments.
+    nan = value != value  # noqa: PLR0124
+    return (nan, 0 if nan else value)
 
 
 # Python's default context would round sums to 28 digits. One digit more than the widest sum holds.

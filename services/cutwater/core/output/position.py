@@ -65,7 +65,7 @@ class Published:
     rows: tuple[int, ...]
     """The rows of these parts, by partition of the output."""
     form: str
-    """Mode and format of the output, as in `Output.form`."""
+    """Mode and format of the output, as in `Job.output_form`."""
     closed_ms: int = NEVER_MS
     """Windows that end at or below it were closed at a published milestone. After a rewind they may be open again:
     rows of their next closing are corrections."""
@@ -168,9 +168,9 @@ def require_mine(position: Published, mine: Published, output: str, place: str) 
         )
     if position.form != mine.form:
         raise UsageError(
-            f"{output} holds '{position.form}' (mode and format), but the job file's output says '{mine.form}': "
-            "put the job file back; or, once nothing reads that output any more, delete the topics "
-            f"{output} and {place} and create them again, and the output starts from the beginning"
+            f"{output} holds '{position.form}' (mode, format and derived values), but the job file "
+            f"says '{mine.form}': put the job file back; or, once nothing reads that output any more, delete the "
+            f"topics {output} and {place} and create them again, and the output starts from the beginning"
         )
 
 

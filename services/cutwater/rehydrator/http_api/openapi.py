@@ -35,7 +35,8 @@ class Described(FastAPI):
             described = super().openapi()
             row = described["components"]["schemas"]["Row"]
             row["properties"] |= {one.name: _of(one) for one in self._measures}
-            row["required"] += (names := [one.name for one in self._measures])
+            row["required"] += [one.name for one in self._measures]
+            names = [one.name for one in self._measures if not one.length]
             row["additionalProperties"] = False
             for path in ("/v1/top", "/v1/global/top"):
                 for one in described["paths"][path]["get"]["parameters"]:
@@ -48,6 +49,9 @@ class Described(FastAPI):
 
 def _of(measure: Measure) -> dict[str, Any]:
     output = measure.output
+    if measure.length:
+        items = {"type": _JSON_TYPES[output["items"]]}
+        return {"type": ["array", "null"], "items": items, "description": measure.kind}
     kind = output.get("logicalType") if isinstance(output, dict) else output
     return {"type": [*_JSON_TYPES.get(str(kind), ["string"]), "null"], "description": measure.kind}
 

@@ -71,7 +71,9 @@ Shards = Annotated[
     ),
 ]
 Prefix = Annotated[str, Query(description="Only keys that start with this.")]
-MeasureName = Annotated[str, Query(description="The measure to rank by, as the job file names it.")]
+MeasureName = Annotated[
+    str, Query(description="The measure to rank by, as the job file names it; none whose values are lists.")
+]
 TopLimit = Annotated[int, Query(ge=1, le=TOP_MAX, description="Number of rows.")]
 Direction = Annotated[Literal["desc", "asc"], Query(description="`desc`: largest first; `asc`: smallest first.")]
 

@@ -64,10 +64,12 @@ def shards(text: str | None, every: ShardMap) -> range | None:
 
 
 def measure(name: str, measures: Iterable[Measure]) -> str:
-    """Return the name; raise 422 if the job has no such measure."""
-    names = [one.name for one in measures]
+    """Return the name; raise 422 if the job has no such measure, or rows have no order by it."""
+    known = {one.name: one for one in measures}
+    names = [one.name for one in known.values() if not one.length]
     if name not in names:
-        raise HTTPException(422, f"measure={name[:60]!r} is not a measure of the job: {', '.join(names)}")
+        what = "has lists, by which rows have no order" if name in known else "is not a measure of the job"
+        raise HTTPException(422, f"measure={name[:60]!r} {what}: {', '.join(names)}")
     return name
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.columnar.arrow import Batch, Schema, batch_of, pyarrow
 from cutwater.adapters.columnar.record_arrays import RecordReader
+from cutwater.core.job.expressions import columns_of
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import ORDER_FIELDS, Measure
+from cutwater.core.job.measures import BY, ORDER_FIELDS, Measure
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.query.row_blocks import RowColumns
 
@@ -25,7 +26,7 @@ Arrays = Mapping[str, Any]
 
 def batches(job: Job, schema: Schema, pieces: Iterable[RowColumns]) -> Generator[Batch]:
     """Yield each piece with the values of its measures. Raises UsageError if stored bytes are damaged."""
-    reader = RecordReader(job.state_schema, Codec(job.state_schema).header, ORDER_FIELDS)
+    reader = RecordReader(job.state_schema, Codec(job.state_schema).header, (*ORDER_FIELDS, BY))
     presenter = Presenter(job)
     for piece in pieces:
         arrays = reader.read(piece.values)
@@ -59,6 +60,15 @@ def _distinct(measure: Measure, arrays: Arrays) -> list[Any]:
     sketches = arrays[measure.name].to_pylist()
     known = {one: measure.present({measure.name: one}) for one in set(sketches)}
     return [known[one] for one in sketches]
+
+
+def _histogram(measure: Measure, arrays: Arrays) -> Any:
+    import numpy as np
+
+    pa = pyarrow()
+    counts = np.stack([arrays[one.column].fill_null(0).to_numpy() for one in measure.partials], axis=1)
+    ends = np.arange(len(counts) + 1, dtype=np.int32) * np.int32(measure.length)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(counts.ravel()))
 
 
 def _average(measure: Measure, arrays: Arrays) -> Any:
@@ -95,7 +105,9 @@ def _unscaled(total: Any) -> tuple[Any, Any, int]:
 
 
 def _row_by_row(measure: Measure, arrays: Arrays) -> list[Any]:
-    names = [one.column for one in measure.partials]
+    names = columns_of(measure)
+    if not names:  # computed from constants
+        return [measure.present({})] * len(next(iter(arrays.values())))
     rows = zip(*(arrays[name].to_pylist() for name in names), strict=True)
     return [measure.present(dict(zip(names, row, strict=True))) for row in rows]
 
@@ -104,7 +116,7 @@ _BY_KIND: dict[str, Callable[[Measure, Arrays], Any]] = {
     **dict.fromkeys(("sum", "min", "max", "every", "any", "value"), _plain),
     "count": _count,
     "avg": _average,
-    "first": _positioned,
-    "last": _positioned,
+    **dict.fromkeys(("first", "last", "min_by", "max_by"), _positioned),
     "distinct": _distinct,
+    "histogram": _histogram,
 }

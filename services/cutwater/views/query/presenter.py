@@ -66,4 +66,6 @@ def plain(value: Any) -> Any:
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, list):
+        return [plain(one) for one in value]
     return value

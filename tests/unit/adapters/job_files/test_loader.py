@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.job_files.loader import load_job, parse_duration
 from cutwater.core.errors import UsageError
-from cutwater.core.job.job import Job
+from cutwater.core.job.job import Job, Output
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 
@@ -76,6 +77,28 @@ def test_defaults_and_a_sliding_window(load: Load) -> None:
     job = load(document)
     assert job.window == WindowSpec(60_000, 20_000)
     assert (job.shards, job.max_events_per_epoch, job.shuffle_partitions) == (ShardMap(1024, 4), 1_000_000, 2)
+
+
+def test_derived_values_are_shown_and_belong_to_no_state(load: Load) -> None:
+    """Definition, meaning and state are those of the job without them; the output's schema has them."""
+    plain = load(DOCUMENT)
+    job = load(changed("derived", {"speed": "miles / movements", "twice": "2 * speed"}))
+    assert [one.name for one in job.measures][-2:] == ["speed", "twice"]
+    assert (job.definition, job.meaning, job.fingerprint) == (plain.definition, plain.meaning, plain.fingerprint)
+    assert job.state_schema == plain.state_schema
+    fields = {one["name"]: one["type"] for one in job.output_schema["fields"]}
+    assert fields["speed"] == fields["twice"] == ["null", "double"]
+    assert (plain.output_form, job.output_form) == ("updates avro", "updates avro with speed, twice")
+    assert replace(job, output=Output(format="json")).output_form == "updates json"
+
+
+def test_a_derived_value_of_an_invalid_one_is_not_a_mistake_of_its_own(load: Load) -> None:
+    document = changed("measures.x", {"measure": "median"})
+    document["derived"] = {"a": "x + 1", "b": "a + 1", "c": "nothing + 1", "d": "c + 1"}
+    with pytest.raises(UsageError) as raised:
+        load(document)
+    places = [line.split(": ")[1] for line in str(raised.value).splitlines()]
+    assert sorted(places) == ["derived.c", "measures.x.measure"]
 
 
 @pytest.mark.parametrize(
@@ -148,6 +171,66 @@ MISTAKES: list[tuple[str, Any, str]] = [
         "avg of field 'carrier', which is string; allowed types",
     ),
     ("measures.x", {"measure": "distinct", "field": "cancelled"}, "which is boolean; allowed types: bytes, int"),
+    (
+        "measures.x",
+        {"measure": "max_by", "field": "carrier"},
+        "measures.x: measure 'x': max_by needs 'by', the field that decides",
+    ),
+    (
+        "measures.x",
+        {"measure": "max_by", "field": "carrier", "by": "nope"},
+        "measures.x.by: the schema has no field 'nope'; it has: airport, kind",
+    ),
+    (
+        "measures.x",
+        {"measure": "min_by", "field": "carrier", "by": "kind"},
+        "min_by by field 'kind', which is string; allowed types: decimal, double",
+    ),
+    (
+        "measures.x",
+        {"measure": "sum", "field": "delay", "by": "kind"},
+        "measures.x.by: belongs to min_by and max_by; this one is sum",
+    ),
+    ("measures.x", {"measure": "histogram", "field": "delay_minutes"}, "histogram needs 'bounds'"),
+    (
+        "measures.x",
+        {"measure": "histogram", "field": "delay_minutes", "bounds": [5, 1]},
+        "measures.x: measure 'x': the bounds are not ascending: [5, 1]",
+    ),
+    *(
+        (
+            "measures.x",
+            {"measure": "histogram", "field": "delay_minutes", "bounds": one},
+            "measures.x.bounds: write a list of numbers, as in [0, 1.5]",
+        )
+        for one in (5, [True], ["1"], [float("inf")], [[1]])
+    ),
+    (
+        "measures.x",
+        {"measure": "quantile", "field": "delay_minutes", "ranks": [10**400]},
+        "measures.x: measure 'x': the ranks are [1000",
+    ),
+    (
+        "measures.x",
+        {"measure": "histogram", "field": "delay_minutes", "bounds": [0, 10**400]},
+        "is no int, which its field is",
+    ),
+    (
+        "measures.x",
+        {"measure": "quantile", "field": "delay_minutes", "ranks": [99]},
+        "measures.x: measure 'x': the ranks are [99]; allowed: 1 to 20 numbers from 0 to 1",
+    ),
+    (
+        "measures.x",
+        {"measure": "sum", "field": "delay_minutes", "ranks": [0.5]},
+        "measures.x.ranks: belongs to quantile; this one is sum",
+    ),
+    ("derived", {"x": "mils * 2"}, "derived.x: 'mils' is no measure of the job: best_delay, carriers"),
+    ("derived", {"x": "last_carrier + 1"}, "derived.x: measure 'last_carrier' is no number but a string"),
+    ("derived", {"Miles": "1"}, "derived.Miles: the column miles would exist twice; choose another name"),
+    ("derived", {"x": 5}, "derived.x: Input should be a valid string (given: 5); YAML reads it as int"),
+    ("derived", {"a-b": "1"}, "derived.a-b: String should match pattern"),
+    ("derived", ["miles"], "derived: Input should be a valid dictionary"),
     ("measures.Movements", {"measure": "count"}, "measures: the columns movements would exist twice; rename"),
     ("measures.mean_delay_sum", {"measure": "count"}, "the columns mean_delay_sum would exist twice"),
     ("measures.Window", {"measure": "count"}, "the columns window would exist twice"),

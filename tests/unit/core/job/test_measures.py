@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -11,13 +13,13 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from datasketches import hll_sketch, tgt_hll_type
+from datasketches import hll_sketch, kll_doubles_sketch, tgt_hll_type
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.errors import UsageError
-from cutwater.core.job.measure_kinds import KINDS, build
+from cutwater.core.job.measure_kinds import KINDS, By, build
 from cutwater.core.job.measures import HLL_LG_K, FieldType, Measure, merge
 from cutwater.core.job.measures import value as value_measure
 
@@ -30,13 +32,19 @@ TYPES: dict[str, tuple[FieldType, st.SearchStrategy[Any]]] = {
     "boolean": (FieldType("boolean"), st.booleans()),
 }
 SQUARED = {"variance", "stddev"}
+NAN = math.nan
+BOUNDS = (-5, 0, 10)
+BYS: list[float | None] = [None, -1.5, -0.0, 0.0, 1.5, math.inf, NAN]
 PAIRS = [(kind, of) for kind, (allowed, _) in KINDS.items() for of in TYPES if of in allowed]
 every_pair = pytest.mark.parametrize(("kind", "of"), PAIRS, ids=[f"{kind}-{of}" for kind, of in PAIRS])
 Event = dict[str, Any]
 
 
 def measure(kind: str, of: str) -> Measure:
-    return build("m", kind, "f", TYPES[of][0], HllSketches())
+    by = By("b", FieldType("double")) if kind in {"min_by", "max_by"} else None
+    bounds = BOUNDS if kind == "histogram" else ()
+    ranks = (0, 0.5, 1) if kind == "quantile" else ()
+    return build("m", kind, "f", TYPES[of][0], HllSketches(), by, bounds, ranks)
 
 
 @st.composite
@@ -46,9 +54,17 @@ def parts(draw: st.DrawFn, of: str, kind: str = "") -> list[list[Event]]:
     drawn = narrow.get(of, TYPES[of][1]) if kind in SQUARED else TYPES[of][1]
     values = draw(st.lists(st.none() | drawn, max_size=9))
     times = draw(st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values)))
+    bys = draw(st.lists(st.sampled_from(BYS), min_size=len(values), max_size=len(values)))
     events = [
-        {"event_time": time, "origin": "ab"[number % 2], "partition": number % 3, "offset": number, "value": value}
-        for number, (value, time) in enumerate(zip(values, times, strict=True))
+        {
+            "by": by,
+            "event_time": time,
+            "origin": "ab"[number % 2],
+            "partition": number % 3,
+            "offset": number,
+            "value": value,
+        }
+        for number, (value, time, by) in enumerate(zip(values, times, bys, strict=True))
     ]
     owners = draw(st.lists(st.integers(0, 2), min_size=len(events), max_size=len(events)))
     return [[one for one, owner in zip(events, owners, strict=True) if owner == part] for part in range(3)]
@@ -61,20 +77,39 @@ def aggregate(kind: str, of: str, events: list[Event]) -> dict[str, Any]:
     values = [Decimal(one["value"]) if exact else one["value"] for one in kept]
     if kind in SQUARED or kind == "avg":
         return moments(values) if of == "double" and kind in SQUARED else sums(kind, of, events, values)
-    if kind == "count":
-        return {"m": len(values)}
+    if kind in {"count", "histogram"}:
+        found = Counter(bisect_right(BOUNDS, value) if kind == "histogram" else 0 for value in values)
+        return {f"m_{bucket}": found[bucket] for bucket in range(4)} if kind == "histogram" else {"m": found[0]}
+    if kind in {"first", "last", "min_by", "max_by"}:
+        return positioned(kind, kept)
     if not values:
         return {"m": None}
-    if kind in {"first", "last"}:
-        ordered = sorted(kept, key=lambda one: (one["event_time"], one["origin"], one["partition"], one["offset"]))
-        return {"m": ordered[0 if kind == "first" else -1]}
-    if kind == "distinct":
-        sketch = hll_sketch(HLL_LG_K, tgt_hll_type.HLL_8)
-        for value in values:
-            sketch.update(value)
-        return {"m": bytes(sketch.serialize_updatable())}
+    if kind in {"distinct", "quantile"}:
+        return {"m": sketch_of(kind, values)}
     over: dict[str, Callable[[list[Any]], Any]] = {"sum": total, "min": min, "max": max, "every": all, "any": any}
     return {"m": over[kind](values)}
+
+
+def positioned(kind: str, kept: list[Event]) -> dict[str, Any]:
+    ordered = sorted(kept, key=lambda one: (one["event_time"], one["origin"], one["partition"], one["offset"]))
+    if kind.endswith("_by"):
+        ordered = [one for one in ordered if one["by"] is not None]
+        ordered.sort(key=lambda one: math.inf if math.isnan(one["by"]) else math.atan(one["by"]))
+    else:
+        ordered = [{part: value for part, value in one.items() if part != "by"} for one in ordered]
+    return {"m": ordered[0 if kind in {"first", "min_by"} else -1] if ordered else None}
+
+
+def sketch_of(kind: str, values: list[Any]) -> bytes:
+    if kind == "quantile":
+        quantiles = kll_doubles_sketch(200)
+        for value in values:
+            quantiles.update(float(value))
+        return bytes(quantiles.serialize())
+    sketch = hll_sketch(HLL_LG_K, tgt_hll_type.HLL_8)
+    for value in values:
+        sketch.update(value)
+    return bytes(sketch.serialize_updatable())
 
 
 def sums(kind: str, of: str, events: list[Event], values: list[Any]) -> dict[str, Any]:
@@ -98,7 +133,7 @@ def total(values: list[Any]) -> Any:
 
 def same(one: Measure, row: dict[str, Any], other: dict[str, Any]) -> bool:
     """Equal; sums of doubles within a tolerance, sketches by their estimate."""
-    if one.kind == "distinct":
+    if one.kind in {"distinct", "quantile"}:
         return bool(one.present(row) == one.present(other))
     return row.keys() == other.keys() and all(near(value, other[name]) for name, value in row.items())
 
@@ -131,10 +166,11 @@ def test_a_part_without_values_changes_nothing(kind: str, of: str) -> None:
     one = measure(kind, of)
     nothing = aggregate(kind, of, [])
     value: Any = {"string": "x", "decimal": Decimal("1.5")}.get(of, 1)
-    something = aggregate(kind, of, [dict(event_time=1, origin="a", partition=0, offset=0, value=value)])
+    something = aggregate(kind, of, [dict(event_time=1, origin="a", partition=0, offset=0, value=value, by=2.0)])
     assert merge(one, nothing, something) == merge(one, something, nothing) == something
     assert merge(one, nothing, nothing) == nothing
-    assert one.present(nothing) == (0 if kind in {"count", "distinct"} else None)
+    empty: dict[str, Any] = {"count": 0, "distinct": 0, "histogram": [0, 0, 0, 0]}
+    assert one.present(nothing) == empty.get(kind)
 
 
 @given(st.lists(st.integers(-(10**14), 10**14), min_size=2, max_size=20))
@@ -227,6 +263,57 @@ def test_what_does_not_fit_is_refused_with_what_would(
     """The message names the measure, the field, its type and the types that are allowed."""
     with pytest.raises(UsageError, match=f"measure 'm': .*{said}"):
         build("m", kind, field, of, HllSketches())
+
+
+def test_of_equal_ones_the_order_of_events_decides() -> None:
+    """`min_by` has the first of them, `max_by` the last, and NaN is equal to itself; whatever the order."""
+    for by in (3.0, math.nan):
+        events = [
+            {"by": by, "event_time": 1, "origin": "a", "partition": 0, "offset": offset, "value": f"v{offset}"}
+            for offset in range(3)
+        ]
+        for kind, expected in (("min_by", "v0"), ("max_by", "v2")):
+            one = measure(kind, "string")
+            for order in permutations(events):
+                row: Any = {"m": None}
+                for event in order:
+                    row = merge(one, row, {"m": {**event, "by": by + 0.0}})
+                assert one.present(row) == expected
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (None, "max_by needs 'by', the field that decides"),
+        (
+            By("b", FieldType("string")),
+            "max_by by field 'b', which is string; allowed types: decimal, double, float",
+        ),
+    ],
+)
+def test_the_deciding_field_is_a_number_or_a_time(by: By | None, said: str) -> None:
+    with pytest.raises(UsageError, match=f"measure 'm': {said}"):
+        build("m", "max_by", "f", FieldType("string"), HllSketches(), by)
+
+
+@pytest.mark.parametrize(
+    ("of", "bounds", "said"),
+    [
+        (FieldType("int"), (), "histogram needs 'bounds', as in"),
+        (FieldType("int"), tuple(range(101)), "101 bounds; allowed: 1 to 100"),
+        (FieldType("int"), (0, 15, 15), r"the bounds are not ascending: \[0, 15, 15\]"),
+        (FieldType("long"), (0.5,), "the bound 0.5 is no long, which its field is"),
+        (FieldType("long"), (2**63,), "the bound 9223372036854775808 is no long"),
+        (FieldType("decimal", 5, 2), (1.125,), r"the bound 1.125 is no decimal\(5,2\)"),
+        (FieldType("decimal", 5, 2), (1000,), r"the bound 1000 is no decimal\(5,2\)"),
+        (FieldType("double"), (10**400,), "is no double"),
+        (FieldType("decimal", 9, 2), (16**5_000,), "the bound a number with too many digits is no decimal"),
+        (FieldType("double"), (2**53, 2**53 + 1), "the bounds are not ascending"),
+    ],
+)
+def test_bounds_are_ascending_values_of_the_field(of: FieldType, bounds: tuple[float, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=f"measure 'm': .*{said}"):
+        build("m", "histogram", "f", of, HllSketches(), bounds=bounds)
 
 
 def test_a_type_is_named_with_its_digits() -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from cutwater.core.job.measures import (
     MAX_DECIMAL,
+    Declaration,
     FieldType,
     Measure,
     Partial,
     Partials,
-    Sketches,
     add,
     coalesced,
     count_partial,
@@ -33,14 +33,14 @@ _WIDE = Context(prec=120)
 """Holds the product of a number of events and a sum of squares, exactly."""
 
 
-def variance(name: str, field: str | None, of: FieldType, sketches: Sketches) -> Measure:
+def variance(declared: Declaration) -> Measure:
     """Return the measure `variance`: of a sample, None for fewer than two values."""
-    return _made("variance", name, str(field), of, lambda found: found)
+    return _made("variance", declared.name, str(declared.field), declared.of, lambda found: found)
 
 
-def deviation(name: str, field: str | None, of: FieldType, sketches: Sketches) -> Measure:
+def deviation(declared: Declaration) -> Measure:
     """Return the measure `stddev`, the square root of the variance."""
-    return _made("stddev", name, str(field), of, math.sqrt)
+    return _made("stddev", declared.name, str(declared.field), declared.of, math.sqrt)
 
 
 def _made(kind: str, name: str, field: str, of: FieldType, finish: Callable[[float], float]) -> Measure:

@@ -1,0 +1,1 @@
+"""Kinds of measures that need more than one aggregate, or parameters."""
