@@ -12,13 +12,14 @@ from typing import Any
 from cutwater.adapters.job_files.attached_query import compile_attached
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.event_schema import event_format, field_types, find_schema
+from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.job_files.rule_checks import frame
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
-from cutwater.core.job.job import TAKEN_COLUMNS, Job
+from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Job
 from cutwater.core.job.measure_kinds import KINDS, SYNONYMS, build
 from cutwater.core.job.measures import TIMES, FieldType, Measure
 from cutwater.core.job.row_room import require_room
@@ -27,6 +28,7 @@ from cutwater.core.util.suggestions import listed, value_text
 __all__ = ["load_job", "parse_duration"]
 
 _SCHEMA = ("source", "schema")
+_COLUMNS = ("source", "columns")
 _KEYS = frozenset({"string", "int", "long"})
 _Types = dict[str, FieldType]
 
@@ -44,7 +46,10 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     source = model.source
     found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
-    if types is not None:
+    columns: tuple[ComputedColumn, ...] = ()
+    if found is not None and types is not None:
+        columns = compile_columns(source, found[1], types, errors)
+        types = {**types, **{one.name: one.type for one in columns}}
         _check_field(types, ("source", "key"), source.key, _KEYS, errors)
         _check_field(types, ("source", "event_time"), source.event_time, TIMES, errors)
     events = _events(source, found, errors)
@@ -60,6 +65,8 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         key_field=source.key,
         time_field=source.event_time,
         time_micros=types[source.event_time].name == "timestamp-micros",
+        where=source.where,
+        columns=columns,
         window=shared.window,
         lateness_ms=model.lateness,
         retention_ms=model.retention,
@@ -83,7 +90,7 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
 
 
 def _check_field(types: _Types, place: Place, field: str, allowed: Collection[str], errors: JobErrors) -> None:
-    if not errors.sound(place):
+    if not errors.sound(place, (*_COLUMNS, field)):
         return
     if field not in types:
         _no_field(types, place, field, errors)
@@ -132,10 +139,11 @@ def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErro
     if errors.sound(kind) and one.measure not in KINDS:
         text = f"{value_text(one.measure)} is no measure; allowed: {', '.join(KINDS)}"
         errors.add(kind, text, errors.meant(one.measure, KINDS, SYNONYMS))
+    # A column with a mistake is not among the types, which is no second mistake.
+    if one.field is not None and (types is None or not errors.sound((*_COLUMNS, one.field))):
+        return None
     if types is not None and one.field is not None and errors.sound(field) and one.field not in types:
         _no_field(types, field, one.field, errors)
-    if one.field is not None and types is None:
-        return None
     of = types[one.field] if types and one.field in types else None
     return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches()))
 
