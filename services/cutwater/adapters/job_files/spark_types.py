@@ -81,7 +81,7 @@ def _type(schema: Schema, node: Any) -> Any:
     logical = type_.get("logicalType")
     if logical == "decimal" and kind in ("bytes", "fixed") and "precision" in type_:
         return f"decimal({type_['precision']},{type_.get('scale', 0)})"
-    return _LOGICAL.get((kind, logical), _PLAIN[kind])
+    return _LOGICAL.get((kind, str(logical)), _PLAIN[kind])
 
 
 def _field(name: str, schema: Schema, node: Any) -> dict[str, Any]:
