@@ -40,7 +40,10 @@ type, a function whose value changes from run to run, an aggregate or a subquery
 Events that `where` leaves out count in no measure and are no dead letters; a metric counts them. `where` comes
 first: columns are computed for the other events only. An event for which an expression has an error, such as a
 division by zero, is a dead letter. `try_divide`, `try_cast` and their like give null instead, and a null value is
-ignored by measures. Both are part of the meaning of a row: to change them, start another generation.
+ignored by measures. Both are part of the meaning of a row: to change them, start another job.
+
+Patterns and sizes are constants, and a group in a pattern is repeated possessively (`(ab)*+`): a long text would
+overflow the stack. Where Spark is not installed, as in the services' containers, columns need a `type`.
 """
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 

@@ -22,8 +22,8 @@ from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, numb
 from cutwater_spark.query.sources import OFFSET, source_columns
 from cutwater_spark.query.sql import name, text
 
-LEFT_OUT = shaping.LEFT_OUT
-_WHOLE, _WHY = "__whole", "__why"
+LEFT_OUT = "__left_out"
+_WHOLE, _WHY, _NOT_KEPT = "__whole", "__why", "__not_kept"
 # Further out, a window of a century could reach beyond the years 1 to 9999, which Python readers cannot hold. Far
 # outside of them Spark's arithmetic overflows, which would end the query at each start.
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
@@ -37,8 +37,8 @@ def decode(
     `event` is a struct of the job's event schema and columns, `__reason` a reason of
     `cutwater.core.events.rejection`; exactly one is null. Both are if the job's condition leaves the event out,
     which `__left_out` tells. `__remark`: whether the event was read in part (`formats.with_events`). `known`: the
-    schemas that events may be written with. `explained`: add `__flaw`, field and rule of a rejected event, which is
-    too costly for each event of the stream.
+    schemas that events may be written with. `explained`: add `__flaw`, field and rule of a rejected event, which
+    is too costly for each event of the stream.
     """
     raw = raw.selectExpr("*", *source_columns(sources))
     columns = [name(column) for column in raw.columns]
@@ -49,10 +49,10 @@ def decode(
     flaws = [*_of_record(job, bool(sources.copies)), *shape, *_of_event(job)]
     about = [f"{cases(flaws, lambda one: one.detail)} as {FLAW}"] if explained else []
     why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
-    left_out = f"{shaping.left_out(job)} as {LEFT_OUT}"
-    judged = found.selectExpr(*columns, f"{shaping.shaped_event(job)} as {_WHOLE}", why, REMARK, left_out, *about)
-    is_used = f"{_WHY} is null and not {LEFT_OUT}"
-    dropped = f"{_WHY} is null and {LEFT_OUT} as {LEFT_OUT}"
+    not_kept = f"{shaping.not_kept(job)} as {_NOT_KEPT}"
+    judged = found.selectExpr(*columns, f"{shaping.shaped_event(job)} as {_WHOLE}", why, REMARK, not_kept, *about)
+    is_used = f"{_WHY} is null and not {_NOT_KEPT}"
+    dropped = f"{_WHY} is null and {_NOT_KEPT} as {LEFT_OUT}"
     event = f"case when {is_used} then {_WHOLE} end as {EVENT}"
     shown = (event, f"{_WHY} as {REASON}", f"{is_used} and {REMARK} as {REMARK}", dropped)
     return judged.selectExpr(*columns, *shown, *([FLAW] if explained else []))

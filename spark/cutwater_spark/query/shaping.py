@@ -22,9 +22,9 @@ from cutwater.core.job.job import ComputedColumn, Job
 from cutwater.core.job.measures import FieldType
 from cutwater_spark.query.formats import EVENT, REASON
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
-from cutwater_spark.query.sql import name, text
+from cutwater_spark.query.sql import in_brackets, name, text
 
-WHERE, COLUMNS, LEFT_OUT = "__where", "__columns", "__left_out"
+WHERE, COLUMNS = "__where", "__columns"
 _OUTER, _COLUMN = "__outer_", "__column_"
 """Prefixes: of the Kafka record's columns beside an event's fields, and of columns that are tried one by one."""
 
@@ -36,12 +36,12 @@ def is_shaped(job: Job) -> bool:
 def with_shape(found: DataFrame, job: Job, explained: bool = False) -> DataFrame:
     """Add the outcome of the condition and the columns' values to events with their `__reason`.
 
-    `__where` is a struct (`kept`); `__columns` a struct of the values, for events that are kept. After an error it
-    is NULL. `explained`: also try each column alone, to tell which one fails.
+    `__where` is a struct (`kept`) of a usable event, `__columns` a struct of the values of an event that is kept.
+    For others, and after an error, each is NULL. `explained`: also try each column alone, to tell which one fails.
     """
     outer = [f"{name(one)} as {name(_OUTER + one)}" for one in found.columns]
     usable = f"{name(_OUTER + REASON)} is null"
-    kept = f"coalesce({_sql(job.where)}, false)" if job.where else "true"
+    kept = f"coalesce({in_brackets(job.where)}, false)" if job.where else "true"
     fields = found.selectExpr(*outer, f"{EVENT}.*")
     judged = fields.select("*", _tried(found, usable, f"named_struct('kept', {kept})").alias(WHERE))
     values = {COLUMNS: f"named_struct({', '.join(_value(one) for one in job.columns)})"} if job.columns else {}
@@ -69,8 +69,8 @@ def flaws(job: Job, explained: bool = False) -> list[Flaw]:
     return found
 
 
-def left_out(job: Job) -> str:
-    """Return, as SQL, whether the condition leaves out an event that has no flaw."""
+def not_kept(job: Job) -> str:
+    """Return, as SQL, whether the condition is not true. The event may have a flaw that is found before."""
     return f"coalesce(not {WHERE}.kept, false)" if is_shaped(job) else "false"
 
 
@@ -89,11 +89,7 @@ def usable_types(job: Job) -> dict[str, FieldType]:
 
 
 def _value(column: ComputedColumn) -> str:
-    return f"{text(column.name)}, cast({_sql(column.sql)} as {sql_type(column.type)})"
-
-
-def _sql(expression: str) -> str:
-    return f"({expression}\n)"  # it may end with a comment
+    return f"{text(column.name)}, cast({in_brackets(column.sql)} as {sql_type(column.type)})"
 
 
 def _tried(frame: DataFrame, when: str, sql: str) -> Column:

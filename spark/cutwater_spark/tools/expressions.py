@@ -5,37 +5,29 @@
     {"schema": TYPE, "expressions": [["where", SQL], ["columns.speed", SQL]]}
     {"types": {"where": "boolean", "columns.speed": "double"}, "mistakes": [["columns.x", TEXT, NAME]]}
 
-TYPE is Spark's type of an event, as JSON. NAME is a name that the event does not have, or empty.
+TYPE is Spark's type of an event, as JSON. NAME is a name that the event does not have, or empty. An expression is
+parsed, analysed, and its code is generated: some patterns are read only then.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import sys
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import launch_gateway
 
+from cutwater_spark.query.sql import in_brackets
+from cutwater_spark.tools.expression_rules import wrong_plan, wrong_text, wrong_value
+from cutwater_spark.tools.java_errors import condition_of, text_of
+
 MEMORY = "256m"
-CLASSES = "CUTWATER_SPARK_CLASSES"
-TEXT_CHARS_MAX = 400
+CLASSES, ANSI = "CUTWATER_SPARK_CLASSES", "SPARK_ANSI_SQL_MODE"
 _CATALYST = "org.apache.spark.sql.catalyst"
-_EACH_TIME = re.compile(r"Current|Now$|Local(Time|Date)|InputFile|SparkVersion|Uuid|Rand")
-"""Classes of expressions whose value depends on when or where they run. Spark calls some of them deterministic."""
-_SUBQUERY = re.compile(r"Subquery$|^Exists$|^ListQuery$|^LateralSubquery")
-_SHAPES = {
-    "Aggregate": "aggregates events: an expression is about one event; aggregates belong to 'measures'",
-    "Window": "is a window function: an expression is about one event",
-    "Generate": "makes several rows of one event",
-}
-_ADVICE = re.compile(r" *(Did you mean .*|SQLSTATE: .*|== SQL .*|; line [0-9]+ pos [0-9]+.*)", re.DOTALL)
-_CODE = re.compile(r"^.*?\[[A-Z_.0-9]+\] *", re.DOTALL)
 
 
 class Mistake(NamedTuple):
@@ -57,6 +49,8 @@ class Analyser:
         self._functions = self._single(f"{_CATALYST}.analysis", "FunctionRegistry").builtin()
         self._parser = self._single(f"{_CATALYST}.parser", "CatalystSqlParser")
         self._analyser = self._single(f"{_CATALYST}.analysis", "SimpleAnalyzer")
+        self._replaced = self._single(f"{_CATALYST}.optimizer", "FinishAnalysis")
+        self._generator = self._single(f"{_CATALYST}.expressions.codegen", "GenerateUnsafeProjection")
         type_ = java.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema))
         attributes = self._package(f"{_CATALYST}.types").DataTypeUtils.toAttributes(type_)
         self._events = self._logical.LocalRelation(attributes, self._nil, False, self._none)
@@ -72,31 +66,39 @@ class Analyser:
 
     def _type_of(self, place: str, sql: str) -> str | Mistake:
         parsed = self._parser.parseExpression(sql)
-        if wrong := self._of_text(parsed):
+        if wrong := wrong_text(sql, parsed, self._is_function):
             return Mistake(place, wrong)
+        plan = self._analysed(in_brackets(sql))
+        value = plan.expressions().head()
+        if wrong := wrong_plan(plan) or wrong_value(value):
+            return Mistake(place, wrong)
+        if wrong := self._wrong_code(plan):
+            return Mistake(place, wrong)
+        written = str(value.dataType().json())
+        return str(json.loads(written)) if written.startswith('"') else str(value.dataType().simpleString())
+
+    def _analysed(self, sql: str) -> Any:
         expressions = self._package(f"{_CATALYST}.expressions")
+        parsed = self._parser.parseExpression(sql)
         made = expressions.Alias(parsed, "made", self._names.newExprId(), self._nil, self._none, self._nil)
         plan = self._analyser.execute(self._logical.Project(self._nil.prepended(made), self._events))
         self._analyser.checkAnalysis(plan)
-        value = plan.expressions().head()
-        if wrong := _of_plan(plan) or _of_values(value):
-            return Mistake(place, wrong)
-        return str(json.loads(value.dataType().json()) if _is_plain(value) else value.dataType().simpleString())
+        return plan
 
-    def _of_text(self, parsed: Any) -> str:
-        """Return what is wrong with an expression before it is analysed; empty if nothing is."""
-        if _class(parsed) == "Alias":
-            return "gives its value a name with 'as': write the expression alone"
-        for one in _nodes(parsed):
-            # The analyser would look for it in a catalog, which there is none of.
-            if _class(one) == "UnresolvedFunction":
-                name = str(one.nameParts().mkString("."))
-                if not self._functions.functionExists(self._function(name)):
-                    return f"uses {name}(), a function that Spark does not have"
+    def _wrong_code(self, plan: Any) -> str:
+        """Return why Spark makes no code of an expression, such as a wrong pattern; empty if it does."""
+        try:
+            value = self._replaced.apply(plan).expressions().head()
+            self._generator.generate(self._nil.prepended(value), self._events.output())
+        except Py4JJavaError as error:
+            return text_of(error.java_exception)
+        except CapturedException as error:
+            return text_of(error._origin)
         return ""
 
-    def _function(self, name: str) -> Any:
-        return self._package(_CATALYST).FunctionIdentifier(name)
+    def _is_function(self, name: str) -> bool:
+        identifier = self._package(_CATALYST).FunctionIdentifier(name)
+        return bool(self._functions.functionExists(identifier))
 
     def _package(self, path: str) -> Any:
         found = self._java
@@ -108,50 +110,15 @@ class Analyser:
         return getattr(getattr(self._package(package), f"{name}$"), "MODULE$")
 
 
-def _of_plan(plan: Any) -> str:
-    """Return why a plan with the expression on top is about more than one event; empty if it is not."""
-    found = [_class(one) for one in _nodes(plan)]
-    for name, why in _SHAPES.items():
-        if name in found:
-            return why
-    return "" if found == ["Project", "LocalRelation"] else "is no expression about one event"
-
-
-def _of_values(value: Any) -> str:
-    """Return why an expression's values would not be the same each time; empty if they are."""
-    for one in reversed(list(_nodes(value))):  # from the inside
-        if _SUBQUERY.search(_class(one)):
-            return "has a subquery: an expression is about one event alone"
-        if _EACH_TIME.match(_class(one)) or not one.deterministic():
-            return f"uses {one.prettyName()}(), which may give another value when an epoch is repeated"
-    return ""
-
-
-def _class(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
-def _is_plain(value: Any) -> bool:
-    return str(value.dataType().json()).startswith('"')
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    yield node
-    children = node.children().iterator()
-    while children.hasNext():
-        yield from _nodes(children.next())
-
-
 def _mistake(place: str, error: Any) -> Mistake:
-    text = _CODE.sub("", str(error.getMessage() or error), count=1)
-    text = " ".join(_ADVICE.sub("", text, count=1).split())[:TEXT_CHARS_MAX]
+    """Return the mistake. Raise RuntimeError for an error of the JVM itself, which is nobody's mistake."""
+    condition = condition_of(error)
+    if condition is None:
+        raise RuntimeError(f"Spark's check of {place}: {error.toString()}")
     unknown = ""
-    try:
-        if str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
-            unknown = str(error.getMessageParameters().get("objectName")).replace("`", "")
-    except Py4JError:
-        pass  # an error of Java's own, which has no condition
-    return Mistake(place, text, unknown)
+    if condition.startswith("UNRESOLVED_COLUMN"):
+        unknown = str(error.getMessageParameters().get("objectName")).replace("`", "")
+    return Mistake(place, text_of(error), unknown)
 
 
 def check(java: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -172,6 +139,7 @@ def main() -> int:
         options.append(f"-XX:SharedArchiveFile={archive}")
     words = ["--driver-memory", MEMORY, "--driver-java-options", " ".join(options), "pyspark-shell"]
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(words)
+    os.environ[ANSI] = "true"  # as in the driver's session
     gateway = launch_gateway()
     try:
         result = check(gateway.jvm, request)
@@ -184,4 +152,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (Py4JError, RuntimeError) as error:
+        sys.exit(f"error: {error}")

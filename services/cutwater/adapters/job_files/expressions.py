@@ -21,17 +21,18 @@ from typing import Any
 
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import SourceModel
-from cutwater.adapters.job_files.spark_types import event_type, field_type
+from cutwater.adapters.job_files.spark_types import event_type, field_type, sql_type
 from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
-from cutwater.core.events.schema_inference import alike_but_for_case
 from cutwater.core.job.job import ComputedColumn
 from cutwater.core.job.measures import MAX_DECIMAL, FieldType
 from cutwater.core.util.suggestions import listed, value_text
 
 CHECKER = "cutwater.local.spark_sql"
 """The program that runs Spark's analyser; `cutwater_spark.tools.expressions` describes its input and output."""
+REVISION = 1
+"""Of the checks: a higher one asks Spark again about what is in the cache."""
 CHECK_TIMEOUT_S = 300
 CACHED_MAX = 1_000
 """Answers in the cache; above it the cache is emptied."""
@@ -48,12 +49,15 @@ _ALLOWED = f"{', '.join(_NAMES)}, decimal(p,s)"
 def compile_columns(
     source: SourceModel, schema: dict[str, Any], fields: Mapping[str, FieldType], errors: JobErrors
 ) -> tuple[ComputedColumn, ...]:
-    """Return the computed columns without mistakes; report those of `where` and of the others."""
+    """Return the computed columns without mistakes; report those of `where` and of the others.
+
+    Raises MachineError if Spark, which is installed, does not run, and a column's type depends on it.
+    """
     if not source.where and not source.columns:
         return ()
     declared = {name: _declared(name, one.type, errors) for name, one in source.columns.items()}
     _check_names(source, fields, errors)
-    found = _analysed(source, schema, fields, errors)
+    found = _analysed(source, declared, schema, fields, errors)
     types = {name: declared[name] or found.get(name) for name in source.columns}
     return tuple(ComputedColumn(name, one.sql, of) for name, one in source.columns.items() if (of := types[name]))
 
@@ -74,37 +78,55 @@ def _declared(name: str, written: str, errors: JobErrors) -> FieldType | None:
 def _check_names(source: SourceModel, fields: Mapping[str, FieldType], errors: JobErrors) -> None:
     for name in source.columns:
         # Spark's column names are case-insensitive.
-        if alike := alike_but_for_case([*fields, *source.columns]) and [
-            one for one in fields if one.lower() == name.lower()
-        ]:
+        if alike := [one for one in fields if one.lower() == name.lower()]:
             errors.add((*_COLUMNS, name), f"the schema has a field '{alike[0]}': choose another name")
+        elif alike := [one for one in source.columns if one != name and one.lower() == name.lower()]:
+            text = f"differs from column '{alike[0]}' in case alone, which Spark does not distinguish"
+            errors.add((*_COLUMNS, name), text)
 
 
 def _analysed(
-    source: SourceModel, schema: dict[str, Any], fields: Mapping[str, FieldType], errors: JobErrors
+    source: SourceModel,
+    declared: Mapping[str, FieldType | None],
+    schema: dict[str, Any],
+    fields: Mapping[str, FieldType],
+    errors: JobErrors,
 ) -> dict[str, FieldType]:
-    """Return the types that Spark gives the columns, and report its mistakes."""
-    places: dict[str, Place] = {f"columns.{name}": (*_COLUMNS, name) for name in source.columns}
-    wanted = [[f"columns.{name}", one.sql] for name, one in source.columns.items()]
-    if source.where:
-        places["where"] = _WHERE
-        wanted.append(["where", source.where])
+    """Return the types that Spark gives the columns, and report its mistakes. Raises MachineError."""
     untyped = [name for name, one in source.columns.items() if not one.type]
     if find_spec("pyspark") is None:
         for name in untyped:
             text = "its type is not known where Spark is not installed: write {sql: ..., type: ...}"
             errors.add((*_COLUMNS, name), f"{text}; allowed types: {_ALLOWED}")
         return {}
+    wanted = _expressions(source, declared)
+    asked = [[".".join(place), sql] for place, sql in wanted.items()]
     try:
-        answer = _asked({"schema": event_type(schema), "expressions": wanted})
-    except MachineError as error:
-        errors.add(_COLUMNS if source.columns else _WHERE, str(error))
-        return {}
+        answer = _asked({"schema": event_type(schema), "expressions": asked})
+    except MachineError:
+        if untyped:
+            raise
+        return {}  # nothing depends on the answer here, and the driver is told the same
+    places = {".".join(place): place for place in wanted}
     for place, text, unknown in answer["mistakes"]:
-        _report(places[place], text, unknown, source, fields, errors)
-    if answer["types"].get("where", "boolean") != "boolean":
-        errors.add(_WHERE, f"is {answer['types']['where']}, and a condition is boolean")
-    return {name: of for name in untyped if (of := _typed(name, answer["types"].get(f"columns.{name}"), errors))}
+        if errors.sound(places[place][:3]):  # a column's mistake is also one of its cast
+            _report(places[place], text, unknown, source, fields, errors)
+    types: dict[str, str] = answer["types"]
+    if types.get(".".join(_WHERE), "boolean") != "boolean":
+        errors.add(_WHERE, f"is {types['.'.join(_WHERE)]}, and a condition is boolean")
+    found = {name: _typed(name, types.get(".".join((*_COLUMNS, name))), errors) for name in untyped}
+    return {name: of for name, of in found.items() if of}
+
+
+def _expressions(source: SourceModel, declared: Mapping[str, FieldType | None]) -> dict[Place, str]:
+    """Return what Spark is asked, by the place in the file: each expression, and its cast to a declared type."""
+    found = {(*_COLUMNS, name): one.sql for name, one in source.columns.items()}
+    if source.where:
+        found[_WHERE] = source.where
+    for name, of in declared.items():
+        if of is not None:
+            found[*_COLUMNS, name, "type"] = f"cast(({source.columns[name].sql}\n\n) as {sql_type(of)})"
+    return found
 
 
 def _report(
@@ -132,13 +154,22 @@ def _typed(name: str, spark: str | None, errors: JobErrors) -> FieldType | None:
 def _asked(request: dict[str, Any]) -> dict[str, Any]:
     """Return Spark's answer, of the cache if it was asked before. Raises MachineError if Spark does not run."""
     asked = json.dumps(request, sort_keys=True)
-    cached = cache_dir() / "expressions" / f"{sha256(f'{_spark_version()} {asked}'.encode()).hexdigest()}.json"
+    named = sha256(f"{REVISION} {_spark_version()} {asked}".encode()).hexdigest()
+    cached = cache_dir() / "expressions" / f"{named}.json"
     try:
-        return dict(json.loads(cached.read_text("utf-8")))
+        return _parse(cached.read_text("utf-8"))
     except (OSError, ValueError):
         answer = _run(asked)
     _keep(cached, answer)
     return answer
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Parse Spark's answer. Raises ValueError for anything else."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.keys() != {"types", "mistakes"}:
+        raise ValueError("no answer of the checker")
+    return found
 
 
 def _spark_version() -> str:
@@ -157,7 +188,7 @@ def _run(asked: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise MachineError(f"Spark did not check the expressions within {CHECK_TIMEOUT_S} s") from None
     try:
-        return dict(json.loads(done.stdout.splitlines()[-1]))
+        return _parse(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):
         told = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise MachineError(f"Spark, which checks the expressions, does not run: {' '.join(told)}") from None

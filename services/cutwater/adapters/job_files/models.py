@@ -117,6 +117,8 @@ class ColumnModel(Model):
     @model_validator(mode="before")
     @classmethod
     def _of_text(cls, given: object) -> object:
+        if isinstance(given, bool | int | float):
+            raise ValueError(f"YAML reads it as {type(given).__name__}: put the expression in quotes")
         return {"sql": given} if isinstance(given, str) else given
 
 

@@ -211,7 +211,13 @@ def differences(kept: str, wanted: str) -> str:
         return "the definition beside the checkpoint is damaged"
     gone = [name for name in _OPTIONAL if name in before and name not in after]
     changed = [*(name for name in after if before.get(name) != after[name]), *gone]
-    return "; ".join(f"{name} was {before.get(name)} and is {after.get(name)}" for name in changed)
+    return "; ".join(
+        f"{name} was {_quoted(before.get(name))} and is {_quoted(after.get(name))}" for name in changed
+    )
+
+
+def _quoted(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 UPDATE, FINAL, CORRECTION, TOMBSTONE = "update", "final", "correction", "tombstone"

@@ -30,5 +30,5 @@ def test_a_job_without_expressions_means_what_it_meant() -> None:
 
 def test_a_change_is_told_also_of_what_is_gone() -> None:
     shaped = replace(FLIGHTS, where="not cancelled")
-    assert differences(FLIGHTS.definition, shaped.definition) == "where was None and is not cancelled"
-    assert differences(shaped.definition, FLIGHTS.meaning) == "where was not cancelled and is None"
+    assert differences(FLIGHTS.definition, shaped.definition) == "where was None and is 'not cancelled'"
+    assert differences(shaped.definition, FLIGHTS.meaning) == "where was 'not cancelled' and is None"
