@@ -22,7 +22,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import launch_gateway
 
 from cutwater_spark.query.sql import in_brackets
-from cutwater_spark.tools.expression_rules import wrong_plan, wrong_text, wrong_value
+from cutwater_spark.tools.expression_rules import class_of, nodes, wrong_plan, wrong_text, wrong_value
 from cutwater_spark.tools.java_errors import condition_of, text_of
 
 MEMORY = "256m"
@@ -49,7 +49,7 @@ class Analyser:
         self._functions = self._single(f"{_CATALYST}.analysis", "FunctionRegistry").builtin()
         self._parser = self._single(f"{_CATALYST}.parser", "CatalystSqlParser")
         self._analyser = self._single(f"{_CATALYST}.analysis", "SimpleAnalyzer")
-        self._replaced = self._single(f"{_CATALYST}.optimizer", "FinishAnalysis")
+        self._replaced = self._single(f"{_CATALYST}.optimizer", "ReplaceExpressions")
         self._generator = self._single(f"{_CATALYST}.expressions.codegen", "GenerateUnsafeProjection")
         type_ = java.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema))
         attributes = self._package(f"{_CATALYST}.types").DataTypeUtils.toAttributes(type_)
@@ -89,6 +89,8 @@ class Analyser:
         """Return why Spark makes no code of an expression, such as a wrong pattern; empty if it does."""
         try:
             value = self._replaced.apply(plan).expressions().head()
+            if any(class_of(one) == "With" for one, _ in nodes(value)):
+                return ""  # the optimiser makes two steps of it
             self._generator.generate(self._nil.prepended(value), self._events.output())
         except Py4JJavaError as error:
             return text_of(error.java_exception)
