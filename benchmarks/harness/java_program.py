@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
 from cutwater.local.jars import Report, jars_from
-from cutwater.local.machine.download_cache import cache_dir
 
 COMPILER = Path(__file__).parents[1] / "jars" / "compiler.toml"
 JAVA_FOLDER = Path(__file__).parents[1] / "java"

@@ -22,6 +22,7 @@ from cutwater.adapters.job_files.models import (
     AttachedModel,
     AttachedQueryModel,
     ChangelogModel,
+    ColumnModel,
     JobModel,
     MeasureModel,
     OutputModel,
@@ -29,7 +30,7 @@ from cutwater.adapters.job_files.models import (
     SourceModel,
     WindowModel,
 )
-from cutwater.core.job.expressions import TEXT_MAX
+from cutwater.core.job.derived_values import TEXT_MAX
 from cutwater.core.job.measure_kinds import KINDS
 
 _VALUES = """\
@@ -74,6 +75,19 @@ derived:
   needs a new output: the publisher refuses and says how. With json they may change, too.
 - An attached query has none: compute the column in the query.
 """
+_EXPRESSIONS = """A column may be the expression alone: `speed: miles / minutes`. It is a key, an event time or a
+measure's field like one of the schema. Expressions are Spark's SQL over the event's fields, also inside of them:
+`customer.id`, `tags['region']`, `get(items, 0)`. They are checked when the file is read: an unknown field, a wrong
+type, a function whose value changes from run to run, an aggregate or a subquery is refused, with its line.
+
+Events that `where` leaves out count in no measure and are no dead letters; a metric counts them. `where` comes
+first: columns are computed for the other events only. An event for which an expression has an error, such as a
+division by zero, is a dead letter. `try_divide`, `try_cast` and their like give null instead, and a null value is
+ignored by measures. Both are part of the meaning of a row: to change them, start another job.
+
+Patterns and sizes are constants, and a group in a pattern is repeated possessively (`(ab)*+`): a long text would
+overflow the stack. Where Spark is not installed, as in the services' containers, columns need a `type`.
+"""
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 
 
@@ -98,6 +112,9 @@ def job_page() -> str:
     )
     for title, model in sections:
         parts.append(_table(title or "top level", model))
+        if model is SourceModel:
+            parts.append(_table("source.columns: one per name", ColumnModel))
+            parts.append(_EXPRESSIONS)
     parts.append(_table("measures: one per name", MeasureModel))
     kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
     parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")

@@ -53,6 +53,11 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         # The UI has no authentication, and a killed stage ends the epoch.
         "spark.ui.killEnabled": "false",
         "spark.sql.session.timeZone": "UTC",
+        # What a job file's expressions mean must not depend on the environment of one driver.
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "false",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        "spark.sql.variable.substitute": "false",
         # A second copy of a task would write its rows twice.
         "spark.speculation": "false",
         "spark.sql.adaptive.enabled": "false",

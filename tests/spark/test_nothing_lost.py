@@ -128,8 +128,10 @@ def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
     assert {one.head for one in found.entries} == {
         value[:200] if value is not None else None for value, _ in wanted
     }
+    # of expressions: expressions/test_shaping.py
     # of copies alone: test_sources.py; of sums of decimals: test_measure_ranges.py; of time: test_jumps_held.py
     elsewhere = {rejection.NO_SOURCE_OFFSET, rejection.NO_ROOM, rejection.JUMPS_AHEAD}
+    elsewhere.add(rejection.FAILED_EXPRESSION)
     told = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20).text
     for reason, count in Counter(reason for _, reason in wanted).items():
         assert f'cutwater_driver_rejected_by_reason_total{{reason="{reason}"}} {count}.0' in told

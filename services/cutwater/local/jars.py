@@ -17,10 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE, cache_dir
 from cutwater.core.errors import MachineError
 from cutwater.core.util.progress_rate import ProgressRate
 from cutwater.local.jar_lock import DOWNLOAD_TIMEOUT_SECONDS, LockedJar, lock_path, read_lock
-from cutwater.local.machine.download_cache import CACHE_VARIABLE, cache_dir
 
 SPECS = Path(__file__).with_name("jars")
 LOCK_WAIT_SECONDS = 600.0  # the time limit of the other process's download

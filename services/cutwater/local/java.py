@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
-from cutwater.local.machine.download_cache import cache_dir
 
 JAVA_MIN = 17
 VERSION_TIMEOUT_SECONDS = 30.0

@@ -14,9 +14,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
 from cutwater.local.java import java_home
-from cutwater.local.machine.download_cache import cache_dir
 from cutwater.local.processes.class_archives import archive_path, usable
 
 CLASSES_SECONDS_MAX = 600

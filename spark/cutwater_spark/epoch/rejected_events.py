@@ -24,11 +24,12 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Range
-from cutwater_spark.query.decoding import decode
+from cutwater_spark.query.decoding import LEFT_OUT, decode
 from cutwater_spark.query.query import EARLIEST, window_of
 from cutwater_spark.query.rejection_reasons import FLAW
 from cutwater_spark.query.sql import kafka_options, single_object_bytes, text
 
+USED = f"__reason is null and not {LEFT_OUT}"
 _PLACE = "'topic', topic, 'partition', partition, 'offset', offset"
 _EVENT = (
     "'event_key', key, 'event_value', value, 'event_written_ms', unix_millis(timestamp), "
@@ -73,7 +74,7 @@ class RejectedEventLists:
         at = f"unix_millis(event.`{self._job.time_field}`)"
         rows = (
             self._events(range_)
-            .where("__reason is null")
+            .where(USED)
             .selectExpr(f"{at} as moment")
             .groupBy(F.expr(f"floor(moment / {bucket_ms})"))
             .agg(F.expr("min(moment) as oldest"), F.expr("max(moment) as newest"), F.expr("count(1) as events"))
@@ -101,7 +102,7 @@ class RejectedEventLists:
         value = f"named_struct({facts}, 'event_time_ms', __event_time, {_EVENT})"
         return (
             _observe_counts(self._events(range_), read)
-            .where("__reason is null")
+            .where(USED)
             .selectExpr(
                 *("topic", "partition", "offset", "key", "value", "timestamp", "headers"),
                 f"cast(event.`{job.key_field}` as string) as __key",

@@ -10,19 +10,20 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame
 
-from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.core.events import rejection
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import TIMES
 from cutwater.core.job.row_room import too_long
+from cutwater_spark.query import shaping
 from cutwater_spark.query.formats import EVENT, REASON, REMARK, with_events
 from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, number_of, rule_struct, unit_hint
 from cutwater_spark.query.sources import OFFSET, source_columns
 from cutwater_spark.query.sql import name, text
 
-_WHOLE, _WHY = "__whole", "__why"
+LEFT_OUT = "__left_out"
+_WHOLE, _WHY, _NOT_KEPT = "__whole", "__why", "__not_kept"
 # Further out, a window of a century could reach beyond the years 1 to 9999, which Python readers cannot hold. Far
 # outside of them Spark's arithmetic overflows, which would end the query at each start.
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
@@ -33,20 +34,27 @@ def decode(
 ) -> DataFrame:
     """Return the raw Kafka records with their place in the order and more columns.
 
-    `event` is a struct of the job's event schema, `__reason` a reason of `cutwater.core.events.rejection`; exactly
-    one is null. `__remark`: whether the event was read in part (`formats.with_events`). `known`: the schemas that
-    events may be written with. `explained`: add `__flaw`, field and rule of a rejected event, which is too costly
-    for each event of the stream.
+    `event` is a struct of the job's event schema and columns, `__reason` a reason of
+    `cutwater.core.events.rejection`; exactly one is null. Both are if the job's condition leaves the event out,
+    which `__left_out` tells. `__remark`: whether the event was read in part (`formats.with_events`). `known`: the
+    schemas that events may be written with. `explained`: add `__flaw`, field and rule of a rejected event, which
+    is too costly for each event of the stream.
     """
     raw = raw.selectExpr("*", *source_columns(sources))
     columns = [name(column) for column in raw.columns]
-    flaws = [*_of_record(job, bool(sources.copies)), *_of_event(job)]
     found = with_events(raw, job, known, explained)
+    shape: list[Flaw] = []
+    if shaping.is_shaped(job):
+        found, shape = shaping.with_shape(found, job, explained), shaping.flaws(job, explained)
+    flaws = [*_of_record(job, bool(sources.copies)), *shape, *_of_event(job)]
     about = [f"{cases(flaws, lambda one: one.detail)} as {FLAW}"] if explained else []
     why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
-    judged = found.selectExpr(*columns, f"{EVENT} as {_WHOLE}", why, REMARK, *about)
-    event = f"case when {_WHY} is null then {_WHOLE} end as {EVENT}"
-    shown = (event, f"{_WHY} as {REASON}", f"{_WHY} is null and {REMARK} as {REMARK}")
+    not_kept = f"{shaping.not_kept(job)} as {_NOT_KEPT}"
+    judged = found.selectExpr(*columns, f"{shaping.shaped_event(job)} as {_WHOLE}", why, REMARK, not_kept, *about)
+    is_used = f"{_WHY} is null and not {_NOT_KEPT}"
+    dropped = f"{_WHY} is null and {_NOT_KEPT} as {LEFT_OUT}"
+    event = f"case when {is_used} then {_WHOLE} end as {EVENT}"
+    shown = (event, f"{_WHY} as {REASON}", f"{is_used} and {REMARK} as {REMARK}", dropped)
     return judged.selectExpr(*columns, *shown, *([FLAW] if explained else []))
 
 
@@ -59,15 +67,15 @@ def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
 
 
 def _of_event(job: Job) -> Iterator[Flaw]:
-    kinds = field_types(job.event_schema)
-    key, time = (f"{EVENT}.{name(field)}" for field in (job.key_field, job.time_field))
+    kinds, values = shaping.usable_types(job), _values(job)
+    key, time = values[job.key_field], values[job.time_field]
     yield flaw(f"{key} is null", rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
     size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
     too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
     yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, job.key_field))
     yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
     for field, kind in kinds.items():
-        value = f"{EVENT}.{name(field)}"
+        value = values[field]
         if kind.name == "string":
             # Avro decodes any bytes; no reader could decode them in a key or value.
             no_text = f"coalesce(not is_valid_utf8({value}), false)"
@@ -82,6 +90,12 @@ def _of_event(job: Job) -> Iterator[Flaw]:
         # Last: any other reason has precedence.
         rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all other event times"
         yield flaw(f"unix_millis({time}) >= {job.held_ms}L", rejection.JUMPS_AHEAD, rule, job.time_field)
+
+
+def _values(job: Job) -> dict[str, str]:
+    """Return the fields and columns of an event as SQL."""
+    fields = {one: f"{EVENT}.{name(one)}" for one in shaping.usable_types(job)}
+    return {**fields, **{one.name: f"{shaping.COLUMNS}.{name(one.name)}" for one in job.columns}}
 
 
 def _too_far(job: Job, time: str) -> Iterator[Flaw]:
@@ -107,11 +121,11 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
 
 def _no_room(job: Job) -> Iterator[Flaw]:
     """Yield what a measure could not hold: an overflow or too large a row would end the query at each start."""
-    limits = {measure.limit: measure.name for measure in job.measures if measure.limit}
+    limits, values = {measure.limit: measure.name for measure in job.measures if measure.limit}, _values(job)
     for limit, measure in limits.items():
-        value = f"{EVENT}.{name(limit.field)}"
+        value = values[limit.field]
         beyond = f"{value} is not null and try_cast({value} as {limit.type}) is null"
         rule = f"is beyond {limit.type}, which is what one event may add to measure '{measure}'"
         yield flaw(beyond, rejection.NO_ROOM, rule, limit.field)
     for field, (most, rule) in too_long(job).items():
-        yield flaw(f"octet_length({EVENT}.{name(field)}) > {most}", rejection.NO_ROOM, rule, field)
+        yield flaw(f"octet_length({values[field]}) > {most}", rejection.NO_ROOM, rule, field)

@@ -26,6 +26,7 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater_spark.query import decoding
+from cutwater_spark.query.decoding import LEFT_OUT
 from cutwater_spark.query.formats import REMARK
 from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
 from cutwater_spark.query.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
@@ -98,6 +99,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         NUMBER,
         "__reason",
         REMARK,
+        LEFT_OUT,
         F.expr(f"octet_length(value) as {SIZE}"),
     )
     slots = min(len(sources.places), SKEW_SLOTS)
@@ -113,11 +115,16 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind == JSON else 'defaulted'}"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
         *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
+        *([F.expr(f"count_if({LEFT_OUT}) as left_out")] if job.where else []),
         *([F.expr(f"count_if({NUMBER} is null) as unknown")] if copied else []),
         *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
     ]
     # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
-    return placed.observe(INPUT_METRICS, *observed).filter("__reason is null").drop(NUMBER, REMARK, SIZE)
+    return (
+        placed.observe(INPUT_METRICS, *observed)
+        .filter(f"__reason is null and not {LEFT_OUT}")
+        .drop(NUMBER, REMARK, SIZE, LEFT_OUT)
+    )
 
 
 def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:
@@ -139,6 +146,7 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:
         reasons=reasons,
         repeated=metrics.get("repeated", 0),
         defaulted=metrics.get("defaulted", 0),
+        left_out=metrics.get("left_out", 0),
     )
 
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import httpx
 
+from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.local.java import find_java
-from cutwater.local.machine.download_cache import cache_dir
 from cutwater.local.machine.ports import free_ports
 from support.serving import serving
 

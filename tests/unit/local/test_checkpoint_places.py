@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE
 from cutwater.core.errors import UsageError
 from cutwater.local.jars import jars
-from cutwater.local.machine.download_cache import CACHE_VARIABLE
 from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.testing import embedded
 from support.cli.commandline import Cli

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE
 from cutwater.core.errors import MachineError
 from cutwater.local import jars
-from cutwater.local.machine.download_cache import CACHE_VARIABLE
 
 
 def test_a_cache_that_was_carried_over_needs_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,8 @@ Acknowledged = Callable[[CutwaterError | None], None]
 
 
 class Encoded(NamedTuple):
-    key: bytes
+    key: bytes | None
+    """Of the record; None if the job's key is computed."""
     value: bytes
 
 
@@ -155,7 +156,8 @@ class EventWriter:
             )
         record = {name: value for name, value in event.items() if name in self._fields}
         value, key = self._encode(record), record.get(self._job.key_field)
-        if key is None:
+        is_computed = any(one.name == self._job.key_field for one in self._job.columns)
+        if key is None and not is_computed:
             raise UsageError(
                 f"an event of {self._job.topic} has no {self._job.key_field}, which is the key to group by"
             )
@@ -164,7 +166,7 @@ class EventWriter:
                 f"an event of {self._job.topic} has {len(value):,} bytes, but max_event_bytes of the job file is "
                 f"{self._job.max_event_bytes:,}"
             )
-        return Encoded(str(key).encode(), value)
+        return Encoded(None if key is None else str(key).encode(), value)
 
     def offer(self, event: Encoded, acknowledged: Acknowledged) -> bool:
         """Hand an event to the client without waiting; return False if its bounded queue is full."""

@@ -111,6 +111,7 @@ class DriverMetrics:
             "Avro events with an enum symbol unknown to the job's schema; the enum's default counted.",
             **here,
         )
+        self._left_out = Counter("left_out", "Events that the job's source.where leaves out.", **here)
         self._late = Counter("late", "Events that arrived too late.", **here)
         self._amended = Counter(
             "amended", "Rows of windows that had closed before, changed by later events.", **here
@@ -199,6 +200,7 @@ class DriverMetrics:
             self._reasons.labels(reason).inc(count)
         self._repeated.inc(self._seen.repeated)
         self._defaulted.inc(self._seen.defaulted)
+        self._left_out.inc(self._seen.left_out)
         self._seen = InputStats()
         self._rows.inc(one.rows)
         self._tombstones.inc(one.tombstones)

@@ -214,6 +214,9 @@ def _replace(values: dict[Any, Any], location: tuple[int | str, ...]) -> None:
     if names[0] == "measures":
         _replace_measure(values, names, "[key]" in location)
         return
+    if names[:2] == ["source", "columns"]:
+        _leave_out_column(values["source"], names)
+        return
     stand_in: Any = _STAND_INS
     inside = values
     for depth, name in enumerate(names):
@@ -224,6 +227,14 @@ def _replace(values: dict[Any, Any], location: tuple[int | str, ...]) -> None:
             inside.pop(name, None)
         else:
             inside[name] = stand_in
+
+
+def _leave_out_column(source: dict[Any, Any], names: list[Any]) -> None:
+    columns = source.get("columns")
+    if len(names) == 2 or not isinstance(columns, dict):
+        source.pop("columns", None)
+    else:
+        columns.pop(names[2], None)
 
 
 def _replace_measure(values: dict[Any, Any], names: list[Any], is_name_wrong: bool) -> None:

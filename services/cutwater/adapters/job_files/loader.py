@@ -13,14 +13,15 @@ from typing import Any
 from cutwater.adapters.job_files.attached_query import compile_attached
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.event_schema import event_format, field_types, find_schema
+from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.job_files.rule_checks import frame
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
-from cutwater.core.job.expressions import DERIVED, derived_measure, names_in
-from cutwater.core.job.job import TAKEN_COLUMNS, Job
+from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
+from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import TIMES, FieldType, Measure
 from cutwater.core.job.row_room import require_room
@@ -29,6 +30,7 @@ from cutwater.core.util.suggestions import listed, value_text
 __all__ = ["load_job", "parse_duration"]
 
 _SCHEMA = ("source", "schema")
+_COLUMNS = ("source", "columns")
 _KEYS = frozenset({"string", "int", "long"})
 _PARAMETERS = tuple(dict.fromkeys(PARAMETERS.values()))
 _Types = dict[str, FieldType]
@@ -47,7 +49,10 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     source = model.source
     found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
-    if types is not None:
+    columns: tuple[ComputedColumn, ...] = ()
+    if found is not None and types is not None:
+        columns = compile_columns(source, found[1], types, errors)
+        types = {**types, **{one.name: one.type for one in columns}}
         _check_field(types, ("source", "key"), source.key, _KEYS, errors)
         _check_field(types, ("source", "event_time"), source.event_time, TIMES, errors)
     events = _events(source, found, errors)
@@ -63,6 +68,8 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         key_field=source.key,
         time_field=source.event_time,
         time_micros=types[source.event_time].name == "timestamp-micros",
+        where=source.where,
+        columns=columns,
         window=shared.window,
         lateness_ms=model.lateness,
         retention_ms=model.retention,
@@ -86,7 +93,7 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
 
 
 def _check_field(types: _Types, place: Place, field: str, allowed: Collection[str], errors: JobErrors) -> None:
-    if not errors.sound(place):
+    if not errors.sound(place, (*_COLUMNS, field)):
         return
     if field not in types:
         _no_field(types, place, field, errors)
@@ -137,6 +144,9 @@ def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErro
         text = f"{value_text(one.measure)} is no measure; allowed: {', '.join(KINDS)}"
         errors.add(kind, text, errors.meant(one.measure, KINDS, SYNONYMS))
     if not _check_parameters(place, one, errors):
+        return None
+    # A column with a mistake is not among the types, which is no second mistake.
+    if not errors.sound(*((*_COLUMNS, named) for named in (one.field, one.by) if named is not None)):
         return None
     for at, named in ((field, one.field), ((*place, "by"), one.by)):
         if types is not None and named is not None and errors.sound(at) and named not in types:

@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    model_validator,
+)
 
 from cutwater.core.events.formats import CONFLUENT
 from cutwater.core.events.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
@@ -43,6 +51,8 @@ _SPELT_SIZES = {
 }
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _URL = re.compile(r"(https?://[^\s@]{1,500})?")
+SQL_CHARS_MAX = 10_000
+COLUMNS_MAX = 100
 COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 
 
@@ -111,6 +121,28 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class ColumnModel(Model):
+    """A computed column: its expression, or a mapping with the expression and its type."""
+
+    sql: str = Field(min_length=1, max_length=SQL_CHARS_MAX, description="The expression, in Spark's SQL.")
+    type: str = Field(
+        "",
+        max_length=20,
+        description="Its type: boolean, int, long, float, double, decimal(p,s), string, bytes or timestamp; the "
+        "value is cast to it. By default Spark's type of the expression.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, given: object) -> object:
+        if isinstance(given, bool | int | float):
+            raise ValueError(f"YAML reads it as {type(given).__name__}: put the expression in quotes")
+        return {"sql": given} if isinstance(given, str) else given
+
+
+ColumnName = Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)]
+
+
 class SourceModel(Model):
     topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events.")
     schema_: str = Field(
@@ -119,8 +151,21 @@ class SourceModel(Model):
         max_length=200,
         description="The events' Avro schema: a file beside the job file, or in schemas/.",
     )
-    key: str = Field(description="The field to group by: string, int or long.")
-    event_time: str = Field(description="The field with the event time: timestamp-millis or timestamp-micros.")
+    key: str = Field(description="The field or column to group by: string, int or long.")
+    event_time: str = Field(
+        description="The field or column with the event time: timestamp-millis, timestamp-micros or a timestamp."
+    )
+    where: str = Field(
+        "",
+        max_length=SQL_CHARS_MAX,
+        description="A condition in Spark's SQL over the event's fields. An event for which it is false or null "
+        "is left out.",
+    )
+    columns: dict[ColumnName, ColumnModel] = Field(
+        {},
+        max_length=COLUMNS_MAX,
+        description="Computed columns by name: expressions in Spark's SQL over the event's fields; see below.",
+    )
     format: Literal["avro", "confluent", "json"] = Field(
         "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
     )
@@ -280,11 +325,11 @@ class JobModel(Model):
     )
     shards: Shards = 1024
     partitions: Partitions = 4
-    measures: dict[Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)], MeasureModel] = Field(
+    measures: dict[ColumnName, MeasureModel] = Field(
         min_length=1,
         description="The aggregates by name: letters, digits and _, at most 63, not starting with __; see below.",
     )
-    derived: dict[Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)], str] = Field(
+    derived: dict[ColumnName, str] = Field(
         {},
         max_length=100,
         description="Values computed from a row's measures, by name, as in `speed: miles / hours`; see below.",

@@ -11,10 +11,10 @@ import typer
 from pydantic import SecretStr
 
 from cutwater.adapters.config.settings import Settings, load_settings
+from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE
 from cutwater.cli.options import JsonOption, WideOption
 from cutwater.cli.report import print_note, print_report, report_errors
 from cutwater.core.util.text_tables import Column
-from cutwater.local.machine.download_cache import CACHE_VARIABLE
 
 MASK = "********"
 _PREFIX = "CUTWATER_"

@@ -192,9 +192,10 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
     """
     lines = []
     if sampled is None:
-        lines.append(
-            "no event of the source could be sampled: keys are assumed equally frequent, which is an upper bound"
-        )
+        why = "no event of the source could be sampled"
+        if job.where or job.columns:
+            why = "source.where and source.columns are evaluated by Spark, so no sample is taken"
+        lines.append(f"{why}: keys are assumed equally frequent, which is an upper bound")
         sketches = [one.name for one in job.measures if one.kind == "distinct"]
         if sketches and not measured:
             lines.append(

@@ -123,7 +123,7 @@ class Epochs:
             floor_ms=floor_ms,
             rows=sum(written.rows.values()),
             digest=written.digest,
-            events=seen.events,
+            events=seen.events - seen.left_out,
             rejected=seen.rejected,
             no_value=seen.reasons.get(NO_VALUE, 0),
             late=late,

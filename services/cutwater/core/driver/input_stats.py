@@ -31,6 +31,9 @@ class InputStats:
     defaulted: int = 0
     """Usable events in Avro with a symbol that the job's schema does not have. The enum's default counts."""
 
+    left_out: int = 0
+    """Events that the job's condition leaves out."""
+
     @property
     def skew_ms(self) -> int:
         """The range of the partitions' newest event times; 0 if fewer than two partitions had events."""

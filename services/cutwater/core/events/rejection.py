@@ -12,6 +12,7 @@ NO_VALUE = "no value"
 UNKNOWN_SCHEMA = "unknown schema"
 UNDECODABLE = "undecodable"
 TOO_LARGE = "too large"
+FAILED_EXPRESSION = "failed expression"
 NO_KEY = "no key"
 KEY_TOO_LARGE = "key too large"
 NO_EVENT_TIME = "no event time"
@@ -32,11 +33,13 @@ REASONS = (
     TOO_FAR_BEHIND,
     NO_ROOM,
     JUMPS_AHEAD,
+    FAILED_EXPRESSION,
 )
 
 NO_VALUE_RULE = "the record has no value"
 NULL_RULE = "is null"
 TEXT_RULE = "is not UTF-8"
+EXPRESSION_RULE = "has no value for this event: an error, such as a division by zero or a cast"
 YEARS_RULE = "is outside the years 200 to 9799"
 """Rules that a record or field breaks, as dead letters name them."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cutwater.core.events.formats import AVRO, JSON, EventFormat, RegistryUse
 from cutwater.core.events.rejection import MAX_BEHIND_MS
-from cutwater.core.job.measures import Measure
+from cutwater.core.job.measures import FieldType, Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 
@@ -28,6 +28,17 @@ class Output:
     def form(self) -> str:
         """The part that must not change while there is an output, because its readers rely on it."""
         return f"{self.mode} {self.format}"
+
+
+@dataclass(frozen=True)
+class ComputedColumn:
+    """A column that each event gets by an expression over its fields."""
+
+    name: str
+    sql: str
+    """In Spark's SQL."""
+    type: FieldType
+    """The value is cast to it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,9 @@ class Job:
     """Event times from here on are rejected by `max_jump_ms`. The driver sets it, never the job file."""
     max_bytes: int | None = None
     """Bound of keys and values in one view, above which the oldest closed windows are evicted. None: no bound."""
+    where: str = ""
+    """A condition in Spark's SQL; an event for which it is not true is left out. Empty: every event counts."""
+    columns: tuple[ComputedColumn, ...] = ()
     attached: Attached | None = None
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
@@ -144,12 +158,16 @@ class Job:
             if one.partials
         }
         panes = {"pane_ms": self.row_windows.size_ms} if self.overlap_ms else {}
+        shape: dict[str, Any] = {"where": self.where} if self.where else {}
+        if self.columns:
+            shape["columns"] = {one.name: [one.sql, str(one.type)] for one in self.columns}
         return {
             "key": self.key_field,
             "event_time": self.time_field,
             "window_size_ms": self.window.size_ms,
             "window_slide_ms": self.window.slide_ms,
             **panes,
+            **shape,
             "shards": self.shards.shards,
             "measures": measures,
             "state_schema": self.state_schema,
@@ -193,14 +211,25 @@ class Job:
         }
 
 
+_OPTIONAL = ("pane_ms", "where", "columns")
+"""Parts of a row's meaning that not every job has."""
+
+
 def differences(kept: str, wanted: str) -> str:
     """Return the differences between two definitions, or between a definition and a meaning."""
     try:
         before, after = json.loads(kept), json.loads(wanted)
     except json.JSONDecodeError:
         return "the definition beside the checkpoint is damaged"
-    changed = [name for name in after if before.get(name) != after[name]]
-    return "; ".join(f"{name} was {before.get(name)} and is {after[name]}" for name in changed)
+    gone = [name for name in _OPTIONAL if name in before and name not in after]
+    changed = [*(name for name in after if before.get(name) != after[name]), *gone]
+    return "; ".join(
+        f"{name} was {_quoted(before.get(name))} and is {_quoted(after.get(name))}" for name in changed
+    )
+
+
+def _quoted(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 UPDATE, FINAL, CORRECTION, TOMBSTONE = "update", "final", "correction", "tombstone"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from cutwater.local.machine.download_cache import cache_dir
+from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy
 

@@ -8,7 +8,7 @@ from typing import Any
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.columnar.arrow import Batch, Schema, batch_of, pyarrow
 from cutwater.adapters.columnar.record_arrays import RecordReader
-from cutwater.core.job.expressions import columns_of
+from cutwater.core.job.derived_values import columns_of
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import BY, ORDER_FIELDS, Measure
 from cutwater.views.query.presenter import Presenter

@@ -1,4 +1,4 @@
-"""The cache folder for downloads."""
+"""The cache folder: downloads, archives of classes, answers of Spark."""
 
 from __future__ import annotations
 

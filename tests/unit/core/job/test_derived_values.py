@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.errors import UsageError
-from cutwater.core.job.expressions import columns_of, derived_measure, names_in
+from cutwater.core.job.derived_values import columns_of, derived_measure, names_in
 from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.measures import FieldType, Measure
 

@@ -1,0 +1,101 @@
+"""The condition and the computed columns of a job file: SQL of a user, by which no event may end the query.
+
+Spark raises an error for a division by zero, an overflow or an unfit cast. `TryEval`, which is behind Spark's own
+`try_...` functions, makes it NULL. It holds only what is evaluated inside of it: Spark computes expressions that
+occur twice beforehand, unless they are in a branch of a condition. So each `TryEval` is about such a branch.
+
+A value may be NULL without an error. So what is tried is a struct, which is NULL only after an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+from cutwater.adapters.job_files.event_schema import field_types
+from cutwater.adapters.job_files.spark_types import sql_type
+from cutwater.core.events.rejection import EXPRESSION_RULE, FAILED_EXPRESSION
+from cutwater.core.job.job import ComputedColumn, Job
+from cutwater.core.job.measures import FieldType
+from cutwater_spark.query.formats import EVENT, REASON
+from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
+from cutwater_spark.query.sql import in_brackets, name, text
+
+WHERE, COLUMNS = "__where", "__columns"
+_OUTER, _COLUMN = "__outer_", "__column_"
+"""Prefixes: of the Kafka record's columns beside an event's fields, and of columns that are tried one by one."""
+
+
+def is_shaped(job: Job) -> bool:
+    return bool(job.where or job.columns)
+
+
+def with_shape(found: DataFrame, job: Job, explained: bool = False) -> DataFrame:
+    """Add the outcome of the condition and the columns' values to events with their `__reason`.
+
+    `__where` is a struct (`kept`) of a usable event, `__columns` a struct of the values of an event that is kept.
+    For others, and after an error, each is NULL. `explained`: also try each column alone, to tell which one fails.
+    """
+    outer = [f"{name(one)} as {name(_OUTER + one)}" for one in found.columns]
+    usable = f"{name(_OUTER + REASON)} is null"
+    kept = f"coalesce({in_brackets(job.where)}, false)" if job.where else "true"
+    fields = found.selectExpr(*outer, f"{EVENT}.*")
+    judged = fields.select("*", _tried(found, usable, f"named_struct('kept', {kept})").alias(WHERE))
+    values = {COLUMNS: f"named_struct({', '.join(_value(one) for one in job.columns)})"} if job.columns else {}
+    if explained:
+        values |= {f"{_COLUMN}{at}": f"named_struct({_value(one)})" for at, one in enumerate(job.columns)}
+    return judged.select(
+        *(F.col(name(_OUTER + one)).alias(one) for one in found.columns),
+        F.col(WHERE),
+        *(_tried(found, f"{WHERE}.kept", sql).alias(column) for column, sql in values.items()),
+    )
+
+
+def flaws(job: Job, explained: bool = False) -> list[Flaw]:
+    """Return what ends the judging of an event: it is left out, which is no reason, or an expression fails."""
+    nothing = "cast(null as string)"
+    found = [Flaw(f"not {WHERE}.kept", nothing, rule_struct(nothing))]
+    found.append(flaw(f"{WHERE} is null", FAILED_EXPRESSION, EXPRESSION_RULE, "source.where"))
+    if explained:
+        found += [
+            flaw(f"{_COLUMN}{at} is null", FAILED_EXPRESSION, EXPRESSION_RULE, f"source.columns.{one.name}")
+            for at, one in enumerate(job.columns)
+        ]
+    if job.columns:
+        found.append(flaw(f"{COLUMNS} is null", FAILED_EXPRESSION, EXPRESSION_RULE, "source.columns"))
+    return found
+
+
+def not_kept(job: Job) -> str:
+    """Return, as SQL, whether the condition is not true. The event may have a flaw that is found before."""
+    return f"coalesce(not {WHERE}.kept, false)" if is_shaped(job) else "false"
+
+
+def shaped_event(job: Job) -> str:
+    """Return the event with its columns."""
+    if not job.columns:
+        return EVENT
+    fields = [f"{text(one)}, {EVENT}.{name(one)}" for one in field_types(job.event_schema)]
+    columns = [f"{text(one.name)}, {COLUMNS}.{name(one.name)}" for one in job.columns]
+    return f"named_struct({', '.join([*fields, *columns])})"
+
+
+def usable_types(job: Job) -> dict[str, FieldType]:
+    """Return the types of an event's fields and columns."""
+    return {**field_types(job.event_schema), **{one.name: one.type for one in job.columns}}
+
+
+def _value(column: ComputedColumn) -> str:
+    return f"{text(column.name)}, cast({in_brackets(column.sql)} as {sql_type(column.type)})"
+
+
+def _tried(frame: DataFrame, when: str, sql: str) -> Column:
+    """Return the struct where `when` holds; NULL after an error."""
+    java: Any = frame.sparkSession._jvm
+    internals = java.org.apache.spark.sql.classic.ExpressionUtils
+    branch: Any = F.expr(f"case when {when} then {sql} end")
+    tried = java.org.apache.spark.sql.catalyst.expressions.TryEval(internals.expression(branch._jc))
+    return ClassicColumn(internals.column(tried))
