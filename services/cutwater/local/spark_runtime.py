@@ -1,7 +1,8 @@
 """The environment that a process needs to start Spark: Java, Python, a shell, an archive of Spark's classes.
 
 `python -m cutwater.local.spark_runtime FILE` writes the archive of Spark's classes
-(`cutwater_spark.tools.classes`).
+(`cutwater_spark.tools.classes`); with `expressions` in place of a file it checks those of a job file
+(`cutwater_spark.tools.expressions`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
@@ -20,6 +22,7 @@ from cutwater.local.java import java_home
 from cutwater.local.processes.class_archives import archive_path, usable
 
 CLASSES_SECONDS_MAX = 600
+EXPRESSIONS = "expressions"
 
 
 def spark_environment(java: Path | None = None) -> dict[str, str]:
@@ -82,8 +85,16 @@ def found_archive(java: Path) -> str:
     return str(path) if usable(path := archive_of(java)) else ""
 
 
+def check_expressions() -> NoReturn:
+    """Become Spark's check of a job file's expressions. Raise MachineError as `spark_environment`."""
+    command = [sys.executable, "-m", "cutwater_spark.tools.expressions"]
+    os.execve(command[0], command, {**os.environ, **spark_environment()})  # noqa: S606  (a shell is not wanted)
+
+
 if __name__ == "__main__":
     try:
+        if sys.argv[1] == EXPRESSIONS:
+            check_expressions()
         write_classes(Path(sys.argv[1]).absolute())
     except MachineError as error:
         sys.exit(f"error: {error}")

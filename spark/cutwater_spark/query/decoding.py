@@ -45,7 +45,7 @@ def decode(
     found = with_events(raw, job, known, explained)
     shape: list[Flaw] = []
     if shaping.is_shaped(job):
-        found, shape = shaping.with_shape(found, job, explained), shaping.flaws(job, explained)
+        found, shape = shaping.with_shape(found, job, explained), shaping.shape_flaws(job, explained)
     flaws = [*_of_record(job, bool(sources.copies)), *shape, *_of_event(job)]
     about = [f"{cases(flaws, lambda one: one.detail)} as {FLAW}"] if explained else []
     why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"

@@ -54,7 +54,7 @@ def with_shape(found: DataFrame, job: Job, explained: bool = False) -> DataFrame
     )
 
 
-def flaws(job: Job, explained: bool = False) -> list[Flaw]:
+def shape_flaws(job: Job, explained: bool = False) -> list[Flaw]:
     """Return what ends the judging of an event: it is left out, which is no reason, or an expression fails."""
     nothing = "cast(null as string)"
     found = [Flaw(f"not {WHERE}.kept", nothing, rule_struct(nothing))]

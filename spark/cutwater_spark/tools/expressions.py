@@ -123,7 +123,7 @@ def _mistake(place: str, error: Any) -> Mistake:
     return Mistake(place, text_of(error), unknown)
 
 
-def check(java: Any, request: dict[str, Any]) -> dict[str, Any]:
+def check_expressions(java: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Return types and mistakes of a request's expressions, as the module says."""
     analyser = Analyser(java, request["schema"])
     found = {place: analyser.type_of(place, sql) for place, sql in request["expressions"]}
@@ -144,7 +144,7 @@ def main() -> int:
     os.environ[ANSI] = "true"  # as in the driver's session
     gateway = launch_gateway()
     try:
-        result = check(gateway.jvm, request)
+        result = check_expressions(gateway.jvm, request)
     finally:
         gateway.shutdown()
         gateway.proc.stdin.close()

@@ -29,7 +29,7 @@ from cutwater.core.job.job import ComputedColumn
 from cutwater.core.job.measures import MAX_DECIMAL, FieldType
 from cutwater.core.util.suggestions import listed, value_text
 
-CHECKER = "cutwater.local.spark_sql"
+CHECKER = ("cutwater.local.spark_runtime", "expressions")
 """The program that runs Spark's analyser; `cutwater_spark.tools.expressions` describes its input and output."""
 REVISION = 1
 """Of the checks: a higher one asks Spark again about what is in the cache."""
@@ -180,7 +180,7 @@ def _spark_version() -> str:
 
 
 def _run(asked: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", CHECKER]
+    command = [sys.executable, "-m", *CHECKER]
     try:
         done = subprocess.run(
             command, input=asked, capture_output=True, text=True, timeout=CHECK_TIMEOUT_S, check=False
