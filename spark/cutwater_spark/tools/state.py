@@ -23,11 +23,12 @@ from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.quantiles import EMPTY
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater_spark.attempt import location_of
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.query.query import row_expressions
-from cutwater_spark.query.sql import name
+from cutwater_spark.query.sql import binary, name
 from cutwater_spark.session import open_session
 
 _CALL = re.compile(
@@ -87,6 +88,8 @@ def _result(kind: str, at: int, may_be_empty: bool) -> str:
     """Return an aggregate's result, as SQL. `at`: the position of its first buffer."""
     if kind == "hll_union_agg":  # without any sketch its buffer is empty, which is no sketch
         return f"nullif(value.f{at}, X'')"
+    if kind.startswith("kll"):  # Spark's last step merges it into an empty one, which orders its values anew
+        return f"kll_sketch_merge_double({binary(EMPTY)}, value.f{at})"
     if kind == "avg":
         return f"if(value.f{at + 1} = 0, null, value.f{at} / value.f{at + 1})"
     if kind == "var_pop":

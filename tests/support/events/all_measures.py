@@ -52,9 +52,10 @@ MEASURES = {
     "quantile_small": "CASE WHEN count(small) > 0 THEN "
     "[min(small), quantile_disc(small, 0.5), quantile_disc(small, 0.95), max(small)] END",
     "derived_ratio": "sum(ratio) / count(*)",
-    "histogram_small": "[count_if(small < -10), count_if(small >= -10 AND small < 50), count_if(small >= 50)]",
-    "histogram_price": "[count_if(price < -5000.5), count_if(price >= -5000.5 AND price < 0), "
-    "count_if(price >= 0 AND price < 12.25), count_if(price >= 12.25)]",
+    "histogram_small": "[count(*) FILTER (small < -10), count(*) FILTER (small >= -10 AND small < 50), "
+    "count(*) FILTER (small >= 50)]",
+    "histogram_price": "[count(*) FILTER (price < -5000.5), count(*) FILTER (price >= -5000.5 AND price < 0), "
+    "count(*) FILTER (price >= 0 AND price < 12.25), count(*) FILTER (price >= 12.25)]",
     "min_by_big": "first(big ORDER BY ratio, at_ms, position) FILTER (big IS NOT NULL)",
 }
 DECLARED = {

@@ -30,6 +30,8 @@ _M = 8
 """The least capacity of a level."""
 _HEAD, _MORE = struct.Struct("<BBBBHBx"), struct.Struct("<QHBx")
 _FAMILY = 15
+EMPTY = bytes.fromhex("02010f01c8000800")
+"""A sketch without values, of this size."""
 _EMPTY, _SINGLE = 1, 4
 
 
