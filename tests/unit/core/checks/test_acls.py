@@ -17,6 +17,7 @@ from cutwater.core.checks.acls import (
 from cutwater.core.checks.source_topic import covers
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.mirror_records import from_origin
 from support.protocol_samples import GENERATION, JOB, OTHER
 
 SOURCE = "flights.events"
@@ -69,3 +70,11 @@ def test_a_right_on_a_topic_of_one_name_is_for_no_other() -> None:
 
 def test_nothing_is_written_in_the_region_that_is_mirrored() -> None:
     assert {operation for one in origin() for operation in one.operations} == {"Read", "DescribeConfigs"}
+
+
+def test_a_driver_may_use_what_is_named_only_later() -> None:
+    """The copies of other regions' sources, its transactional ids, and the groups that Spark makes up."""
+    assert may(job(), "driver", from_origin(SOURCE, "us")) == {"Read"}
+    others = {one.resource: one for one in job() if one.service == "driver" and one.prefixed}
+    assert covers(others["transactional-id"], f"{topics.generation_ids(JOB)}{OTHER}")
+    assert covers(others["group"], "spark-kafka-source-5b1e93c0-driver-0")

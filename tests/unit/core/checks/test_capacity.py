@@ -21,6 +21,7 @@ from cutwater.core.checks.capacity import (
     doubts,
     estimate,
     row_bytes_of,
+    sizes_of,
     touched,
 )
 from cutwater.core.checks.event_sample import RowSizes
@@ -152,6 +153,29 @@ def test_more_events_or_keys_never_add_less(events: float, keys: int, more: floa
             assert vars(large)[name] >= value * 0.999999, name
 
 
+def test_an_output_of_sliding_windows_has_each_once_where_it_has_only_final_ones() -> None:
+    """The keys of an hour, every ten minutes."""
+    load = Load(events_per_s=100, keys=10**6)
+    sliding = replace(JOB, window=WindowSpec(HOUR, HOUR // 6), output=replace(JOB.output, mode="final"))
+    found = estimate(sliding, load)
+    rows_per_s = touched(10**6, 100 * 3_600) / 600
+    assert found.output_write_bytes_per_s == pytest.approx(rows_per_s * found.output_row_bytes)
+
+
+@pytest.mark.parametrize("form", ["avro", "json"])
+def test_a_record_of_the_output_holds_its_key_twice(form: str) -> None:
+    """As the key of the record, and as a field."""
+    job = replace(JOB, output=replace(JOB.output, format=form))
+    short, long = (sizes_of(job, RowSizes(key=count)).output for count in (20.0, 50.0))
+    assert long - short == pytest.approx(2 * 30)
+
+
+def test_a_row_is_written_as_large_as_it_stays_where_nothing_else_is_known() -> None:
+    state, written = RowSizes(key=50.0), RowSizes(key=20.0)
+    assert sizes_of(JOB, state).written == sizes_of(JOB, state).row == row_bytes_of(JOB, state)
+    assert sizes_of(JOB, state, written).written == row_bytes_of(JOB, written)
+
+
 def test_a_sketch_makes_a_row_larger_by_its_registers() -> None:
     """`distinct` counts with its whole sketch, other measures with a few bytes each."""
     assert row_bytes_of(JOB) < 200
@@ -194,6 +218,7 @@ def test_a_row_is_the_sum_of_its_parts() -> None:
         ("long", 6),
         ("double", 9),
         ("timestamp-millis", 9),
+        ("decimal", 9),
         ("string", 3 + 2),
     ],
 )

@@ -65,11 +65,15 @@ def test_a_good_machine_and_cluster_have_no_findings() -> None:
         ({"python": (3, 10)}, "Python", Level.ERROR),
         ({"python": (3, 14)}, "Python", Level.ERROR),
         ({"java": None, "java_version": None, "java_advice": "none"}, "Java", Level.ERROR),
+        ({"java_version": None, "java_advice": "does not start"}, "Java", Level.ERROR),
         ({"java_version": JAVA_SPARK_MAX + 1}, "Java", Level.WARNING),
         ({"java_version": 25}, "Java", Level.WARNING),
         ({"memory_free_bytes": 3_000 * MB}, "memory", Level.WARNING),
+        ({"memory_free_bytes": NEED.memory_bytes // 2}, "memory", Level.WARNING),
+        ({"memory_free_bytes": NEED.memory_bytes // 2 - 1}, "memory", Level.ERROR),
         ({"memory_free_bytes": 500 * MB}, "memory", Level.ERROR),
         ({"disk_free_bytes": 100 * MB}, "disk", Level.ERROR),
+        ({"disk_free_bytes": NEED.disk_bytes - 1}, "disk", Level.WARNING),
         ({"disk_free_bytes": 1_500 * MB}, "disk", Level.WARNING),
         ({"data_dir_problem": "read-only"}, "data folder", Level.ERROR),
         ({"jars_present": False}, "jars", Level.WARNING),
@@ -82,6 +86,11 @@ def test_what_a_machine_lacks_is_found_and_has_a_remedy(change: Any, check: str,
     assert [(one.check, one.level) for one in bad] == [(check, level)]
     assert bad[0].found
     assert bad[0].remedy
+
+
+def test_what_is_just_enough_is_enough() -> None:
+    just = replace(GOOD, memory_free_bytes=NEED.memory_bytes, disk_free_bytes=NEED.disk_bytes)
+    assert set(levels(check_machine(just, NEED)).values()) == {Level.OK}
 
 
 def test_a_java_without_vector_instructions_will_do() -> None:
@@ -132,7 +141,8 @@ def test_what_a_cluster_lacks_is_found(change: Any, check: str, level: Level) ->
 
 
 @pytest.mark.parametrize(
-    ("api", "name"), [(0, "Produce"), (1, "Fetch"), (3, "Metadata"), (26, "EndTxn"), (60, "DescribeCluster")]
+    ("api", "name"),
+    [(0, "Produce"), (1, "Fetch"), (2, "ListOffsets"), (3, "Metadata"), (26, "EndTxn"), (60, "DescribeCluster")],
 )
 def test_an_api_that_a_broker_lacks_is_named(api: int, name: str) -> None:
     """By the number that Kafka's protocol gives it."""
@@ -212,6 +222,17 @@ def test_timestamps_that_no_broker_refuses_are_warned_of(config: dict[str, str],
     assert level is Level.OK or "max.ms=3600000" in found.remedy
     made = dict(topics.events("events", 1).config)
     assert only(check_source(JOB, source(**made), None), "timestamps").level is Level.OK
+
+
+def test_messages_larger_than_events_may_be_are_warned_of() -> None:
+    """Up to that size, which is also what a topic has that says nothing of it, an epoch is bounded."""
+    most = source_topic.EVENT_BYTES_MAX
+    for config, level in (
+        ({}, Level.OK),
+        ({"max.message.bytes": str(most)}, Level.OK),
+        ({"max.message.bytes": str(most + 1)}, Level.WARNING),
+    ):
+        assert only(check_source(JOB, source(**config), None), "message size").level is level
 
 
 def test_a_record_that_spark_cannot_date_is_an_error() -> None:

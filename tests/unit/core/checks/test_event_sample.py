@@ -95,3 +95,30 @@ def test_a_few_late_events_do_not_move_the_edges() -> None:
     )  # fmt: skip
     assert found is not None
     assert found.rows_per_window == 5
+
+
+def alone(*times_ms: int) -> list[SampledEvent]:
+    """Events of one partition, each of another key."""
+    return [SampledEvent(0, at, f"k{number}", 80, {"carrier": "c"}) for number, at in enumerate(times_ms)]
+
+
+def test_a_window_that_the_sample_just_covers_is_whole() -> None:
+    """From its first to its last event; one millisecond less, and the last window does not count."""
+    for newest, whole, rows in ((3 * MINUTE - 1, 2, 3), (3 * MINUTE, 3, 4)):
+        found = measure_sample(JOB, alone(0, 1, MINUTE, 2 * MINUTE, newest), 0.5, None)
+        assert found is not None
+        assert found.whole_windows == whole
+        assert found.rows_per_window == pytest.approx(rows / whole)
+
+
+def test_of_a_single_event_there_is_one_a_second() -> None:
+    found = measure_sample(JOB, alone(MINUTE), 0.5, None)
+    assert found is not None
+    assert (found.events_per_s, found.span_ms, found.rows_per_epoch) == (1, 0, 1)
+
+
+def test_an_epoch_has_at_least_one_event() -> None:
+    """However short: then each event writes its row."""
+    found = measure_sample(JOB, events(600), 0.001, None)
+    assert found is not None
+    assert found.rows_per_epoch == 1

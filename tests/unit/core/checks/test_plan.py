@@ -9,7 +9,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.checks.acls import Acl
 from cutwater.core.checks.capacity import Load, estimate
 from cutwater.core.checks.plan import Mirroring, Plan, size
-from cutwater.core.checks.replication import UNREPLICATED
+from cutwater.core.checks.replication import UNREPLICATED, Replication
 
 JOB = load_job(Path(__file__).parents[4] / "deploy/jobs/flights.yaml")
 READ = Acl("driver", "topic", "events", ("Read",))
@@ -43,3 +43,9 @@ def test_commands_name_the_brokers_that_they_are_for() -> None:
 def test_the_largest_unit_has_separators_from_a_thousand_on() -> None:
     """Three digits would be a number with an exponent."""
     assert [size(one) for one in (999e12, 1e15, 1.0004e15)] == ["999 TB", "1,000 TB", "1,000 TB"]
+
+
+def test_the_disk_after_thirty_days_is_told_over_all_copies() -> None:
+    plan = replace(PLAN, replication=Replication(3, 2))
+    told = plan.plain()["estimate"]["disk_bytes_after_30_days"]
+    assert told == PLAN.estimate.disk_bytes(30, 3) > PLAN.estimate.disk_bytes(29, 3)

@@ -29,3 +29,11 @@ def test_a_clock_that_is_further_away_is_named(beyond_ms: int, side: int) -> Non
         UnavailableError, match=r"ahead of .* log/0. With such" if side > 0 else r"behind .* log/0"
     ):
         require_clock(true_ms + ahead_ms, true_ms + ahead_ms, true_ms, "log/0")
+
+
+def test_a_clock_that_was_set_back_meanwhile_is_behind() -> None:
+    """It agreed when the record was written, and does not any more."""
+    true_ms = 10**12
+    require_clock(true_ms, true_ms - HALF, true_ms, "log/0")
+    with pytest.raises(UnavailableError, match=r"behind .* log/0"):
+        require_clock(true_ms, true_ms - HALF - 1, true_ms, "log/0")

@@ -66,3 +66,10 @@ def test_a_bound_need_not_change_where_it_holds_the_same_events(
 ) -> None:
     """A query is started anew only for events that it would judge otherwise."""
     assert judged_alike([Segment(10, 30, 5), Segment(50, 65, 2)], wanted, held) is alike
+
+
+def test_of_two_halves_time_begins_with_the_later_one() -> None:
+    """The median of an even number is the later of the two in the middle, and the earlier half is not held."""
+    two = [Segment(5, 5, 3), Segment(2 * 10**12, 2 * 10**12, 3)]
+    assert held_from(two, None, HOUR) is None
+    assert held_from([two[0]._replace(events=4), two[1]], None, HOUR) == 2 * 10**12

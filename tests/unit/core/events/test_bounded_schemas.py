@@ -15,7 +15,7 @@ from cutwater.adapters.events.avro_events import AvroReader
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.formats import CONFLUENT, WriterSchema, confluent_header
 from cutwater.core.events.rejection import Flaw
-from cutwater.core.events.schema_bounds import CALLS_MAX, endless, unroll_recursion
+from cutwater.core.events.schema_bounds import CALLS_MAX, TYPES_MAX, endless, unroll_recursion
 from support.events import readings_of_schemas as told
 
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
@@ -80,6 +80,15 @@ def test_what_bytes_do_not_bound_is_told(types: list[Any], said: str) -> None:
     assert said in found
 
 
+@pytest.mark.parametrize("innermost", [None, {"type": "enum", "name": "T0", "symbols": ["A"]}])
+def test_types_may_nest_up_to_the_bound(innermost: Any) -> None:
+    """The event is one of them, and what holds nothing but plain values counts once."""
+    types = chain(TYPES_MAX)
+    types[0] = innermost or types[0]
+    assert endless(Schema.of(fields(*types[:-1]))) == []
+    assert endless(Schema.of(fields(*types))) == ["it nests more than 1,000 types"]
+
+
 def test_what_bytes_bound_is_none_of_it() -> None:
     """Each item takes a byte; a map's key does; a value without bytes is there once."""
     items = ("int", "string", ["null", "int"], {"type": "array", "items": "int"}, NODE, "Node", TREE)
@@ -139,6 +148,13 @@ def test_too_deep_is_damaged_and_no_deeper_call() -> None:
     for depth in (levels + 1, 2 * levels, 100_000):
         with pytest.raises(DAMAGE):
             read(schema, b"\x02" * depth + b"\x00\x02")
+
+
+def test_an_event_that_holds_itself_keeps_its_name() -> None:
+    """The levels behind it have other names."""
+    found = unroll_recursion({**NODE, "namespace": "test"})
+    assert (found.schema["name"], found.schema["namespace"]) == ("Node", "test")
+    assert [one["name"] for one in found.types[-2:]] == ["Node_at_level_3", "Node_at_level_2"]
 
 
 def test_a_type_that_holds_itself_without_a_byte_is_damaged() -> None:

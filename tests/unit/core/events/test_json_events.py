@@ -91,3 +91,9 @@ def test_a_decimal_without_precision_is_bytes() -> None:
 
 def test_a_plain_type_has_neither_size_nor_digits() -> None:
     assert json_fields(schema(a="string")) == (JsonField("a", "string", False),)
+
+
+def test_no_word_is_written_that_json_does_not_have() -> None:
+    """A number that the type of the field cannot hold is an error, and no record that nobody can read."""
+    with pytest.raises(ValueError, match="JSON"):
+        written("long", float("nan"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,24 @@ def test_depth_and_length_have_bounds() -> None:
 def test_a_time_is_read_to_the_microsecond(text: str, micros: int | None) -> None:
     """Finer parts are cut off; offsets have a colon, and at most eighteen hours."""
     assert iso_micros(text) == micros
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "value"),
+    [
+        ("bytes", "\x00\xff", b"\x00\xff"),
+        (TYPES["fixed"], "\x01\xff", b"\x01\xff"),
+        ({**DECIMAL, "precision": 9, "scale": 2}, "\x01\x00", Decimal("2.56")),
+        (TYPES["timestamp_millis"], 5, 5_000),
+        (TYPES["timestamp_micros"], 5, 5),
+        ("long", 5, 5),
+        (TYPES["enum"], "b", "b"),
+        (["null", "long"], None, None),
+    ],
+)
+def test_a_default_is_what_its_schema_means_by_it(type_: Any, default: Any, value: Any) -> None:
+    """Bytes are a text of code points, a decimal such bytes, and times are in their unit."""
+    fields = json_fields({"fields": [{"name": "a", "type": type_, "default": default}]})
+    found = read(b"{}", fields)
+    assert found == {"a": value}
+    assert read(b'{"a":null}', fields) == found

@@ -67,3 +67,9 @@ def test_a_time_of_our_days_in_another_unit_is_told(seconds: int, unit: str, kin
 def test_what_is_no_time_of_our_days_in_any_unit_has_no_hint() -> None:
     for number in (0, -1, 315_532_799, 10**25, -1_700_000_000):
         assert unit_hint(number, "timestamp-millis") == ""
+
+
+def test_a_window_is_closed_from_its_very_end_on() -> None:
+    """An event of it is late as soon as the watermark reaches that."""
+    seen, hour = InputStats(events=1, oldest_ms=7), WindowSpec(3_600_000, 3_600_000)
+    assert [may_hold_late(seen, hour, closed_ms) for closed_ms in (3_599_999, 3_600_000)] == [False, True]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
-from cutwater.core.events.schema_compatibility import incompatibilities, obstacles
+from cutwater.core.events.schema_compatibility import OTHERWISE, Reading, incompatibilities, obstacles, reading
 
 _NUMBERS = ["int", "long", "float", "double"]
 _PLAIN = ["boolean", "string", "bytes", *_NUMBERS]
@@ -219,6 +219,14 @@ def test_a_changed_logical_type_is_what_no_fingerprint_tells() -> None:
     old, new = one(decimal(9, 2)), one(decimal(9, 3))
     assert crc64(old) == crc64(new)
     assert len(obstacles(old, new)) == 1
+
+
+def test_events_with_other_digits_of_a_decimal_are_read_one_by_one() -> None:
+    """A number is the same with more digits before it; with another scale the same bytes are another number."""
+    assert reading(one(decimal(9, 2)), one(decimal(12, 2))) == Reading()
+    assert reading(one(decimal(9, 2)), one(decimal(9, 3))) == Reading(
+        refused=(f"a: was decimal(9, 2) and is decimal(9, 3): {OTHERWISE}",)
+    )
 
 
 def test_the_three_rules_look_in_their_directions() -> None:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from cutwater.core.events.formats import (
+    AVRO,
+    CONFLUENT,
     CONFLUENT_HEADER_BYTES,
+    JSON,
+    JSON_SCHEMA,
+    EventFormat,
     confluent_header,
     confluent_number,
     confluent_numbers,
+    foreign,
     is_confluent,
 )
 
@@ -49,3 +55,20 @@ def test_the_numbers_of_some_records() -> None:
 @pytest.mark.parametrize("number", [0, 1, 2**24 - 1, 2**24, 2**32 - 1])
 def test_a_number_may_fill_its_four_bytes(number: int) -> None:
     assert confluent_numbers([confluent_header(number) + b"body"]) == {number}
+
+
+@pytest.mark.parametrize("kind", [AVRO, CONFLUENT, JSON])
+def test_json_behind_a_registrys_framing_is_none_of_the_formats(kind: str) -> None:
+    assert foreign(kind, FRAMED[:5] + b'{"a":1}') == JSON_SCHEMA
+
+
+@pytest.mark.parametrize("body", [b"\x02}", b"{\x02", b""])
+def test_a_framed_body_with_one_bracket_is_no_json(body: bytes) -> None:
+    """The first or the last byte of a body in Avro may be one by chance."""
+    assert foreign(CONFLUENT, FRAMED[:5] + body) is None
+    assert foreign(JSON, FRAMED[:5] + body) == "is written as 'confluent', and source.format is 'json'"
+
+
+def test_a_format_is_shown_without_its_earlier_schemas() -> None:
+    """They would fill a page."""
+    assert "Earlier" not in repr(EventFormat(AVRO, ({"type": "record", "name": "Earlier"},)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import (
     CommonHistory,
+    copied_up_to,
     find_common_history,
     known_loss,
     require_copying,
@@ -29,9 +30,10 @@ from cutwater.core.failover.failover import (
 from cutwater.core.generations.candidates import Candidate, EarlierClaim, goes_back_to
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
-from cutwater.core.protocol.mirror_records import Arrival
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored
 from cutwater.core.protocol.records import Claim, Decision, Milestone, Release
 from support.protocol_samples import milestone
+from support.regions.mirror_samples import golden_mirror_record
 
 US, EU, BACK = Generation(1, "us"), Generation(2, "eu", "5f0c21aa"), Generation(3, "us", "0badcafe")
 COPY, OWN = "flights.events.from-us", "flights.events"
@@ -59,6 +61,17 @@ def test_it_begins_in_the_copy_and_in_its_own_source() -> None:
     again = start_cut(found, read, OWN, "eu", {0: 5, 1: 0})
     assert again.offset(TopicPartition(OWN, 1)) == 77
     assert again.offset(TopicPartition(OWN, 0)) == 5
+
+
+def test_how_far_a_source_is_copied_is_told_in_the_origins_offsets() -> None:
+    """By the name that the copy has here; positions of other topics do not count."""
+    at = golden_mirror_record("mirrored")
+    assert isinstance(at, Mirrored)
+    told = [
+        replace(at, topic=topic, partition=partition, next=following)
+        for topic, partition, following in ((OWN, 0, 40), (OWN, 1, 50), ("other", 0, 7))
+    ]
+    assert copied_up_to(told, OWN, "us") == Cut.of_topic(COPY, [40, 50])
 
 
 HERE = {"5f0c21aa": Token(US, 42), "0badcafe": Token(EU, 60)}

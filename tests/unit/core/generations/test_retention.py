@@ -97,6 +97,14 @@ def test_candidates_and_their_parents_stay() -> None:
     assert "replaced too recently" in (retention_reason(FIFTH, lately) or "")
 
 
+def test_a_claim_with_the_number_of_the_promoted_one_comes_no_more() -> None:
+    """Another region may have used it too: neither it nor its parent stays for a promotion."""
+    rival = replace(FOURTH, region="eu", parent="0badcafe")
+    now = NOW._replace(known=claimed(SECOND, FOURTH, rival), parents={FOURTH: THIRD, rival: FIRST})
+    assert retention_reason(FIRST, now) is None
+    assert "is a candidate" not in (retention_reason(rival, now) or "")
+
+
 @given(
     st.integers(0, 6),
     st.none() | st.integers(0, 6),

@@ -69,6 +69,20 @@ def test_nothing_goes_of_a_job_that_rests_or_was_released() -> None:
     assert "no milestone" in Stream(0).rests
 
 
+def test_a_single_milestone_within_the_time_does_not_rest() -> None:
+    """Of before the time there is none, so the first is not it."""
+    made = Stream(0)
+    made.take(one(1))
+    assert (made.before, made.rests) == (0, "")
+
+
+def test_what_a_line_continues_stays_where_its_first_milestone_is_the_first_that_stays() -> None:
+    """One later, and the line cannot be told any more anyway."""
+    made, claims = stream([1, 300]), [begun(2, 70)]
+    assert floor(made, [Need(300, "somebody")], claims).sequence == 70
+    assert floor(made, [Need(301, "somebody")], claims).sequence == 301
+
+
 @given(st.data())
 def test_the_line_of_every_generation_that_begins_behind_can_be_told(data: st.DataObject) -> None:
     """Where the first milestone of a generation stays, that which it was started from does."""
