@@ -24,9 +24,9 @@ from cutwater.core.generations.start_state import (
     require_startable,
     require_unreleased,
 )
-from cutwater.core.job.job import Job, Output
+from cutwater.core.job.job import ComputedColumn, Job, Output
 from cutwater.core.job.measure_kinds import build
-from cutwater.core.job.measures import LONG, value
+from cutwater.core.job.measures import LONG, FieldType, value
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.protocol.cuts import Cut, EpochPlan, TopicPartition
@@ -173,9 +173,11 @@ def test_a_generation_goes_on_with_its_parents_measures_and_source() -> None:
 
 OVER_A, OVER_B = (build("n", "count", field, LONG, HllSketches()) for field in ("a", "b"))
 STAYS = {
-    "key_field": ("other", "key was key and is other"),
-    "time_field": ("other", "event_time was at and is other"),
+    "key_field": ("other", "key was 'key' and is 'other'"),
+    "time_field": ("other", "event_time was 'at' and is 'other'"),
     "window": (WindowSpec(7_000, 7_000), "window_size_ms was 60000 and is 7000; window_slide_ms was"),
+    "where": ("a > 0", "where was None and is 'a > 0'"),
+    "columns": ((ComputedColumn("c", "a", FieldType("int")),), "columns was None and is"),
     "shards": (ShardMap(shards=512), "shards was 1024 and is 512"),
     "measures": ((OVER_B,), "measures was"),
 }

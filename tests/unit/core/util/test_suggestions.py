@@ -53,7 +53,7 @@ def test_a_field_that_was_probably_meant(word: str, meant: str) -> None:
         ("standard_deviation", "stddev"),
         ("bool_or", "any"),
         ("correlation", ""),
-        ("percentile", ""),
+        ("percentile", "quantile"),
     ],
 )
 def test_a_measure_that_was_probably_meant(word: str, meant: str) -> None:
