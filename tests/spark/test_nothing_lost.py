@@ -128,7 +128,7 @@ def test_each_reason_is_listed_with_the_bytes_of_its_event(job: Flow) -> None:
     assert {one.head for one in found.entries} == {
         value[:200] if value is not None else None for value, _ in wanted
     }
-    # of expressions: expressions/test_shaping.py
+    # of expressions: expressions/test_computed_columns.py
     # of copies alone: test_sources.py; of sums of decimals: test_measure_ranges.py; of time: test_jumps_held.py
     elsewhere = {rejection.NO_SOURCE_OFFSET, rejection.NO_ROOM, rejection.JUMPS_AHEAD}
     elsewhere.add(rejection.FAILED_EXPRESSION)

@@ -18,7 +18,7 @@ from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidacy, origin_parent, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.adapters.topics.log_evidence import LogCheck
-from cutwater.core.errors import FencedError, LostRecordsError, UnavailableError, UsageError
+from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.generations.candidates import (
     Candidate,
     Candidates,
@@ -123,8 +123,6 @@ class CandidatePromotion:
         cut = newest.source_cut.and_(newest.changelog_cut)
         try:
             LogCheck(self._cluster).require(newest.evidence, cut, f"epoch {newest.epoch} of {newest.generation}")
-        except LostRecordsError:
-            raise
         except UsageError as error:
             # A resync deletes a copy and creates it again, and takes the candidate back or leaves it.
             raise UnavailableError(f"{self._generation} is not promoted yet: {error}") from None

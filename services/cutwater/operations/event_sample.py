@@ -30,7 +30,7 @@ def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list
     """Return the newest usable events of the job, equally from each partition. At most 50,000, 32 MB and 60 s.
     Empty if none can be read, or only by Spark, because the job has expressions. Raises UsageError if the topic
     does not exist."""
-    if job.where or job.columns:
+    if job.has_expressions:
         return []
     first = sample(cluster, job.topic, FIRST)
     if not first:

@@ -24,12 +24,11 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Range
-from cutwater_spark.query.decoding import LEFT_OUT, decode
+from cutwater_spark.query.decoding import USED, decode
 from cutwater_spark.query.query import EARLIEST, window_of
 from cutwater_spark.query.rejection_reasons import FLAW
 from cutwater_spark.query.sql import kafka_options, single_object_bytes, text
 
-USED = f"__reason is null and not {LEFT_OUT}"
 _PLACE = "'topic', topic, 'partition', partition, 'offset', offset"
 _EVENT = (
     "'event_key', key, 'event_value', value, 'event_written_ms', unix_millis(timestamp), "

@@ -16,13 +16,15 @@ from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import TIMES
 from cutwater.core.job.row_room import too_long
-from cutwater_spark.query import shaping
+from cutwater_spark.query import computed_columns
 from cutwater_spark.query.formats import EVENT, REASON, REMARK, with_events
 from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, number_of, rule_struct, unit_hint
 from cutwater_spark.query.sources import OFFSET, source_columns
 from cutwater_spark.query.sql import name, text
 
 LEFT_OUT = "__left_out"
+USED = f"__reason is null and not {LEFT_OUT}"
+"""Whether a judged event counts, as SQL."""
 _WHOLE, _WHY, _NOT_KEPT = "__whole", "__why", "__not_kept"
 # Further out, a window of a century could reach beyond the years 1 to 9999, which Python readers cannot hold. Far
 # outside of them Spark's arithmetic overflows, which would end the query at each start.
@@ -43,14 +45,16 @@ def decode(
     raw = raw.selectExpr("*", *source_columns(sources))
     columns = [name(column) for column in raw.columns]
     found = with_events(raw, job, known, explained)
-    shape: list[Flaw] = []
-    if shaping.is_shaped(job):
-        found, shape = shaping.with_shape(found, job, explained), shaping.shape_flaws(job, explained)
-    flaws = [*_of_record(job, bool(sources.copies)), *shape, *_of_event(job)]
+    of_expressions: list[Flaw] = []
+    if job.has_expressions:
+        found = computed_columns.with_computed_columns(found, job, explained)
+        of_expressions = computed_columns.expression_flaws(job, explained)
+    flaws = [*_of_record(job, bool(sources.copies)), *of_expressions, *_of_event(job)]
     about = [f"{cases(flaws, lambda one: one.detail)} as {FLAW}"] if explained else []
     why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
-    not_kept = f"{shaping.not_kept(job)} as {_NOT_KEPT}"
-    judged = found.selectExpr(*columns, f"{shaping.shaped_event(job)} as {_WHOLE}", why, REMARK, not_kept, *about)
+    not_kept = f"{computed_columns.not_kept(job)} as {_NOT_KEPT}"
+    whole = f"{computed_columns.event_with_columns(job)} as {_WHOLE}"
+    judged = found.selectExpr(*columns, whole, why, REMARK, not_kept, *about)
     is_used = f"{_WHY} is null and not {_NOT_KEPT}"
     dropped = f"{_WHY} is null and {_NOT_KEPT} as {LEFT_OUT}"
     event = f"case when {is_used} then {_WHOLE} end as {EVENT}"
@@ -67,7 +71,7 @@ def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
 
 
 def _of_event(job: Job) -> Iterator[Flaw]:
-    kinds, values = shaping.usable_types(job), _values(job)
+    kinds, values = computed_columns.usable_types(job), _values(job)
     key, time = values[job.key_field], values[job.time_field]
     yield flaw(f"{key} is null", rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
     size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
@@ -94,8 +98,8 @@ def _of_event(job: Job) -> Iterator[Flaw]:
 
 def _values(job: Job) -> dict[str, str]:
     """Return the fields and columns of an event as SQL."""
-    fields = {one: f"{EVENT}.{name(one)}" for one in shaping.usable_types(job)}
-    return {**fields, **{one.name: f"{shaping.COLUMNS}.{name(one.name)}" for one in job.columns}}
+    fields = {one: f"{EVENT}.{name(one)}" for one in computed_columns.usable_types(job)}
+    return {**fields, **{one.name: f"{computed_columns.COLUMNS}.{name(one.name)}" for one in job.columns}}
 
 
 def _too_far(job: Job, time: str) -> Iterator[Flaw]:

@@ -26,7 +26,7 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater_spark.query import decoding
-from cutwater_spark.query.decoding import LEFT_OUT
+from cutwater_spark.query.decoding import LEFT_OUT, USED
 from cutwater_spark.query.formats import REMARK
 from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
 from cutwater_spark.query.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
@@ -120,11 +120,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
     ]
     # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
-    return (
-        placed.observe(INPUT_METRICS, *observed)
-        .filter(f"__reason is null and not {LEFT_OUT}")
-        .drop(NUMBER, REMARK, SIZE, LEFT_OUT)
-    )
+    return placed.observe(INPUT_METRICS, *observed).filter(USED).drop(NUMBER, REMARK, SIZE, LEFT_OUT)
 
 
 def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:

@@ -24,11 +24,6 @@ def name(value: str) -> str:
     return f"`{value.replace('`', '``')}`"
 
 
-def in_brackets(expression: str) -> str:
-    """Return a user's expression as a part of another. It may end with a comment, and that with a backslash."""
-    return f"({expression}\n\n)"
-
-
 def single_object_bytes(record: str, codec: Codec) -> str:
     return framed_bytes(record, codec.schema, codec.header)
 

@@ -70,6 +70,7 @@ class EventWriter:
         strict: bool = False,
     ) -> None:
         self._job = job
+        self._is_key_computed = any(one.name == job.key_field for one in job.columns)
         self._wait_s = wait_s
         self._strict = strict
         self._encode = event_encoder(job, registry)
@@ -156,8 +157,7 @@ class EventWriter:
             )
         record = {name: value for name, value in event.items() if name in self._fields}
         value, key = self._encode(record), record.get(self._job.key_field)
-        is_computed = any(one.name == self._job.key_field for one in self._job.columns)
-        if key is None and not is_computed:
+        if key is None and not self._is_key_computed:
             raise UsageError(
                 f"an event of {self._job.topic} has no {self._job.key_field}, which is the key to group by"
             )

@@ -21,7 +21,7 @@ from typing import Any
 
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import SourceModel
-from cutwater.adapters.job_files.spark_types import event_type, field_type, sql_type
+from cutwater.adapters.job_files.spark_types import cast_to, event_type, field_type
 from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
@@ -125,7 +125,7 @@ def _expressions(source: SourceModel, declared: Mapping[str, FieldType | None]) 
         found[_WHERE] = source.where
     for name, of in declared.items():
         if of is not None:
-            found[*_COLUMNS, name, "type"] = f"cast(({source.columns[name].sql}\n\n) as {sql_type(of)})"
+            found[*_COLUMNS, name, "type"] = cast_to(source.columns[name].sql, of)
     return found
 
 

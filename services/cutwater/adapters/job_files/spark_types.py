@@ -1,4 +1,4 @@
-"""Spark's types of an event: what its connectors make of an Avro schema, as JSON, without Spark."""
+"""Types and expressions of events in Spark's words, without Spark: an Avro schema as JSON, a column as SQL."""
 
 from __future__ import annotations
 
@@ -63,6 +63,16 @@ def field_type(spark: str) -> FieldType | None:
 def sql_type(of: FieldType) -> str:
     """Return Spark's name of a computed column's type in SQL."""
     return SQL_TYPES.get(of.name, str(of))
+
+
+def in_brackets(expression: str) -> str:
+    """Return a user's expression as a part of another. It may end with a comment, and that with a backslash."""
+    return f"({expression}\n\n)"
+
+
+def cast_to(expression: str, of: FieldType) -> str:
+    """Return a user's expression as a value of a computed column's type."""
+    return f"cast({in_brackets(expression)} as {sql_type(of)})"
 
 
 def _type(schema: Schema, node: Any) -> Any:

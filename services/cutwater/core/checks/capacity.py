@@ -193,7 +193,7 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
     lines = []
     if sampled is None:
         why = "no event of the source could be sampled"
-        if job.where or job.columns:
+        if job.has_expressions:
             why = "source.where and source.columns are evaluated by Spark, so no sample is taken"
         lines.append(f"{why}: keys are assumed equally frequent, which is an upper bound")
         sketches = [one.name for one in job.measures if one.kind == "distinct"]

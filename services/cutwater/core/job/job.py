@@ -100,6 +100,11 @@ class Job:
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
     @property
+    def has_expressions(self) -> bool:
+        """Whether only Spark can tell which events count, and with which values."""
+        return bool(self.where or self.columns)
+
+    @property
     def row_windows(self) -> WindowSpec:
         """The windows of the state's rows: panes, of which readers see merges. A user's own query has no panes."""
         return self.window if self.attached else self.window.panes

@@ -16,24 +16,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from cutwater.adapters.job_files.event_schema import field_types
-from cutwater.adapters.job_files.spark_types import sql_type
+from cutwater.adapters.job_files.spark_types import cast_to, in_brackets
 from cutwater.core.events.rejection import EXPRESSION_RULE, FAILED_EXPRESSION
 from cutwater.core.job.job import ComputedColumn, Job
 from cutwater.core.job.measures import FieldType
 from cutwater_spark.query.formats import EVENT, REASON
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
-from cutwater_spark.query.sql import in_brackets, name, text
+from cutwater_spark.query.sql import name, text
 
 WHERE, COLUMNS = "__where", "__columns"
 _OUTER, _COLUMN = "__outer_", "__column_"
 """Prefixes: of the Kafka record's columns beside an event's fields, and of columns that are tried one by one."""
 
 
-def is_shaped(job: Job) -> bool:
-    return bool(job.where or job.columns)
-
-
-def with_shape(found: DataFrame, job: Job, explained: bool = False) -> DataFrame:
+def with_computed_columns(found: DataFrame, job: Job, explained: bool = False) -> DataFrame:
     """Add the outcome of the condition and the columns' values to events with their `__reason`.
 
     `__where` is a struct (`kept`) of a usable event, `__columns` a struct of the values of an event that is kept.
@@ -54,7 +50,7 @@ def with_shape(found: DataFrame, job: Job, explained: bool = False) -> DataFrame
     )
 
 
-def shape_flaws(job: Job, explained: bool = False) -> list[Flaw]:
+def expression_flaws(job: Job, explained: bool = False) -> list[Flaw]:
     """Return what ends the judging of an event: it is left out, which is no reason, or an expression fails."""
     nothing = "cast(null as string)"
     found = [Flaw(f"not {WHERE}.kept", nothing, rule_struct(nothing))]
@@ -71,10 +67,10 @@ def shape_flaws(job: Job, explained: bool = False) -> list[Flaw]:
 
 def not_kept(job: Job) -> str:
     """Return, as SQL, whether the condition is not true. The event may have a flaw that is found before."""
-    return f"coalesce(not {WHERE}.kept, false)" if is_shaped(job) else "false"
+    return f"coalesce(not {WHERE}.kept, false)" if job.has_expressions else "false"
 
 
-def shaped_event(job: Job) -> str:
+def event_with_columns(job: Job) -> str:
     """Return the event with its columns."""
     if not job.columns:
         return EVENT
@@ -89,7 +85,7 @@ def usable_types(job: Job) -> dict[str, FieldType]:
 
 
 def _value(column: ComputedColumn) -> str:
-    return f"{text(column.name)}, cast({in_brackets(column.sql)} as {sql_type(column.type)})"
+    return f"{text(column.name)}, {cast_to(column.sql, column.type)}"
 
 
 def _tried(frame: DataFrame, when: str, sql: str) -> Column:
