@@ -107,6 +107,7 @@ from kept where people <> 0 group by all
 """
 
 
+@pytest.mark.slow
 def test_nested_orders_are_those_of_duckdb(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> None:
     """Orders that are not paid count nowhere; those of nobody, a division by zero, are dead letters."""
     made = orders(1_500)
