@@ -23,6 +23,7 @@ from cutwater.core.mirror.copy_progress import (
 from cutwater.core.protocol.chain import ROOT_HASH, link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.log_evidence import TopicEvidence
 from cutwater.core.protocol.mirror_records import Mirrored, target
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry
@@ -355,3 +356,23 @@ def test_in_any_order_every_milestone_arrives_once_in_order(steps: list[tuple[st
     arrived += sequences(found)
     assert arrived == list(range(1, len(arrived) + 1))
     assert (found.pending, found.passed) == (0, [])
+
+
+def test_a_milestone_read_again_is_passed_over() -> None:
+    found, stream = ledger(), Stream()
+    one = stream.next(1, 1)
+    found.milestone_copied(one)
+    found.milestone_copied(one)
+    assert (found.pending, found.newest) == (1, one.milestone)
+    found.milestone_copied(stream.next(2, 2))
+    assert found.pending == 2
+
+
+def test_evidence_without_a_topic_id_says_nothing_about_the_topic() -> None:
+    """Where brokers did not say one; with another one the topic was recreated."""
+    for topic_id, arrived in (("", [1]), ("id", [1]), ("other", [])):
+        found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+        found.milestone_copied(stream.next(2, 2, evidence=(TopicEvidence(EVENTS, topic_id, ()),)))
+        found.copy_moved(events.to(2, end=2))
+        found.copy_moved(rows.to(2, end=2))
+        assert sequences(found) == arrived, topic_id
