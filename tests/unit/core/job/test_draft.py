@@ -391,3 +391,34 @@ def test_names_from_topics() -> None:
 def test_durations_are_written_as_a_person_would() -> None:
     """The largest unit that divides."""
     assert [duration(ms) for ms in (DAY, 36 * HOUR, 90_000, 1_500)] == ["1d", "36h", "90s", "1500ms"]
+
+
+def timed(*events: dict[str, Any]) -> list[SampleRow]:
+    return [SampleRow({"user": "u", **event}, 0, at, START, None) for at, event in enumerate(events)]
+
+
+def test_a_name_that_speaks_of_time_outweighs_a_missing_sample() -> None:
+    """Nine of ten under that name, before ten of ten under another."""
+    both, one = {"x": START, "time": START}, {"x": START}
+    types = {"user": "string", "x": "timestamp-millis", "time": "timestamp-millis"}
+    assert propose(timed(*[both] * 9, one), types).event_time == "time"
+    assert propose(timed(*[both] * 7, *[one] * 3), types).event_time == "x"
+
+
+def test_the_only_sample_decides_which_time_is_there() -> None:
+    types = {"user": "string", "event_time": "timestamp-millis", "ingested": "timestamp-millis"}
+    assert propose(timed({"ingested": START}), types).event_time == "ingested"
+
+
+def test_records_without_a_timestamp_are_the_oldest() -> None:
+    """Some of a topic's may have none."""
+    some = timed(*[{"time": START + at * 1_000} for at in range(4)])
+    mixed = [replace(one, timestamp_ms=None) if at % 2 else one for at, one in enumerate(some)]
+    assert propose(mixed, {"user": "string", "time": "timestamp-millis"}).lateness_ms == 10_000
+
+
+def test_fields_with_long_names_are_not_measured() -> None:
+    short, long = "a" * 50, "b" * 51
+    types = {"user": "string", "time": "timestamp-millis", short: "long", long: "long"}
+    found = propose(timed({"time": START, short: 1, long: 1}), types).measures
+    assert set(found) == {"events", f"total_{short}", f"max_{short}"}

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.errors import UsageError
 from cutwater.core.job.measure_kinds import KINDS, By, build
-from cutwater.core.job.measures import HLL_LG_K, FieldType, Measure, merge
+from cutwater.core.job.measures import HLL_LG_K, FieldType, Measure, merge, sql_sum
 from cutwater.core.job.measures import value as value_measure
 
 TYPES: dict[str, tuple[FieldType, st.SearchStrategy[Any]]] = {
@@ -347,3 +347,16 @@ def test_two_values_of_a_query_of_ones_own_are_never_merged() -> None:
     assert merge(column, {"share": 0.5}, {"share": None}) == {"share": 0.5}
     with pytest.raises(UsageError, match="column 'share' comes from a query of your own"):
         merge(column, {"share": 0.5}, {"share": 0.25})
+
+
+@every_pair
+def test_a_measure_knows_its_kind(kind: str, of: str) -> None:
+    """Also one that is calculated as another: `any` is the greatest of booleans."""
+    assert measure(kind, of).kind == kind
+
+
+def test_only_sums_of_decimals_are_cast() -> None:
+    """To leave room for a carry: Spark would round the last digits."""
+    assert sql_sum("a", "b", FieldType("long")) == "a + b"
+    carried = "cast(cast(a as decimal(37,2)) + cast(b as decimal(37,2)) as decimal(38,2))"
+    assert sql_sum("a", "b", FieldType("decimal", 38, 2)) == carried

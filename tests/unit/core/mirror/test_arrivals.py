@@ -23,6 +23,7 @@ from cutwater.core.mirror.copy_progress import (
 from cutwater.core.protocol.chain import ROOT_HASH, link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.log_evidence import TopicEvidence
 from cutwater.core.protocol.mirror_records import Mirrored, target
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry
@@ -355,3 +356,51 @@ def test_in_any_order_every_milestone_arrives_once_in_order(steps: list[tuple[st
     arrived += sequences(found)
     assert arrived == list(range(1, len(arrived) + 1))
     assert (found.pending, found.passed) == (0, [])
+
+
+def test_a_milestone_read_again_is_passed_over() -> None:
+    found, stream = ledger(), Stream()
+    one = stream.next(1, 1)
+    found.milestone_copied(one)
+    found.milestone_copied(one)
+    assert (found.pending, found.newest) == (1, one.milestone)
+    found.milestone_copied(stream.next(2, 2))
+    assert found.pending == 2
+
+
+def test_evidence_without_a_topic_id_says_nothing_about_the_topic() -> None:
+    """Where brokers did not say one; with another one the topic was recreated."""
+    for topic_id, arrived in (("", [1]), ("id", [1]), ("other", [])):
+        found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+        found.milestone_copied(stream.next(2, 2, evidence=(TopicEvidence(EVENTS, topic_id, ()),)))
+        found.copy_moved(events.to(2, end=2))
+        found.copy_moved(rows.to(2, end=2))
+        assert sequences(found) == arrived, topic_id
+
+
+@pytest.mark.parametrize(
+    ("cut", "arrived", "reason"),
+    [(2, [1], ""), (3, [1], ""), (4, [], "the origin has lost records of flights.events/0 below 4")],
+)
+def test_records_of_a_leader_that_came_later_are_not_those_that_were_counted(
+    cut: int, arrived: list[int], reason: str
+) -> None:
+    """Leader 5 wrote from offset 3 on, which the second position says; the milestone's was leader 4."""
+    found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+    found.milestone_copied(stream.next(cut, 2, evidence=(TopicEvidence(EVENTS, "id", (4,)),)))
+    found.copy_moved(rows.to(2, end=2))
+    found.copy_moved(replace(events.to(1), leader=4, leaders=(4,), leaders_from=(0,)))
+    found.copy_moved(replace(events.to(6), leader=5, leaders=(4, 5), leaders_from=(0, 3)))
+    assert sequences(found) == arrived
+    assert [one.reason[: len(reason)] for one in found.passed] == ([reason] if reason else [])
+
+
+def test_where_the_leaders_below_a_cut_are_forgotten_a_milestone_is_passed() -> None:
+    """What is known begins with a later leader, behind the cut: who wrote before it, nobody can tell."""
+    found, stream, events, rows = ledger(), Stream(), Copy(EVENTS, NEVER_MS), Copy(changelog(ONE))
+    found.milestone_copied(stream.next(2, 2, evidence=(TopicEvidence(EVENTS, "id", (4,)),)))
+    found.copy_moved(rows.to(2, end=2))
+    found.copy_moved(replace(events.to(6), leader=5, leaders=(5,), leaders_from=(3,)))
+    assert sequences(found) == []
+    (passed,) = found.passed
+    assert passed.reason == "flights.events/0 below offset 2: the leaders that wrote it are no longer known"

@@ -72,6 +72,7 @@ def test_it_does_not_wait_for_ever() -> None:
 def test_a_longer_lag_counts_from_the_next_start() -> None:
     one = CompactionLagLease(DAY_MS, 0.0)
     assert one.update(TEN_MINUTES_MS, 1.0)
+    assert one.lag_ms == TEN_MINUTES_MS, "a shorter one counts at once"
     assert not one.update(DAY_MS, 2.0)
     assert not waits(one, 3.0)
     assert one.lag_ms == TEN_MINUTES_MS

@@ -230,3 +230,12 @@ def test_before_anything_is_copied_nothing_is_whole() -> None:
     at = initial_position("job", "us", OriginPartition("t", 0, "id", 1), 5, 9, 0)
     assert (at.first, at.before, at.next, at.local) == (5, 5, 5, 9)
     assert (at.whole_from, at.whole_to, at.ended) == (5, 4, -1)
+
+
+def test_records_are_counted_since_the_first() -> None:
+    """Over all pieces; one without records adds none."""
+    at = FIRST
+    for first, following in ((0, 3), (3, 3), (3, 5)):
+        read = [RecordMeta(offset, 0, 10) for offset in range(first, following)]
+        at = advance_position(at, Piece(first, following, following, read), at.local, 0, LAG_MS)
+    assert (at.records, at.size) == (5, 50)

@@ -70,3 +70,13 @@ def test_what_nobody_asks_for_takes_no_room() -> None:
         found.add([run], 0)
         found.forget(run.source)
     assert (found.known_from, found.size) == (3 * BLOCK_RUNS - 1, 0)
+
+
+def test_a_block_that_ends_at_a_forgotten_cut_takes_no_room() -> None:
+    """All its records are below the cut."""
+    found = OffsetMap(0)
+    found.add(trickle(BLOCK_RUNS), 0)
+    found.forget(BLOCK_RUNS - 1)
+    assert found.size > 0
+    found.forget(BLOCK_RUNS)
+    assert (found.known_from, found.size) == (BLOCK_RUNS, 0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import DivergenceError
-from cutwater.core.mirror.replica_stream import ReplicaStream
+from cutwater.core.mirror.replica_stream import HELD, ReplicaStream
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import NOWHERE, Cut
 from cutwater.core.protocol.generation import Generation
@@ -121,3 +121,24 @@ def test_who_waits_for_whom() -> None:
     other = ReplicaStream()
     other.arrival(7, arrival(entry))
     assert (other.waits, other.even) == (False, False)
+
+
+def test_a_milestone_that_has_arrived_leaves_nothing_waiting() -> None:
+    (entry,) = chain(1)
+    one = ReplicaStream()
+    one.milestone(entry)
+    one.arrival(7, arrival(entry))
+    assert sequences(list(one.ready())) == [(1, True)]
+    assert (one.waits, one.even) == (False, True)
+
+
+def test_each_topic_is_read_ahead_up_to_a_bound() -> None:
+    (entry,) = chain(1)
+    milestones, arrivals = ReplicaStream(), ReplicaStream()
+    for _ in range(HELD):
+        assert milestones.wants_milestones
+        assert arrivals.wants_arrivals
+        milestones.milestone(entry)
+        arrivals.arrival(7, arrival(entry))
+    assert (milestones.wants_milestones, milestones.wants_arrivals) == (False, True)
+    assert (arrivals.wants_milestones, arrivals.wants_arrivals) == (True, False)

@@ -14,7 +14,7 @@ from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_changes import decide_changes
 from cutwater.core.monitoring.alert_rules import JUDGES, Limits
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import Drift, JobStatus, Reader, drift
+from cutwater.core.monitoring.job_status import Drift, JobStatus, Reader, drift, progress_ms
 from cutwater.core.monitoring.job_status_fold import (
     observe_end,
     observe_nothing,
@@ -537,3 +537,35 @@ def test_one_step_behind_is_in_step() -> None:
     assert told["commit-signal"] == "2 epochs behind"
     assert told["view"] == "2 milestones behind"
     assert told["publisher"] == "in step"
+
+
+def test_a_writer_that_said_itself_that_it_was_fenced_is_resolved_after_the_window() -> None:
+    """It has stopped and says nothing more; progress of its successor is none of its own."""
+    story = Story()
+    story.epoch(0)
+    told = Alert(JOB, GENERATION, alerts.FENCED_WRITER, alerts.PUBLISHER, "publisher", T0, None, 1, 0, "fenced")
+    story.state = take_alert(story.state, ALERTS, 0, told)
+    for after_ms, ends in ((LIMITS.window_ms - 1, []), (LIMITS.window_ms, [(told.key, False)])):
+        found = decide_changes(story.state, LIMITS, T0 + after_ms)
+        assert [(one.key, one.on) for one in found if one.kind == alerts.FENCED_WRITER] == ends
+
+
+def test_of_two_ends_of_an_alert_the_later_counts() -> None:
+    """By the number, of however many digits."""
+    first = Alert(JOB, GENERATION, alerts.DIVERGENCE, alerts.PUBLISHER, "watch", 5, 9, 1, 0, "")
+    second = replace(first, resolved_ms=10)
+    assert alerts.newer(first, second) == alerts.newer(second, first) == second
+
+
+def test_an_alert_on_a_clock_set_back_is_one_moment_later_than_the_one_before() -> None:
+    before = Alert(JOB, GENERATION, alerts.DIVERGENCE, alerts.PUBLISHER, "watch", 5, 9, 1, 0, "")
+    assert [alerts.next_raised_ms(before, now_ms) for now_ms in (4, 5, 6, 7)] == [6, 6, 6, 7]
+    assert alerts.next_raised_ms(None, 4) == 4
+
+
+def test_what_nothing_is_known_of_has_no_progress_and_is_not_idle() -> None:
+    """A view that is not polled, too."""
+    empty = JobStatus(JOB, GENERATION)
+    parts = (alerts.DRIVER, alerts.SIGNAL, alerts.PUBLISHER, alerts.VIEW)
+    assert [progress_ms(empty, part) for part in parts] == [0, 0, 0, 0]
+    assert not empty.idle

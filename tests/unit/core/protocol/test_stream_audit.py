@@ -91,6 +91,8 @@ def test_an_attempt_that_had_lost_is_named() -> None:
     loser = replace(loser, parent_hash=link(stream[0][1]), changelog_cut=barrier(1, 1).changelog_cut)
     found = [one.reason for one in check([stream[0], pair(loser)], barriers)]
     assert found == ["attempt 2 had written barrier 1 again before attempt 1 won"]
+    (again,) = [one.offset for one in barriers.digests[loser.generation, 1] if one.attempt == 2]
+    assert check([stream[0], pair(replace(loser, barriers_position=again))], barriers) == [], "it was not read yet"
 
 
 @pytest.mark.parametrize("damage", [lambda stream: stream[:1] + stream[2:], lambda stream: stream[::-1]])

@@ -164,3 +164,9 @@ def test_rights_are_for_many_names_only_where_there_are_many() -> None:
     assert ("commit-signal", "transactional-id", topics.signal_id("ticks")) in single
     assert ("driver", "topic", "ticks.events") in single
     assert not {name for _, _, name in prefixed} & {name for _, _, name in single}
+
+
+def test_lists_and_output_outlive_a_generation_with_their_partitions() -> None:
+    """All generations write to them; a changelog is a generation's own."""
+    kept = {name for name, one in SPECS.items() if one.keeps_partitions}
+    assert kept == {topics.dead_letters("ticks"), topics.late("ticks"), topics.output("ticks")}

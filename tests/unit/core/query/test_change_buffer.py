@@ -76,3 +76,9 @@ def test_why_a_reader_is_behind() -> None:
     with pytest.raises(Behind):
         recent.after(8)
     assert recent.after(9) == "ten", "nine was never told of"
+
+
+def test_changes_that_fill_the_buffer_are_kept() -> None:
+    recent: ChangeBuffer[str] = ChangeBuffer(MAX)
+    recent.put(1, "one", MAX)
+    assert recent.after(0) == "one"

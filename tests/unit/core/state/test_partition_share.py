@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from cutwater.core.errors import DivergenceError, UsageError
 from cutwater.core.protocol.changelog_rows import fold, signed
 from cutwater.core.state.backlog import mismatch
-from cutwater.core.state.partition_share import Proof, held_by, owners, partition_faults, proof_of
+from cutwater.core.state.partition_share import (
+    Proof,
+    held_by,
+    owners,
+    partition_faults,
+    proof_of,
+    require_whole_once,
+)
 from support.protocol_samples import milestone
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -120,3 +127,13 @@ def test_a_second_read_that_finds_all_as_it_should_be_says_so() -> None:
     (said,) = partition_faults("rows", one, {0: (4, 6)}, {0: Proof(2, 7)})
     assert said.startswith("A second read found the rows of each partition")
     assert said.endswith("rows/0, offsets 4 to 5")
+
+
+def test_views_hold_each_partition_exactly_once() -> None:
+    """One with all of them, or several with parts."""
+    require_whole_once({"a": None}, 2)
+    require_whole_once({"a": frozenset({0}), "b": frozenset({1})}, 2)
+    with pytest.raises(UsageError, match="no peer holds partition 1: name all peers"):
+        require_whole_once({"a": frozenset({0})}, 2)
+    with pytest.raises(UsageError, match="a and b both hold partition 1"):
+        require_whole_once({"a": None, "b": frozenset({1})}, 2)

@@ -65,6 +65,7 @@ def test_parts_of_several_owners_make_a_whole() -> None:
     assert covering({"p0-2": two, "all.in-eu": None, "p1": one}, 3) == ((("all.in-eu", every),), none)
     assert covering({"p0-2": two, "p1-2": frozenset({1, 2})}, 3) == ((("p0-2", two), ("p1-2", one)), none)
     assert covering({"p0-2": two}, 3) == ((("p0-2", two),), one)
+    assert covering({"p0-2": two, "p2": frozenset({2})}, 3) == ((("p0-2", two),), one), "one that gives nothing"
     assert covering({}, 3) == ((), every)
 
 

@@ -40,3 +40,11 @@ def test_another_broker_is_another_kind() -> None:
     assert shape(REFUSED.format("127.0.0.1:9092", 0)) != shape(REFUSED.format("127.0.0.1:9093", 0))
     assert shape("kafka-1.example:9092/1: Disconnected") != shape("kafka-2.example:9092/2: Disconnected")
     assert len(shape("x" * 5_000)) == 200
+
+
+def test_a_line_said_again_is_not_the_oldest() -> None:
+    """Its place among the remembered ones is that of its last saying."""
+    rarely = LogThrottle(every_s=10, kinds_max=2)
+    for moment, kind in ((0, "a"), (1, "b"), (10, "a"), (11, "c")):
+        assert rarely.admit(kind, moment) == 0
+    assert rarely.admit("a", 12) is None, "b was forgotten"
