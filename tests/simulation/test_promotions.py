@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 
 from cutwater.adapters.topics.own_writes import OwnLog
+from cutwater.commit_signal.service import CommitSignal
+from cutwater.core.protocol import topics
 from simulation.checker import Anomaly
 from simulation.holes import off
-from simulation.promotions import BROKEN, TOPICS, play
+from simulation.job import JOB
+from simulation.promotions import BROKEN, TOPICS, Promotions, play
 
 SEEDS, STEPS = 12, 400
 FIRST = 7
 """The seeds before it are known to show nothing without the look."""
+LOST_AT_ONCE = (2, 5)
+"""Seeds whose first promotion is asked for behind the start, and followed by more milestones."""
 
 
 @pytest.mark.variations
@@ -50,6 +58,40 @@ def test_a_signaller_that_does_not_look_at_its_own_log_breaks_the_stream() -> No
             assert anomaly_of(seed) is None
             return
     pytest.fail(f"{2 * SEEDS} histories without the look, and nothing went wrong")
+
+
+def test_a_promotion_that_the_stream_loses_at_once_is_not_followed() -> None:
+    """The loss falls between the promotion and the promoted signaller's first look at its own log. With the
+    comparison nobody writes behind nothing; without it somebody does."""
+    for seed in LOST_AT_ONCE:
+        assert lost_promotions(seed) == 1
+        with off(CommitSignal, "_require_promotion")(), pytest.raises(Anomaly, match=BROKEN):
+            lost_promotions(seed)
+
+
+def lost_promotions(seed: int) -> int:
+    """The number of promotions that the stream has lost at once. Raises Anomaly."""
+    world = Promotions(seed)
+    with losing_what_is_promoted(world) as lost:
+        for _ in range(STEPS):
+            world.step()
+        world.drain()
+    return len(lost)
+
+
+@contextmanager
+def losing_what_is_promoted(world: Promotions) -> Iterator[list[str]]:
+    wait, lost = OwnLog._await_markers, list[str]()
+
+    def wait_until_the_loss(self: OwnLog) -> None:
+        wait(self)
+        of = [str(one.generation) for one in world.stream()[-2:]]
+        if self._who == "commit-signal" and not self.evidence and len({*of}) == 2 and of[-1] not in lost:
+            lost.append(of[-1])
+            world._lose_tail(topics.milestones(JOB.name), 2)
+
+    with patch.object(OwnLog, "_await_markers", wait_until_the_loss):
+        yield lost
 
 
 def anomaly_of(seed: int) -> Anomaly | None:

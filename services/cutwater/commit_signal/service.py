@@ -293,6 +293,10 @@ class CommitSignal:
                 "missing. Views and publishers that had read further report it"
             )
 
+    def _require_promotion(self, duty: Duty) -> None:
+        """Raise LostRecordsError if the stream has lost the promotion: the rest would be taken for all of it."""
+        self._require_last(duty)
+
     def _require_place(self, duty: Duty) -> None:
         """Raise FencedError if another generation was promoted. An idle signaller would not notice it otherwise.
         Called when the brokers have just answered; if they fail again, the next call repeats the check."""
@@ -321,7 +325,7 @@ class CommitSignal:
             return
         duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
         duty.own_log = self._start_own_log()
-        self._require_last(duty)  # a stream that has lost the promotion since would be taken for a whole one
+        self._require_promotion(duty)
         promoting.close()
         self._end_others()
 
