@@ -47,6 +47,31 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_equals_record_key",
         ">= for >: len(keyed) >= 0.9 * len(rows) > 0",
     ): "without rows there is no proposal, whatever its key would be",
+    (
+        "driver/row_proof.py",
+        "_repeats",
+        "<= for <: record.offset < mine.offset",
+    ): "a record of the same offset is the same record, whose value is compared before",
+    ("failover/forks.py", "_sides", "without (): fork.lines or ()"): "a fork that contradicts has lines",
+    ("generations/source_topics.py", "Sources.firsts", "1 for 0"): "every topic named there has its partitions",
+    (
+        "job/row_room.py",
+        "too_long",
+        "without one.field: one.field and one.output == 'string' and (job.max_event_bytes > most)",
+    ): "a measure whose value is a text has a field",
+    (
+        "mirror/topic_config_sync.py",
+        "_more",
+        ">= for >: _amount(one.value) > _amount(one.found)",
+    ): "values that are equal are no difference",
+    ("protocol/cuts.py", "Cut.covers", "2 for 1"): "no offset is below 0",
+    ("util/suggestions.py", "safe", "<= for <: 0 <= begin < end"): "two different characters are not in one place",
+    (
+        "util/suggestions.py",
+        "closest",
+        "without mine in known: mine in known or mine in others",
+    ): "an allowed word is the closest one to itself",
+    ("util/suggestions.py", "closest", "2 for 1"): "only the first is read",
 }
 """(module, function, what) → reason."""
 

@@ -83,7 +83,6 @@ class _Bounds:
         """Return the nested calls for a value; a recursive type counts from 0."""
         if isinstance(node, str) and node in self._schema.named:
             if node not in self._depths:
-                self._depths[node] = 0
                 inner = [self._level(one["type"]) for one in self._schema.named[node].get("fields", ())]
                 self._depths[node] = 1 + max(inner, default=0)
             return self._depths[node]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.core.monitoring.job_status import NONE, Bucket, JobStatus, Reader, Sample, drift
+from cutwater.core.monitoring.job_status import Bucket, JobStatus, Reader, Sample, drift
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Signal, Start, StreamRecord
 
@@ -117,9 +117,7 @@ def _read(state: JobStatus, topic: str, offset: int) -> JobStatus | None:
 def _confirm(state: JobStatus, epoch: int, at_ms: int) -> JobStatus:
     if epoch <= state.confirmed:
         return state
-    committed = state.committed.epoch if state.committed else NONE
-    owed_ms = state.owed_ms or at_ms if epoch > committed else 0
-    return replace(state, confirmed=epoch, owed_ms=owed_ms)
+    return replace(state, confirmed=epoch, owed_ms=state.owed_ms or at_ms)
 
 
 def _add_to_bucket(buckets: tuple[Bucket, ...], one: Milestone, bucket_ms: int) -> tuple[Bucket, ...]:
