@@ -23,7 +23,7 @@ from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from seconds import Record, TimeLeft, costliest_files_first
 from support.naming import unique
-from tiers import Tiers, add_options
+from tiers import QUICK, Tiers, add_options
 
 # Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the
 # CPU time, and is used by none. What users set stays.
@@ -35,6 +35,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # No property is tested against the clock: the machine may be busy.
 settings.register_profile("cutwater", deadline=None)
+settings.register_profile(QUICK, deadline=None, max_examples=40)
 settings.load_profile("cutwater")
 
 
@@ -85,6 +86,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tiers(config))
+    if config.getoption("--tier") == QUICK:
+        settings.load_profile(QUICK)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_AtOnce(config))
         config.pluginmanager.register(TimeLeft(config))

@@ -65,7 +65,8 @@ class Tiers:
             slow = [one for one in chosen if is_slow(one)]
             mine = set(share(slow, number, parts))
             chosen = [one for one in chosen if one in mine or not is_slow(one)]
-        out = [one for one in items if one not in set(chosen)]
+        kept = set(chosen)
+        out = [one for one in items if one not in kept]
         items[:] = chosen
         if out:
             config.hook.pytest_deselected(items=out)

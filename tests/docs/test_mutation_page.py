@@ -18,3 +18,11 @@ def test_what_is_called_equivalent_is_still_there() -> None:
     modules = {module for module, _, _ in EQUIVALENT}
     there = {(module, one.scope, one.what) for module in modules for one in mutants(texts[module], module)}
     assert set(EQUIVALENT) - there == set()
+
+
+def test_nine_of_ten_mutants_are_noticed() -> None:
+    """In a record of the modules that there are."""
+    modules = recorded()["modules"]
+    assert set(modules) - set(sources()) == set()
+    noticed, tried = (sum(column) for column in zip(*modules.values(), strict=True))
+    assert noticed >= 0.9 * tried

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -44,11 +46,17 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
+@cache
+def _tokens(page: str) -> list[Token]:
+    """Every worker asks for all pages when it collects the tests."""
+    return MarkdownIt("commonmark").enable("table").parse(text_of(page))
+
+
 def blocks(page: str | None = None) -> list[Block]:
     """The blocks of a page, or of all."""
     found = []
     for name in [page] if page else PAGES:
-        for token in MarkdownIt("commonmark").parse(text_of(name)):
+        for token in _tokens(name):
             if token.type in {"fence", "code_block"}:
                 language = token.info.strip() if token.type == "fence" else "indented"
                 found.append(Block(name, (token.map or [0])[0] + 1, language, token.content))
@@ -57,8 +65,7 @@ def blocks(page: str | None = None) -> list[Block]:
 
 def inline(page: str) -> list[str]:
     """The code inside of a page's sentences and tables."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(text_of(page))
-    return [one.content for token in tokens for one in token.children or () if one.type == "code_inline"]
+    return [one.content for token in _tokens(page) for one in token.children or () if one.type == "code_inline"]
 
 
 EXAMPLES = {
