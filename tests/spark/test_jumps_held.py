@@ -38,6 +38,7 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[F
         yield made
 
 
+@pytest.mark.slow
 def test_held_events_have_a_reason_of_their_own_and_the_look_sees_them_all(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

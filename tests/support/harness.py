@@ -19,6 +19,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import environment, load_settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.http.client_options import no_authorities
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import delete_topics, ensure_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
@@ -161,7 +162,7 @@ class Flow:
 
 def scraped(port: int) -> dict[str, float]:
     """What a service tells Prometheus: values without labels, by name."""
-    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20).text
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=20, verify=no_authorities()).text
     return {
         one.name: one.value
         for family in text_string_to_metric_families(text)

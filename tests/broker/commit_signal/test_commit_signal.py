@@ -109,6 +109,7 @@ def test_restarts_leave_neither_gap_nor_repeat(job: Flow) -> None:
     assert list(find_chain_faults(job.milestones())) == []
 
 
+@pytest.mark.slow
 def test_a_restart_reads_the_open_barrier_again(job: Flow) -> None:
     """A barrier that was read but not committed before kill -9 is committed after the restart."""
     driver = Driver(job)
@@ -193,6 +194,7 @@ def test_another_generation_leaves_without_fencing(job: Flow) -> None:
     assert living.poll() is None
 
 
+@pytest.mark.slow
 def test_a_gap_in_the_epochs_stops_it(job: Flow) -> None:
     """A barrier that skips an epoch is refused: exit code 5, a message with what to do, and no milestone."""
     driver = Driver(job)
@@ -204,6 +206,7 @@ def test_a_gap_in_the_epochs_stops_it(job: Flow) -> None:
     assert epochs(job) == []
 
 
+@pytest.mark.slow
 def test_an_epoch_told_differently_stops_it(job: Flow) -> None:
     """A committed epoch that a later attempt tells with another digest is a divergence: exit code 7."""
     driver = Driver(job)
@@ -216,6 +219,7 @@ def test_an_epoch_told_differently_stops_it(job: Flow) -> None:
     assert epochs(job) == [0]
 
 
+@pytest.mark.slow
 def test_heartbeats_are_forwarded_once_and_without_sequence(job: Flow) -> None:
     """An idle job's heartbeat reaches the commit stream once, even over a restart of commit-signal."""
     driver = Driver(job)
@@ -241,6 +245,7 @@ def test_heartbeats_are_forwarded_once_and_without_sequence(job: Flow) -> None:
     assert [one.at_ms for one in records()[1:]] == [1_000, 2_000]
 
 
+@pytest.mark.slow
 def test_its_metrics_are_the_streams(job: Flow) -> None:
     """What it counts is what stands on the commit stream, and an epoch that waits shows."""
     port = free_ports(1)[0]

@@ -221,6 +221,7 @@ def test_a_candidate_that_was_given_up_is_never_promoted(region: Region) -> None
     region.check()
 
 
+@pytest.mark.slow
 def test_who_gave_a_candidate_up_and_died_is_asked_again(region: Region) -> None:
     """Between the withdrawal and the fencing of its driver, which would go on for nobody."""
     begun(region)

@@ -188,6 +188,7 @@ def test_a_slow_look_at_one_topic_holds_up_no_other(
         wait_arrived(mirror, broker.cluster, writing.job, sequence)
 
 
+@pytest.mark.slow
 def test_a_pause_is_heard_though_the_stream_is_broken(broker: Any, writing: Writing, events: Events) -> None:
     """Nothing arrives any more, and the copies go on: who wants them to rest may say so."""
     own, job = broker.cluster, writing.job

@@ -101,6 +101,7 @@ def test_a_crash_between_two_parts_loses_no_window(
     assert writes() > 4
 
 
+@pytest.mark.slow
 def test_a_milestone_that_was_begun_goes_on_with_a_later_one(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +170,7 @@ def test_an_amended_pane_corrects_every_closed_window_that_holds_it(writing: Wri
     assert kinds(found[2]) == {"final": {at: n for at, n in windows(writing.state).items() if at[1] > 9 * HOUR_MS}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["updates", "final"])
 @pytest.mark.parametrize("retention", [1, 24])
 def test_a_hand_over_says_the_windows_that_differ(

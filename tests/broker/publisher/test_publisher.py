@@ -240,6 +240,7 @@ def jumping(jumped: threading.Event, after_parts: int) -> Iterator[list[int]]:
         yield broken_off
 
 
+@pytest.mark.slow
 def test_finals_of_a_milestone_that_was_not_written_survive_the_next_ones_horizon(
     writing: Writing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +325,7 @@ def test_final_rows_come_once_when_the_watermark_has_closed_their_window(writing
     assert {change.kind for one in found for change in one.changes} == {"final"}
 
 
+@pytest.mark.slow
 def test_a_window_that_late_events_amend_is_final_once_and_corrected(writing: Writing, tmp_path: Path) -> None:
     """Whatever it closes besides; a restart repeats none of it."""
     job = replace(finals(writing.job), amend_for_ms=10 * HOUR_MS)

@@ -115,6 +115,7 @@ def test_a_rollback_takes_back_what_came_after(
     assert folded(rows, 0) == expected(after, job)
 
 
+@pytest.mark.slow
 @pytest.mark.variations
 @pytest.mark.parametrize("least_records", [1, BULK_RECORDS])
 @pytest.mark.parametrize("mode", MODES)
@@ -140,6 +141,7 @@ def folded_at(writing: Writing, after: Next, job: Job, sequence: int) -> Rows:
     return folded(told(writing, job), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.variations
 @pytest.mark.parametrize("mode", MODES)
 def test_a_publisher_that_starts_late_goes_through_both_generations(

@@ -133,6 +133,7 @@ def test_sound_places_are_equal_at_one_milestone(stage: Stage) -> None:
     assert all(one.found == one.expected for one in result.answers)
 
 
+@pytest.mark.slow
 def test_a_view_of_some_partitions_is_compared_with_just_them(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,6 +178,7 @@ def test_paths_reach_into_records_maps_and_arrays(spark: SparkSession, tmp_path:
     assert outcome(keyless) == NO_KEY
 
 
+@pytest.mark.slow
 def test_fields_named_as_kafkas_columns_are_the_events_own(spark: SparkSession, tmp_path: Path) -> None:
     """`key` is a column of Kafka's records and a field of the event: expressions see the field."""
     job = job_of(tmp_path, {"shout": {"sql": "upper(key)", "type": "string"}}, where="key <> 'no'")

@@ -149,6 +149,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 def test_what_would_end_a_query_or_change_from_run_to_run_is_refused(tmp_path: Path, cache: Path) -> None:
     columns = "".join(f"    c{at}: {json.dumps(sql)}\n" for at, sql in enumerate(REFUSED))
     with pytest.raises(UsageError) as refused:
@@ -170,12 +171,14 @@ ALLOWED = (
 )
 
 
+@pytest.mark.slow
 def test_what_is_allowed_is_a_condition(tmp_path: Path, cache: Path) -> None:
     columns = "".join(f"    c{at}: {json.dumps(sql)}\n" for at, sql in enumerate(ALLOWED))
     job = read(tmp_path, f"  columns:\n{columns}", HEAD.replace("max, field: speed", "max, field: miles"))
     assert {one.type.name for one in job.columns} == {"boolean"}
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize(
     ("where", "wrong"),
     [("miles", "is double, and a condition is boolean"), ("car as c", "gives its value a name with 'as'")],

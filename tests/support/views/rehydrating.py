@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from cutwater.adapters.http.client_options import no_authorities
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.local.machine.ports import free_ports
 
@@ -45,10 +46,18 @@ class Process:
             )
 
     def get(self, path: str, **query: Any) -> httpx.Response:
-        return httpx.get(f"http://127.0.0.1:{self.port}{path}", params=query, headers=self.headers, timeout=40)
+        return httpx.get(
+            f"http://127.0.0.1:{self.port}{path}",
+            params=query,
+            headers=self.headers,
+            timeout=40,
+            verify=no_authorities(),
+        )
 
     def post(self, path: str) -> httpx.Response:
-        return httpx.post(f"http://127.0.0.1:{self.port}{path}", headers=self.headers, timeout=40)
+        return httpx.post(
+            f"http://127.0.0.1:{self.port}{path}", headers=self.headers, timeout=40, verify=no_authorities()
+        )
 
     def answers(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()

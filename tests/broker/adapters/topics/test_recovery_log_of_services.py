@@ -109,6 +109,7 @@ def test_a_start_that_is_refused_is_on_the_trail(broker: Any, tmp_path: Path) ->
     assert [step.name for step in one.steps] == ["waiting for the brokers", "reading the commit stream"]
 
 
+@pytest.mark.slow
 def test_a_trail_that_cannot_be_written_stops_nobody(broker: Any, tmp_path: Path) -> None:
     """Without its topic a publisher publishes, and says that the trail is missing; the topic is not made anew."""
     job, job_file = make_job(tmp_path / "job")

@@ -52,6 +52,7 @@ def cut_off(cluster: Cluster, topic: str, partition: int, before: int) -> None:
     until(done, f"the records of {topic} below {before} to be deleted")
 
 
+@pytest.mark.slow
 def test_events_that_were_deleted_before_they_were_copied(broker: Any, writing: Writing, events: Events) -> None:
     """Away for longer than the origin keeps events: the exact range, and no arrival until somebody acts."""
     with mirroring(broker.cluster, writing.cluster, writing.job) as mirror:

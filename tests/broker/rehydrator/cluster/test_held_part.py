@@ -241,6 +241,7 @@ def test_verify_finds_what_a_replica_lacks(stage: Stage) -> None:
     assert [one.name.key for one in result.differences] == ["EW7"]
 
 
+@pytest.mark.slow
 def test_a_replica_of_everything_is_one_too(stage: Stage) -> None:
     """It takes no snapshots, and needs no excuse in its answers."""
     kept = {"CUTWATER_SNAPSHOTS": str(stage.folder / "snapshots")}

@@ -123,6 +123,7 @@ def test_a_snapshot_that_is_due_waits_for_files_that_are_sorted_and_one_that_is_
         until(lambda: len(kept.told.uploads) == 2, "the snapshot that was due")
 
 
+@pytest.mark.slow
 def test_a_file_that_somebody_deleted_is_uploaded_again(
     writing: Writing, tmp_path: Path, objects: Objects
 ) -> None:

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
+from cutwater.adapters.http.client_options import no_authorities
 from cutwater.cli.key_argument import with_keys_last
 from cutwater.cli.main import app
 from cutwater.core.events.rejection import MAX_KEY_BYTES
@@ -30,6 +31,7 @@ KEYS = (
     "ü" * (MAX_KEY_BYTES // 2),  # as large as one may be
     "k" * 40_000,  # written by a version that had no bound
 )
+API = httpx.Client(verify=no_authorities())
 FORMS = (lambda key: {"key": key}, lambda key: {"key64": encoded(key.encode())}, key_query)
 
 
@@ -55,10 +57,10 @@ def _name(key: str) -> str:
 @pytest.mark.parametrize("key", KEYS, ids=_name)
 def test_each_key_has_a_query(url: str, key: str) -> None:
     """Text, base64 with and without what fills it up, and what the CLI asks by: all answer as the path does."""
-    expected = httpx.get(url + path_of(key)).json()
+    expected = API.get(url + path_of(key)).json()
     padded = encoded(key.encode()) + "=" * (-len(encoded(key.encode())) % 4)
     for query in (*(form(key) for form in FORMS), {"key64": padded}):
-        assert httpx.get(f"{url}/v1/state", params=query).json() == expected | {"milestone": ANY}
+        assert API.get(f"{url}/v1/state", params=query).json() == expected | {"milestone": ANY}
     assert expected["key"] == key
 
 
@@ -77,7 +79,7 @@ def test_each_key_has_a_query(url: str, key: str) -> None:
 )
 def test_a_key_that_is_not_named_well_is_refused(url: str, query: str, problem: str) -> None:
     """422 that says why; never the rows of all keys, or of another one."""
-    answer = httpx.get(f"{url}/v1/state?{query}")
+    answer = API.get(f"{url}/v1/state?{query}")
     assert (answer.status_code, problem in answer.json()["detail"]) == (422, True), answer.text
 
 
@@ -86,9 +88,9 @@ def test_a_key_that_is_not_named_well_is_refused(url: str, query: str, problem: 
 )
 def test_bytes_that_are_no_text_name_no_key(url: str, path: str) -> None:
     """With a sign in place of what is wrong they would name another key, which may be there."""
-    answer = httpx.get(url + path)
+    answer = API.get(url + path)
     assert (answer.status_code, answer.json()["detail"][:23]) == (400, "the URL is not in UTF-8"), answer.text
-    assert httpx.get(f"{url}/v1/state/%EF%BF%BD").status_code == 200, "the sign itself is a key as any other"
+    assert API.get(f"{url}/v1/state/%EF%BF%BD").status_code == 200, "the sign itself is a key as any other"
 
 
 def test_a_url_has_a_size(url: str, tmp_path: Path) -> None:
@@ -100,18 +102,18 @@ def test_a_url_has_a_size(url: str, tmp_path: Path) -> None:
     with socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)) as asking:
         asking.sendall(f"GET /v1/state?key={key[:70_000]} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert asking.recv(100).startswith(b"HTTP/1.1 400 ")
-    (found,) = httpx.post(f"{url}/v1/keys", json={"keys": [key]}).json()["keys"]
+    (found,) = API.post(f"{url}/v1/keys", json={"keys": [key]}).json()["keys"]
     assert found["key"] == key
 
 
 @pytest.mark.parametrize("key", KEYS, ids=_name)
 def test_each_key_has_a_path(url: str, key: str) -> None:
     """The rows of just this key, of `state` and of `stored`; and the same by its name in a body."""
-    answer = httpx.get(url + path_of(key)).json()
+    answer = API.get(url + path_of(key)).json()
     assert (answer["key"], [row["pieces"] for row in answer["rows"]]) == (key, [KEYS.index(key)])
-    stored = httpx.get(url + path_of(key).replace("/v1/state/", "/v1/stored/", 1)).json()
+    stored = API.get(url + path_of(key).replace("/v1/state/", "/v1/stored/", 1)).json()
     assert len(stored["rows"]) == 1
-    (several,) = httpx.post(f"{url}/v1/keys", json={"keys": [key]}).json()["keys"]
+    (several,) = API.post(f"{url}/v1/keys", json={"keys": [key]}).json()["keys"]
     assert (several["key"], several["rows"]) == (key, answer["rows"])
 
 

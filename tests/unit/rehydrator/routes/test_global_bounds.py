@@ -19,6 +19,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cutwater.adapters.config.rehydrator_urls import Api, region_apis
+from cutwater.adapters.http.client_options import no_authorities
 from cutwater.core.errors import UsageError
 from cutwater.core.util.timestamps import iso_ms
 from cutwater.local.embedded_broker.security import Certificate
@@ -113,7 +114,7 @@ class Here:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def ask(self, path: str = "/v1/global/state", **query: Any) -> httpx.Response:
-        return httpx.get(self.url + path, params=query, headers=self._headers, timeout=40)
+        return httpx.get(self.url + path, params=query, headers=self._headers, timeout=40, verify=no_authorities())
 
     def count(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(f"cutwater_view_{name}", labels)
@@ -273,12 +274,14 @@ def test_events_that_would_count_twice_are_refused(view: View) -> None:
         assert here.ask().json()["milestones"][1]["events_of"] == ["us"]
         every = Regions(GENERATION.region, {"us": (Api(us.url),), "ap": (Api(ap.url),)}, "", here.metrics)
         with serving(create_app(view, GENERATION, here.metrics, now_ms, regions=every)) as url:
-            refused = httpx.get(f"{url}/v1/global/state", timeout=40)
+            refused = httpx.get(f"{url}/v1/global/state", timeout=40, verify=no_authorities())
             assert (
                 "ap (its events would count twice, since they are also in us (region us's sales/1))"
                 in refused.text
             )
-            answer = httpx.get(f"{url}/v1/global/state", params={"partial": "true"}, timeout=40).json()
+            answer = httpx.get(
+                f"{url}/v1/global/state", params={"partial": "true"}, timeout=40, verify=no_authorities()
+            ).json()
         assert [one["region"] for one in answer["missing"]] == ["ap", "us"]
         assert {row["sales"] for row in answer["rows"]} == set(range(20)), "this region's own"
 
