@@ -211,12 +211,14 @@ class Job:
     def output_schema(self) -> dict[str, Any]:
         """The Avro schema of an output record.
 
-        `key` to the last measure have the order of the changelog's key and value. So if every measure is plain, an
-        output record ends with the bytes of the changelog's key and value.
+        The columns of a key that is a list come before `key`. `key` to the last measure have the order of the
+        changelog's key and value. So if every measure is plain, an output record ends with the bytes of the
+        changelog's key and value.
         """
         measures = [
             {"name": measure.name, "type": ["null", measure.output], "default": None} for measure in self.measures
         ]
+        columns = [{"name": one.name, "type": one.kind} for one in self.key_columns or ()]
         kinds = {"type": "enum", "name": "Kind", "symbols": list(KINDS)}
         return {
             "type": "record",
@@ -225,6 +227,7 @@ class Job:
             "fields": [
                 {"name": "sequence", "type": "long", "doc": "The milestone that this record belongs to."},
                 {"name": "kind", "type": kinds},
+                *columns,
                 *WINDOW_KEY_SCHEMA["fields"],
                 *measures,
             ],

@@ -20,7 +20,8 @@ from cutwater.core.job.usable_events import find_flaw
 SCHEMA = """{"type": "record", "name": "Leg", "namespace": "test", "fields": [
   {"name": "airport", "type": ["null", "string"]}, {"name": "carrier", "type": "string"},
   {"name": "number", "type": "int"}, {"name": "late", "type": "double"}, {"name": "to", "type": "string"},
-  {"name": "key", "type": "string"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}"""
+  {"name": "key", "type": "string"},
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}"""
 FILE = """job: legs
 source:
   topic: legs.events
@@ -79,7 +80,7 @@ def test_mistakes_have_a_line(tmp_path: Path, key: str, told: str) -> None:
 def test_a_measure_needs_another_name(tmp_path: Path) -> None:
     """Rows have a column for it and for the key."""
     with pytest.raises(
-        UsageError, match="'carrier' is also the name of a measure or derived value.*rename 'Carrier'"
+        UsageError, match=r"'carrier' is also the name of a measure or derived value.*rename 'Carrier'"
     ):
         load(tmp_path, "[carrier]", derived="{Carrier: legs * 2}")
 
@@ -121,7 +122,7 @@ def test_a_key_is_read_back() -> None:
         '{"a":1}',
         "[" * 9_999,
     ):
-        with pytest.raises(UsageError, match="is no key of this job|no whole number"):
+        with pytest.raises(UsageError, match=r"is no key of this job|no whole number"):
             key_values(text, columns)
     assert re.match("number='x' is no whole number", str(_error(columns[1], "x")))
 
