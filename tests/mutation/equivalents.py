@@ -57,7 +57,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "job/row_room.py",
         "too_long",
-        "without one.field: one.field and one.output == 'string' and (job.max_event_bytes > most)",
+        "without one.field: one.field and job.max_event_bytes > bound",
     ): "a measure whose value is a text has a field",
     (
         "mirror/topic_config_sync.py",

@@ -78,6 +78,7 @@ _MORE = {
     "max_by": ", by: ratio",
     "histogram": ", bounds: [-1, 0, 5]",
     "quantile": ", ranks: [0, 1]",
+    "top": ", items: 3",
 }
 """What these kinds need besides a field."""
 
@@ -166,6 +167,10 @@ def test_each_measure_over_the_whole_range_of_its_types(spark: SparkSession, tmp
             assert shown[f"quantile_{name}"] == (pytest.approx(ends) if ends else None), name
         flags = [event["flag"] for event in mine]
         assert (shown["every_flag"], shown["any_flag"]) == (all(flags), any(flags))
+        for name in ("small", "big", "kind"):
+            often = Counter(event[name] for event in mine)
+            counted = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:3]
+            assert shown[f"top_{name}"] == [{"value": one, "count": 2 * n, "error": 0} for one, n in counted]
         assert shown["distinct_label"] == len({event["label"] for event in mine})
         assert shown["distinct_blob"] == len({event["blob"] for event in mine})
 
@@ -182,14 +187,15 @@ def test_kinds_with_parameters_over_events_and_a_seed(spark: SparkSession, tmp_p
     measures = (
         "most: {measure: max_by, field: label, by: ratio}, least: {measure: min_by, field: label, by: price}, "
         "counts: {measure: histogram, field: price, bounds: [-0.5, 0, 12.25]}, "
-        "ranks: {measure: quantile, field: ratio, ranks: [0, 0.5, 1]}"
+        "ranks: {measure: quantile, field: ratio, ranks: [0, 0.5, 1]}, "
+        "often: {measure: top, field: label, items: 3}"
     )
     job, rng = job_of(tmp_path, kinds, measures), random.Random(11)
     made: list[dict[str, Any]] = [
         {
             "key": f"k{number % 2}",
             "at": AT + number % 7,
-            "label": rng.choice([None, f"l{number}"]),
+            "label": rng.choice([None, f"l{number}", "often"]),
             "ratio": rng.choice([None, math.nan, rng.random(), rng.random()]),
             "price": rng.choice([None, Decimal(rng.randrange(-300, 2_000)).scaleb(-2)]),
         }
@@ -217,15 +223,29 @@ def test_kinds_with_parameters_over_events_and_a_seed(spark: SparkSession, tmp_p
                         for one in mine if one["price"] is not None)  # fmt: skip
         assert shown["counts"] == [found[number] * times for number in range(4)]
         ratios = sorted(one["ratio"] for one in mine if one["ratio"] is not None and not math.isnan(one["ratio"]))
+        labels = Counter(event["label"] for event in mine if event["label"])
+        check_often(shown.pop("often"), labels, times)
         assert (shown["ranks"][0], shown["ranks"][2]) == (ratios[0], ratios[-1])
         assert abs(bisect_right(ratios, shown["ranks"][1]) / len(ratios) - 0.5) < 0.03
         merged = merged_row(job.measures, once[key], twice[key])
-        assert {one.name: one.present(merged) for one in job.measures} == shown | {
+        both = {one.name: one.present(merged) for one in job.measures}
+        check_often(both.pop("often"), labels, times + 1)
+        assert both == shown | {
             "counts": [found[number] * (times + 1) for number in range(4)],
             "ranks": [ratios[0], pytest.approx(shown["ranks"][1], abs=0.06), ratios[-1]],
         }
     nothing = {"most": None, "least": None, "counts": [0] * 4, "ranks": None}
+    nothing["often"] = [{"value": "x", "count": 2, "error": 0}]
     assert {one.name: one.present(twice["none"]) for one in job.measures} == nothing
+
+
+def check_often(shown: list[dict[str, Any]], labels: Counter[str], times: int) -> None:
+    """Of hundreds of values a row keeps 192. The error is told, and the true numbers are within it."""
+    [told] = {one["error"] for one in shown}
+    assert 0 < told <= sum(labels.values()) * times * 2 * 3.5 / 256
+    for one in shown:
+        assert one["count"] <= labels[one["value"]] * times <= one["count"] + told, one
+    assert shown[0]["value"] == "often"
 
 
 def allowed() -> set[tuple[str, str]]:
@@ -234,7 +254,8 @@ def allowed() -> set[tuple[str, str]]:
     plain |= {"seen": "timestamp-millis", "exact": "timestamp-micros"}
     return {(kind, name) for kind, (types, _) in KINDS.items() for name in RANGES
             if plain.get(name, RANGES[name][0]) in types
-            and not (kind in ("variance", "stddev") and name in _TOO_WIDE)}  # fmt: skip
+            and not (kind in ("variance", "stddev") and name in _TOO_WIDE)
+            and (kind, name) != ("top", "label")}  # fmt: skip
 
 
 def test_a_sum_without_room_is_refused_in_the_job_file(tmp_path: Path) -> None:

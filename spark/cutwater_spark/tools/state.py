@@ -32,7 +32,8 @@ from cutwater_spark.query.sql import binary, name
 from cutwater_spark.session import open_session
 
 _CALL = re.compile(
-    r"\b(count|sum|min|max|avg|var_pop|hll_sketch_agg|hll_union_agg|kll_sketch_agg_double|kll_merge_agg_double)\("
+    r"\b(count|sum|min|max|avg|var_pop|hll_sketch_agg|hll_union_agg|kll_sketch_agg_double|kll_merge_agg_double"
+    r"|approx_top_k_accumulate)\("
 )
 
 
@@ -90,6 +91,8 @@ def _result(kind: str, at: int, may_be_empty: bool) -> str:
         return f"nullif(value.f{at}, X'')"
     if kind.startswith("kll"):  # Spark's last step merges it into an empty one, which orders its values anew
         return f"kll_sketch_merge_double({binary(EMPTY)}, value.f{at})"
+    if kind.startswith("approx_top_k"):  # of the result only this field is read
+        return f"named_struct('sketch', value.f{at})"
     if kind == "avg":
         return f"if(value.f{at + 1} = 0, null, value.f{at} / value.f{at + 1})"
     if kind == "var_pop":
@@ -98,7 +101,7 @@ def _result(kind: str, at: int, may_be_empty: bool) -> str:
 
 
 def _buffers(kind: str, avro: object) -> list[str]:
-    if kind.startswith(("hll", "kll")):
+    if kind.startswith(("hll", "kll", "approx_top_k")):
         return ["buf"]
     if kind == "sum" and isinstance(avro, dict) and avro.get("logicalType") == "decimal":
         return ["sum", "isEmpty"]  # the second one says whether nothing was added

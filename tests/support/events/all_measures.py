@@ -28,6 +28,12 @@ SCHEMA = json.dumps(
         ],
     }
 )
+_MOST = (
+    "list_transform(list_slice(list_sort(list_transform(map_entries(histogram({0})), "
+    "lambda e: {{'less': -(e.value::BIGINT), 'value': e.key}})), 1, {1}), "
+    "lambda e: {{'value': e.value, 'count': -e.less, 'error': 0}})"
+)
+"""The most frequent values, the least first of equally frequent ones."""
 MEASURES = {
     "count": "count(*)",
     "count_small": "count(small)",
@@ -56,6 +62,8 @@ MEASURES = {
     "count(*) FILTER (small >= 50)]",
     "histogram_price": "[count(*) FILTER (price < -5000.5), count(*) FILTER (price >= -5000.5 AND price < 0), "
     "count(*) FILTER (price >= 0 AND price < 12.25), count(*) FILTER (price >= 12.25)]",
+    "top_label": _MOST.format("label", 5),
+    "top_small": _MOST.format("small", 3),
     "min_by_big": "first(big ORDER BY ratio, at_ms, position) FILTER (big IS NOT NULL)",
 }
 DECLARED = {
@@ -63,6 +71,8 @@ DECLARED = {
     "min_by_big": "measure: min_by, field: big, by: ratio",
     "histogram_small": "measure: histogram, field: small, bounds: [-10, 50]",
     "quantile_small": "measure: quantile, field: small, ranks: [0, 0.5, 0.95, 1]",
+    "top_label": "measure: top, field: label, items: 5",
+    "top_small": "measure: top, field: small, items: 3",
     "histogram_price": "measure: histogram, field: price, bounds: [-5000.5, 0, 12.25]",
 }
 """Those that need more than a field; of the others the name tells kind and field."""

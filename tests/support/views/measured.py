@@ -46,6 +46,8 @@ _BY = {"min_by_price": ("price", "half"), "max_by_label": ("label", "small")}
 """Their fields, and the fields that decide."""
 _RANKS = {"quantile_small": "small", "quantile_half": "half", "quantile_price": "price"}
 """Their fields; each has the ranks 0, 0.5 and 1."""
+_TOPS = {"top_small": "small", "top_label": "label"}
+"""Their fields; each has two items."""
 _DERIVED = {"spread": "max_small - min_small", "per_event": "coalesce(avg_price / events, 0)"}
 _BOUNDS: dict[str, tuple[str, list[float]]] = {
     "histogram_small": ("small", [-1, 0, 7]),
@@ -85,6 +87,7 @@ def measured_job(folder: Path) -> tuple[Job, Path]:
         f"{one}: {{measure: histogram, field: {of}, bounds: {bounds}}}" for one, (of, bounds) in _BOUNDS.items()
     ]
     measures += [f"{one}: {{measure: quantile, field: {of}, ranks: [0, 0.5, 1]}}" for one, of in _RANKS.items()]
+    measures += [f"{one}: {{measure: top, field: {of}, items: 2}}" for one, of in _TOPS.items()]
     name = f"measured-{os.getpid()}"
     path = folder / "measured.yaml"
     path.write_text(
@@ -151,6 +154,9 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     seen |= {measure: place["value"] if place else None for measure, place in decided.items()}
     sketches, found = _quantiles(events)
     partials |= sketches
+    frequent, most_frequent = _tops(events)
+    partials |= frequent
+    found |= most_frequent
     least, most, price = seen["min_small"], seen["max_small"], seen["avg_price"]
     seen["spread"] = None if least is None else float(most) - float(least)
     seen["per_event"] = 0.0 if price is None else price / len(events)
@@ -169,6 +175,18 @@ def _quantiles(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, 
         middle = (len(ordered) + 1) // 2 - 1
         found[measure] = [float(ordered[at]) for at in (0, middle, -1)] if ordered else None
     return sketches, found
+
+
+def _tops(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    kept: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for measure, of in _TOPS.items():
+        counted = Counter(one[of] for one in events if one[of] is not None)
+        values = [{"value": one, "count": counted[one]} for one in sorted(counted)]
+        kept[measure] = {"error": 0, "values": values} if values else None
+        ordered = sorted(values, key=lambda one: (-one["count"], one["value"]))[:2]
+        found[measure] = [{**one, "error": 0} for one in ordered] or None
+    return kept, found
 
 
 def _counts(events: list[dict[str, Any]]) -> dict[str, list[int]]:

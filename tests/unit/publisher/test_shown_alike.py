@@ -26,6 +26,8 @@ LISTS = {
     "quantile_small",
     "quantile_half",
     "quantile_price",
+    "top_small",
+    "top_label",
 }
 DERIVED = {"spread", "per_event"}
 

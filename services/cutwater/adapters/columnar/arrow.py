@@ -63,6 +63,8 @@ def _type_of(pa: Any, avro: Any) -> Any:
         return getattr(pa, _PLAIN[avro])()
     if avro["type"] == "array":
         return pa.list_(_type_of(pa, avro["items"]))
+    if avro["type"] == "record":
+        return pa.struct([(one["name"], _type_of(pa, one["type"])) for one in avro["fields"]])
     if avro["logicalType"] == "decimal":
         return pa.decimal128(avro["precision"], avro["scale"])
     return pa.timestamp(TIME_UNITS[avro["logicalType"]], "UTC")

@@ -136,7 +136,7 @@ def _measure(name: str, one: MeasureModel, types: Types | None, errors: JobError
         return None
     of = types[one.field] if types and one.field in types else None
     by = By(one.by, types[one.by]) if types and one.by in types else None
-    more = by, one.bounds or (), one.ranks or ()
+    more = by, one.bounds or (), one.ranks or (), one.items
     return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches(), *more))
 
 

@@ -228,6 +228,11 @@ class MeasureModel(Model):
         description="quantile: the ranks, at most 20 from 0 to 1, as in [0.5, 0.99]. Users see a list of as many "
         "doubles; each is the least value that at least this share of the values does not exceed.",
     )
+    items: int | None = Field(
+        None,
+        description="top: how many of the most frequent values users see, from 1 to 100. Each has its count, and "
+        "by how many events at most the true number is above it.",
+    )
 
 
 class OutputModel(Model):

@@ -14,6 +14,7 @@ from typing import Any
 from cutwater.core.checks.event_sample import SKETCH_FULL_BYTES, SKETCH_LIST_BYTES, RowSizes, SampleFigures
 from cutwater.core.events.formats import JSON
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.frequent_items import TOP, kept_values
 from cutwater.core.job.kinds.quantiles import KLL_BYTES
 from cutwater.core.job.measures import Measure
 from cutwater.core.protocol.topics import DELETE_RETENTION_MS
@@ -270,7 +271,9 @@ def _bytes_of(avro: Any, measure: Measure, known: RowSizes) -> float:
     if isinstance(avro, dict) and avro.get("type") == "record":
         return 1 + sum(_bytes_of(field["type"], measure, known) for field in avro["fields"])
     if isinstance(avro, dict) and avro.get("type") == "array":
-        return 3 + measure.length * _bytes_of(avro["items"], measure, known)
+        # Of `top` an upper bound: a row of few values has a counter for each.
+        items = kept_values(measure.length) if measure.kind == TOP else measure.length
+        return 3 + items * _bytes_of(avro["items"], measure, known)
     logical = avro.get("logicalType") if isinstance(avro, dict) else None
     plain = str(avro.get("type") if isinstance(avro, dict) else avro)
     if plain in ("string", "bytes") and not logical:

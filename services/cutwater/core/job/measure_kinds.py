@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
+from cutwater.core.job.kinds.frequent_items import FREQUENT, top
 from cutwater.core.job.kinds.histogram import histogram
 from cutwater.core.job.kinds.moments import FACTOR_DIGITS, deviation, variance
 from cutwater.core.job.kinds.positions import positioned
@@ -122,9 +123,11 @@ KINDS: dict[str, tuple[frozenset[str], Maker]] = {
     "max_by": (ORDERED, positioned("max_by")),
     "histogram": (NUMBERS, histogram),
     "quantile": (NUMBERS, quantile),
+    "top": (FREQUENT, top),
 }
-PARAMETERS = {"min_by": "by", "max_by": "by", "histogram": "bounds", "quantile": "ranks"}
+PARAMETERS = {"min_by": "by", "max_by": "by", "histogram": "bounds", "quantile": "ranks", "top": "items"}
 """The field of a declaration that a kind needs, and others must not have."""
+_EXAMPLES = {"bounds": "[0, 15, 60]", "ranks": "[0.5, 0.99]", "items": "10"}
 DECIDING = NUMBERS | TIMES
 """The types of the field that decides a `min_by` or `max_by`. A text would need room in the row of its own."""
 _DIGITS = {"sum": ADDEND_DIGITS, "avg": ADDEND_DIGITS, "variance": FACTOR_DIGITS, "stddev": FACTOR_DIGITS}
@@ -135,6 +138,7 @@ SYNONYMS = {
     "total": "sum",
     **dict.fromkeys(("quantiles", "percentile", "percentiles", "approx_percentile"), "quantile"),
     **dict.fromkeys(("buckets", "distribution"), "histogram"),
+    **dict.fromkeys(("topk", "top_k", "approx_top_k", "frequent_items", "most_frequent", "mode"), "top"),
     **dict.fromkeys(("minimum", "least", "smallest"), "min"),
     **dict.fromkeys(("maximum", "greatest", "largest"), "max"),
     **dict.fromkeys(("average", "mean"), "avg"),
@@ -167,6 +171,7 @@ def build(
     by: By | None = None,
     bounds: tuple[float, ...] = (),
     ranks: tuple[float, ...] = (),
+    items: int | None = None,
 ) -> Measure:
     """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match."""
     if kind not in KINDS:
@@ -181,12 +186,11 @@ def build(
             f"measure '{name}': {kind} of field '{field}', which is {field_type}; "
             f"allowed types: {', '.join(sorted(allowed))}"
         )
-    declared = Declaration(name, f"`{field}`", field_type, sketches, bounds=bounds, ranks=ranks)
-    if PARAMETERS.get(kind) == "bounds" and not bounds:
-        raise UsageError(f"measure '{name}': {kind} needs 'bounds', as in [0, 15, 60]")
-    if PARAMETERS.get(kind) == "ranks" and not ranks:
-        raise UsageError(f"measure '{name}': {kind} needs 'ranks', as in [0.5, 0.99]")
-    if PARAMETERS.get(kind) == "by":
+    declared = Declaration(name, f"`{field}`", field_type, sketches, bounds=bounds, ranks=ranks, items=items or 0)
+    needed = PARAMETERS.get(kind, "")
+    if needed in _EXAMPLES and {"bounds": bounds, "ranks": ranks, "items": items}[needed] in ((), None):
+        raise UsageError(f"measure '{name}': {kind} needs '{needed}', as in {_EXAMPLES[needed]}")
+    if needed == "by":
         if by is None:
             raise UsageError(f"measure '{name}': {kind} needs 'by', the field that decides")
         if by.type.name not in DECIDING:

@@ -99,6 +99,7 @@ class Declaration(NamedTuple):
     by_type: FieldType = LONG
     bounds: tuple[float, ...] = ()
     ranks: tuple[float, ...] = ()
+    items: int = 0
 
 
 class Limit(NamedTuple):

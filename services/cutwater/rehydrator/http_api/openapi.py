@@ -56,10 +56,18 @@ class Described(FastAPI):
 def _of(measure: Measure) -> dict[str, Any]:
     output = measure.output
     if measure.length:
-        items = {"type": _JSON_TYPES[output["items"]]}
+        items = _item(output["items"])
         return {"type": ["array", "null"], "items": items, "description": measure.kind}
     kind = output.get("logicalType") if isinstance(output, dict) else output
     return {"type": [*_JSON_TYPES.get(str(kind), ["string"]), "null"], "description": measure.kind}
+
+
+def _item(avro: Any) -> dict[str, Any]:
+    """Return the schema of a list's item: a number, or an object of values that are never null."""
+    if isinstance(avro, str):
+        return {"type": _JSON_TYPES.get(avro, ["string"])}
+    fields = {one["name"]: _item(one["type"]) for one in avro["fields"]}
+    return {"type": ["object"], "properties": fields, "required": list(fields)}
 
 
 def _key_column(column: KeyColumn) -> dict[str, Any]:

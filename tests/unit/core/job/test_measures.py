@@ -44,7 +44,8 @@ def measure(kind: str, of: str) -> Measure:
     by = By("b", FieldType("double")) if kind in {"min_by", "max_by"} else None
     bounds = BOUNDS if kind == "histogram" else ()
     ranks = (0, 0.5, 1) if kind == "quantile" else ()
-    return build("m", kind, "f", TYPES[of][0], HllSketches(), by, bounds, ranks)
+    items = 10 if kind == "top" else None
+    return build("m", kind, "f", TYPES[of][0], HllSketches(), by, bounds, ranks, items)
 
 
 @st.composite
@@ -86,8 +87,20 @@ def aggregate(kind: str, of: str, events: list[Event]) -> dict[str, Any]:
         return {"m": None}
     if kind in {"distinct", "quantile"}:
         return {"m": sketch_of(kind, values)}
-    over: dict[str, Callable[[list[Any]], Any]] = {"sum": total, "min": min, "max": max, "every": all, "any": any}
+    over: dict[str, Callable[[list[Any]], Any]] = {
+        "sum": total,
+        "min": min,
+        "max": max,
+        "every": all,
+        "any": any,
+        "top": counted,
+    }
     return {"m": over[kind](values)}
+
+
+def counted(values: list[Any]) -> dict[str, Any]:
+    counts = [{"value": value, "count": count} for value, count in sorted(Counter(values).items())]
+    return {"error": 0, "values": counts}
 
 
 def positioned(kind: str, kept: list[Event]) -> dict[str, Any]:
