@@ -45,12 +45,12 @@ rounded, and three that are estimates:
   Above that the value for rank r has, with a probability of 99 %, a true rank from r - 0.0133 to r + 0.0133;
   ranks 0 and 1 are the exact minimum and maximum. It ignores NaN, and digits of a `long` or `decimal` beyond a
   double's.
-
 - `top` counts with a sketch of frequent values. As long as a row has at most 192 values of the field (768 for 50
-  `items`, 1,536 for 100), the counts are exact: their `error` is 0. Above that the true number of events is
-  from `count` to `count + error`, and a value that is not listed has no more than the last one's `count + error`.
-  The error is at most 1.4 % of the row's events (0.35 %, 0.18 %). A text of more than 1,024 bytes is not counted:
-  its event is a dead letter. Equally frequent values are listed in their order.
+  `items`, 1,536 for 100), the counts are exact: their `error` is 0. Above that the true number of events is from
+  `count` to `count + error`, and a value that is not listed has no more than the last one's `count + error`; fewer
+  than `items` are listed if no others stand out. The error is at most 2.8 % of the row's events (0.7 %, 0.35 %). A
+  text of more than 1,024 bytes is not counted: its event is a dead letter. Of equally frequent values the least is
+  first.
 
 Spark draws lots when it makes a KLL sketch smaller. An epoch that is computed again may so write another sketch
 of the same events, within the same bound; the milestone proves the one that counts. Readers that merge sketches,
