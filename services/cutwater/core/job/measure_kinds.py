@@ -167,8 +167,12 @@ def build(
     by: By | None = None,
     bounds: tuple[float, ...] = (),
     ranks: tuple[float, ...] = (),
+    exploded: bool = False,
 ) -> Measure:
-    """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match."""
+    """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match.
+
+    `exploded`: events are the elements of arrays, so an event's place has its index.
+    """
     if kind not in KINDS:
         raise UsageError(f"measure '{name}': '{kind}' is not a measure; allowed: {', '.join(KINDS)}")
     allowed, maker = KINDS[kind]
@@ -181,7 +185,7 @@ def build(
             f"measure '{name}': {kind} of field '{field}', which is {field_type}; "
             f"allowed types: {', '.join(sorted(allowed))}"
         )
-    declared = Declaration(name, f"`{field}`", field_type, sketches, bounds=bounds, ranks=ranks)
+    declared = Declaration(name, f"`{field}`", field_type, sketches, bounds=bounds, ranks=ranks, exploded=exploded)
     if PARAMETERS.get(kind) == "bounds" and not bounds:
         raise UsageError(f"measure '{name}': {kind} needs 'bounds', as in [0, 15, 60]")
     if PARAMETERS.get(kind) == "ranks" and not ranks:
