@@ -98,8 +98,8 @@ ignored by measures. Both are part of the meaning of a row: to change them, star
 Patterns and sizes are constants, and a group in a pattern is repeated possessively (`(ab)*+`): a long text would
 overflow the stack. Where Spark is not installed, as in the services' containers, columns need a `type`.
 """
-_EXPLODE = f"""Each element of the array is an event, with its own `columns` beside the fields of its record. Keys and
-measures may be either; the event time is the record's.
+_EXPLODE = f"""Each element of the array is an event, with its own `columns` beside the fields of its record.
+Keys and measures may be either; the event time is the record's.
 
 ```yaml
 source:
@@ -111,10 +111,10 @@ source:
 ```
 
 A record counts as a whole. If one element has no key, an error or another flaw, the record is one dead letter, which
-names the element; so a record that is sent again counts no element twice. A record whose array is null or empty, or of
-which `where` leaves out every element, is left out. An array has at most {ELEMENTS_MAX:,} elements. `first`, `last` and
-ties of `min_by` and `max_by` go by the element's index within a record. The late list has a record once, with the key of
-its first element.
+names the element; so a record that is sent again counts no element twice. A record whose array is null or empty, or
+of which `where` leaves out every element, is left out. An array has at most {ELEMENTS_MAX:,} elements. `first`,
+`last` and ties of `min_by` and `max_by` go by the element's index within a record. The late list has a record once,
+with the key of its first element.
 """
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 
