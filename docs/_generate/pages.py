@@ -110,11 +110,11 @@ source:
     columns: {{sku: item.sku, cents: item.count * item.cents}}
 ```
 
-A record counts as a whole. If one element has no key, an error or another flaw, the record is one dead letter, which
-names the element; so a record that is sent again counts no element twice. A record whose array is null or empty, or
-of which `where` leaves out every element, is left out. An array has at most {ELEMENTS_MAX:,} elements. `first`,
-`last` and ties of `min_by` and `max_by` go by the element's index within a record. The late list has a record once,
-with the key of its first element.
+A record counts as a whole. If one element has no key, an error or another flaw, the record is one dead letter,
+which names the element; so a record that is sent again counts no element twice. A record whose array is null or
+empty, or of which `where` leaves out every element, is left out. An array has at most {ELEMENTS_MAX:,} elements.
+`first`, `last` and ties of `min_by` and `max_by` go by the element's index within a record. The late list has a
+record once, with the key of its first element.
 """
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 
