@@ -23,6 +23,7 @@ from cutwater.adapters.job_files.models import (
     AttachedQueryModel,
     ChangelogModel,
     ColumnModel,
+    ExplodeModel,
     JobModel,
     MeasureModel,
     OutputModel,
@@ -30,6 +31,7 @@ from cutwater.adapters.job_files.models import (
     SourceModel,
     WindowModel,
 )
+from cutwater.core.events.rejection import ELEMENTS_MAX
 from cutwater.core.job.derived_values import TEXT_MAX
 from cutwater.core.job.measure_kinds import KINDS
 
@@ -102,6 +104,24 @@ ignored by measures. Both are part of the meaning of a row: to change them, star
 Patterns and sizes are constants, and a group in a pattern is repeated possessively (`(ab)*+`): a long text would
 overflow the stack. Where Spark is not installed, as in the services' containers, columns need a `type`.
 """
+_EXPLODE = f"""Each element of the array is an event, with its own `columns` beside the fields of its record.
+Keys and measures may be either; the event time is the record's.
+
+```yaml
+source:
+  key: sku
+  explode:
+    array: payload.items
+    where: item.count > 0
+    columns: {{sku: item.sku, cents: item.count * item.cents}}
+```
+
+A record counts as a whole. If one element has no key, an error or another flaw, the record is one dead letter,
+which names the element; so a record that is sent again counts no element twice. A record whose array is null or
+empty, or of which `where` leaves out every element, is left out. An array has at most {ELEMENTS_MAX:,} elements.
+`first`, `last` and ties of `min_by` and `max_by` go by the element's index within a record. The late list has a
+record once, with the key of its first element.
+"""
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 
 
@@ -130,6 +150,8 @@ def job_page() -> str:
             parts.append(_KEYS)
             parts.append(_table("source.columns: one per name", ColumnModel))
             parts.append(_EXPRESSIONS)
+            parts.append(_table("source.explode", ExplodeModel))
+            parts.append(_EXPLODE)
     parts.append(_table("measures: one per name", MeasureModel))
     kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
     parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")

@@ -1,4 +1,4 @@
-"""The condition and the computed columns of a job file: SQL of a user, by which no event may end the query.
+"""The condition, the columns and the elements of a job file: SQL of a user, by which no event may end the query.
 
 Spark raises an error for a division by zero, an overflow or an unfit cast. `TryEval`, which is behind Spark's own
 `try_...` functions, makes it NULL. It holds only what is evaluated inside of it: Spark computes expressions that
@@ -16,24 +16,27 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from cutwater.adapters.job_files.event_schema import field_types
-from cutwater.adapters.job_files.spark_types import cast_to, in_brackets
-from cutwater.core.events.rejection import EXPRESSION_RULE, FAILED_EXPRESSION
-from cutwater.core.job.job import ComputedColumn, Job
+from cutwater.adapters.job_files.spark_types import cast_to, each_of, in_brackets
+from cutwater.core.events.rejection import ELEMENTS_MAX, EXPRESSION_RULE, FAILED_EXPRESSION, NO_ROOM
+from cutwater.core.job.job import ComputedColumn, Explode, Job
 from cutwater.core.job.measures import FieldType
 from cutwater_spark.query.formats import EVENT, REASON
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
 
-WHERE, COLUMNS = "__where", "__columns"
-_OUTER, _COLUMN = "__outer_", "__column_"
-"""Prefixes: of the Kafka record's columns beside an event's fields, and of columns that are tried one by one."""
+WHERE, COLUMNS, ELEMENTS = "__where", "__columns", "__elements"
+INDEX = "__index"
+"""The place of an element in its array."""
+_OUTER, _COLUMN, _ELEMENT = "__outer_", "__column_", "__element_"
+"""Prefixes: of the Kafka record's columns beside an event's fields, and of expressions tried one by one."""
 
 
 def with_computed_columns(found: DataFrame, job: Job, explained: bool = False) -> DataFrame:
     """Add the outcome of the condition and the columns' values to events with their `__reason`.
 
-    `__where` is a struct (`kept`) of a usable event, `__columns` a struct of the values of an event that is kept.
-    For others, and after an error, each is NULL. `explained`: also try each column alone, to tell which one fails.
+    `__where` is a struct (`kept`) of a usable event, `__columns` a struct of the values of an event that is kept,
+    `__elements` a struct of its array's elements that are kept (`found`) and of their number before (`size`). For
+    others, and after an error, each is NULL. `explained`: also try each expression alone, to tell which one fails.
     """
     outer = [f"{name(one)} as {name(_OUTER + one)}" for one in found.columns]
     usable = f"{name(_OUTER + REASON)} is null"
@@ -43,6 +46,11 @@ def with_computed_columns(found: DataFrame, job: Job, explained: bool = False) -
     values = {COLUMNS: f"named_struct({', '.join(_value(one) for one in job.columns)})"} if job.columns else {}
     if explained:
         values |= {f"{_COLUMN}{at}": f"named_struct({_value(one)})" for at, one in enumerate(job.columns)}
+    if job.explode:
+        values[ELEMENTS] = _elements(job.explode)
+        if explained:
+            tried = enumerate(_parts(job.explode).values())
+            values |= {f"{_ELEMENT}{at}": f"named_struct('tried', {sql})" for at, sql in tried}
     return judged.select(
         *(F.col(name(_OUTER + one)).alias(one) for one in found.columns),
         F.col(WHERE),
@@ -62,12 +70,46 @@ def expression_flaws(job: Job, explained: bool = False) -> list[Flaw]:
         ]
     if job.columns:
         found.append(flaw(f"{COLUMNS} is null", FAILED_EXPRESSION, EXPRESSION_RULE, "source.columns"))
+    if job.explode:
+        array = "source.explode.array"
+        rule = f"concat('has ', {ELEMENTS}.size, ' elements, and an array may have {ELEMENTS_MAX}')"
+        if explained:
+            found += [
+                flaw(f"{ELEMENTS} is null and {_ELEMENT}{at} is null", FAILED_EXPRESSION, EXPRESSION_RULE, part)
+                for at, part in enumerate(_parts(job.explode))
+            ]
+        found.append(flaw(f"{ELEMENTS} is null", FAILED_EXPRESSION, EXPRESSION_RULE, "source.explode"))
+        found.append(Flaw(f"{ELEMENTS}.size > {ELEMENTS_MAX}", text(NO_ROOM), rule_struct(rule, array)))
     return found
 
 
+def _elements(explode: Explode) -> str:
+    columns = ", ".join([f"{text(INDEX)}, {INDEX}", *map(_value, explode.columns)])
+    one = f"named_struct({columns})"
+    if explode.where:
+        one = f"case when {in_brackets(explode.where)} then {one} end"
+    kept = f"filter(transform(__array, (`{explode.item}`, {INDEX}) -> {one}), __kept -> __kept is not null)"
+    found = f"if(size(__array) > {ELEMENTS_MAX}, null, {kept})"
+    both = f"named_struct('size', coalesce(size(__array), 0), 'found', {found})"
+    return f"element_at(transform(array({in_brackets(explode.array)}), __array -> {both}), 1)"
+
+
+def _parts(explode: Explode) -> dict[str, str]:
+    """Return each expression by its name in the job file."""
+    within = {"where": explode.where} if explode.where else {}
+    within |= {f"columns.{one.name}": cast_to(one.sql, one.type) for one in explode.columns}
+    each = {part: each_of(explode.array, explode.item, sql) for part, sql in within.items()}
+    return {f"source.explode.{part}": sql for part, sql in {"array": in_brackets(explode.array), **each}.items()}
+
+
 def not_kept(job: Job) -> str:
-    """Return, as SQL, whether the condition is not true. The event may have a flaw that is found before."""
-    return f"coalesce(not {WHERE}.kept, false)" if job.has_expressions else "false"
+    """Return, as SQL, whether the condition is not true, or no element is kept. The event may have a flaw that is
+    found before."""
+    left = f"coalesce(not {WHERE}.kept, false)" if job.has_expressions else "false"
+    if job.explode:
+        judged = f"coalesce({ELEMENTS}.size <= {ELEMENTS_MAX}, false)"
+        left = f"({left} or {judged} and coalesce(size({ELEMENTS}.found), 0) < 1)"
+    return left
 
 
 def event_with_columns(job: Job) -> str:
@@ -80,7 +122,7 @@ def event_with_columns(job: Job) -> str:
 
 
 def usable_types(job: Job) -> dict[str, FieldType]:
-    """Return the types of an event's fields and columns."""
+    """Return the types of an event's fields and columns, without those of its elements."""
     return {**field_types(job.event_schema), **{one.name: one.type for one in job.columns}}
 
 

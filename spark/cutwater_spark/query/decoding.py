@@ -6,7 +6,7 @@ error would recur at each start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -14,9 +14,10 @@ from cutwater.core.events import rejection
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import TIMES
+from cutwater.core.job.measures import TIMES, FieldType
 from cutwater.core.job.row_room import too_long
 from cutwater_spark.query import computed_columns
+from cutwater_spark.query.computed_columns import ELEMENTS, INDEX
 from cutwater_spark.query.formats import EVENT, REASON, REMARK, with_events
 from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, number_of, rule_struct, unit_hint
 from cutwater_spark.query.sources import OFFSET, source_columns
@@ -25,7 +26,7 @@ from cutwater_spark.query.sql import key_text_of, name, text
 LEFT_OUT = "__left_out"
 USED = f"__reason is null and not {LEFT_OUT}"
 """Whether a judged event counts, as SQL."""
-_WHOLE, _WHY, _NOT_KEPT = "__whole", "__why", "__not_kept"
+_WHOLE, _WHY, _NOT_KEPT, _FOUND = "__whole", "__why", "__not_kept", "__found"
 # Further out, a window of a century could reach beyond the years 1 to 9999, which Python readers cannot hold. Far
 # outside of them Spark's arithmetic overflows, which would end the query at each start.
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
@@ -38,9 +39,10 @@ def decode(
 
     `event` is a struct of the job's event schema and columns, `__reason` a reason of
     `cutwater.core.events.rejection`; exactly one is null. Both are if the job's condition leaves the event out,
-    which `__left_out` tells. `__remark`: whether the event was read in part (`formats.with_events`). `known`: the
-    schemas that events may be written with. `explained`: add `__flaw`, field and rule of a rejected event, which
-    is too costly for each event of the stream.
+    which `__left_out` tells. If the elements of an array are the events, `__elements` is an array of structs:
+    index and columns of each that counts. `__remark`: whether the event was read in part (`formats.with_events`).
+    `known`: the schemas that events may be written with. `explained`: add `__flaw`, field and rule of a rejected
+    event, which is too costly for each event of the stream.
     """
     raw = raw.selectExpr("*", *source_columns(sources))
     columns = [name(column) for column in raw.columns]
@@ -51,15 +53,29 @@ def decode(
         of_expressions = computed_columns.expression_flaws(job, explained)
     flaws = [*_of_record(job, bool(sources.copies)), *of_expressions, *_of_event(job)]
     about = [f"{cases(flaws, lambda one: one.detail)} as {FLAW}"] if explained else []
+    elements = [f"{ELEMENTS}.found as {_FOUND}"] if job.explode else []
     why = f"{cases(flaws, lambda one: one.reason)} as {_WHY}"
     not_kept = f"{computed_columns.not_kept(job)} as {_NOT_KEPT}"
     whole = f"{computed_columns.event_with_columns(job)} as {_WHOLE}"
-    judged = found.selectExpr(*columns, whole, why, REMARK, not_kept, *about)
+    judged = found.selectExpr(*columns, whole, why, REMARK, not_kept, *elements, *about)
     is_used = f"{_WHY} is null and not {_NOT_KEPT}"
     dropped = f"{_WHY} is null and {_NOT_KEPT} as {LEFT_OUT}"
     event = f"case when {is_used} then {_WHOLE} end as {EVENT}"
     shown = (event, f"{_WHY} as {REASON}", f"{is_used} and {REMARK} as {REMARK}", dropped)
-    return judged.selectExpr(*columns, *shown, *([FLAW] if explained else []))
+    if job.explode:
+        elements = [f"case when {is_used} then {_FOUND} end as {ELEMENTS}"]
+    return judged.selectExpr(*columns, *shown, *elements, *([FLAW] if explained else []))
+
+
+def record_key(job: Job) -> str:
+    """Return the key of a judged record that counts, as SQL: if elements have it, that of the first."""
+    return key_text_of(job, [_of_first(job, one) for one in job.key_fields])
+
+
+def _of_first(job: Job, field: str) -> str:
+    if any(one.name == field for one in job.element_columns):
+        return f"get({ELEMENTS}, 0).{name(field)}"
+    return f"{EVENT}.{name(field)}"
 
 
 def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
@@ -71,14 +87,55 @@ def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
 
 
 def _of_event(job: Job) -> Iterator[Flaw]:
-    kinds, values = computed_columns.usable_types(job), _values(job)
-    key, time = key_text_of(job, [values[one] for one in job.key_fields]), values[job.time_field]
+    values = _values(job)
+    own = {one.name for one in job.element_columns}
+    if not own.intersection(job.key_fields):
+        yield from _of_key(job, values)
+    time = values[job.time_field]
+    yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
+    yield from _of_values(computed_columns.usable_types(job), values)
+    yield from _too_far(job, time)
+    yield from _no_room(job, values)
+    if job.explode:
+        yield _of_elements(job, values)
+    if job.held_ms is not None:
+        # Last: any other reason has precedence.
+        rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all other event times"
+        yield flaw(f"unix_millis({time}) >= {job.held_ms}L", rejection.JUMPS_AHEAD, rule, job.time_field)
+
+
+def _of_elements(job: Job, values: Mapping[str, str]) -> Flaw:
+    """Return the flaw of a record of which an element has one: the first element's, with its index in the rule."""
+    own = {one.name: f"x.{name(one.name)}" for one in job.element_columns}
+    flaws = [
+        *(_of_key(job, {**values, **own}) if own.keys() & set(job.key_fields) else ()),
+        *_of_values({one.name: one.type for one in job.element_columns}, own),
+        *_no_room(job, own),
+    ]
+    if not flaws:
+        return Flaw("false", "cast(null as string)", rule_struct("cast(null as string)"))
+    reason = cases(flaws, lambda one: one.reason)
+    detail = cases(flaws, lambda one: one.detail)
+    said = f"concat('of element ', x.{INDEX}, ' ', d.rule)"
+    detail = f"transform(array({detail}), d -> named_struct('field', d.field, 'rule', {said}))"
+    first = f"get(filter({ELEMENTS}.found, x -> {reason} is not null), 0)"
+    return Flaw(
+        f"{first} is not null",
+        f"get(transform(array({first}), x -> {reason}), 0)",
+        f"get(get(transform(array({first}), x -> {detail}), 0), 0)",
+    )
+
+
+def _of_key(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
+    key = key_text_of(job, [values[one] for one in job.key_fields])
     for one in job.key_fields:
         yield flaw(f"{values[one]} is null", rejection.NO_KEY, rejection.NULL_RULE, one)
     size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
     too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
     yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, ", ".join(job.key_fields)))
-    yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
+
+
+def _of_values(kinds: Mapping[str, FieldType], values: Mapping[str, str]) -> Iterator[Flaw]:
     for field, kind in kinds.items():
         value = values[field]
         if kind.name == "string":
@@ -89,12 +146,6 @@ def _of_event(job: Job) -> Iterator[Flaw]:
             outside = f"{value} not between timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
             rule = f"concat({text(rejection.YEARS_RULE)}, {unit_hint(number_of(value, kind.name), kind.name)})"
             yield Flaw(f"coalesce({outside}, false)", text(rejection.UNDECODABLE), rule_struct(rule, field))
-    yield from _too_far(job, time)
-    yield from _no_room(job)
-    if job.held_ms is not None:
-        # Last: any other reason has precedence.
-        rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all other event times"
-        yield flaw(f"unix_millis({time}) >= {job.held_ms}L", rejection.JUMPS_AHEAD, rule, job.time_field)
 
 
 def _values(job: Job) -> dict[str, str]:
@@ -124,13 +175,14 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
     )
 
 
-def _no_room(job: Job) -> Iterator[Flaw]:
+def _no_room(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
     """Yield what a measure could not hold: an overflow or too large a row would end the query at each start."""
-    limits, values = {measure.limit: measure.name for measure in job.measures if measure.limit}, _values(job)
+    limits = {one.limit: one.name for one in job.measures if one.limit and one.limit.field in values}
     for limit, measure in limits.items():
         value = values[limit.field]
         beyond = f"{value} is not null and try_cast({value} as {limit.type}) is null"
         rule = f"is beyond {limit.type}, which is what one event may add to measure '{measure}'"
         yield flaw(beyond, rejection.NO_ROOM, rule, limit.field)
     for field, (most, rule) in too_long(job).items():
-        yield flaw(f"octet_length({values[field]}) > {most}", rejection.NO_ROOM, rule, field)
+        if field in values:
+            yield flaw(f"octet_length({values[field]}) > {most}", rejection.NO_ROOM, rule, field)

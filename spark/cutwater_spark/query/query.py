@@ -26,10 +26,19 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import SEED
 from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer
 from cutwater_spark.query import decoding
-from cutwater_spark.query.decoding import LEFT_OUT, USED
+from cutwater_spark.query.computed_columns import ELEMENTS
+from cutwater_spark.query.decoding import LEFT_OUT, USED, record_key
 from cutwater_spark.query.formats import REMARK
 from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
-from cutwater_spark.query.sql import binary, framed_bytes, group_key, kafka_options, single_object_bytes, text
+from cutwater_spark.query.sql import (
+    binary,
+    framed_bytes,
+    kafka_options,
+    key_text_of,
+    name,
+    single_object_bytes,
+    text,
+)
 
 _CLEANED = "__cleaned"
 SIZE = "__size"
@@ -91,7 +100,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
     """
     placed = decoding.decode(raw, job, known, sources).select(
         "event.*",
-        F.expr(f"{group_key(job, 'event')} as __key"),
+        *([] if job.explode else [F.expr(f"{record_key(job)} as __key")]),
         F.col(f"event.{job.time_field}").alias("__event_time"),
         ORIGIN,
         F.col("partition").alias("__partition"),
@@ -100,6 +109,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         "__reason",
         REMARK,
         LEFT_OUT,
+        *([ELEMENTS] if job.explode else []),
         F.expr(f"octet_length(value) as {SIZE}"),
     )
     slots = min(len(sources.places), SKEW_SLOTS)
@@ -115,12 +125,16 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind == JSON else 'defaulted'}"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
         *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
-        *([F.expr(f"count_if({LEFT_OUT}) as left_out")] if job.where else []),
+        *([F.expr(f"count_if({LEFT_OUT}) as left_out")] if job.where or job.explode else []),
         *([F.expr(f"count_if({NUMBER} is null) as unknown")] if copied else []),
         *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
     ]
     # The observation also keeps the filter above the decoding: below it, events would be decoded twice.
-    return placed.observe(INPUT_METRICS, *observed).filter(USED).drop(NUMBER, REMARK, SIZE, LEFT_OUT)
+    used = placed.observe(INPUT_METRICS, *observed).filter(USED).drop(NUMBER, REMARK, SIZE, LEFT_OUT)
+    if not job.explode:
+        return used
+    each = used.selectExpr("*", f"inline({ELEMENTS})").drop(ELEMENTS)
+    return each.selectExpr("*", f"{key_text_of(job, [name(one) for one in job.key_fields])} as __key")
 
 
 def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:

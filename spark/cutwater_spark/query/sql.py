@@ -27,11 +27,6 @@ def name(value: str) -> str:
     return f"`{value.replace('`', '``')}`"
 
 
-def group_key(job: Job, event: str) -> str:
-    """Return the key of a usable event. `event`: a struct, as SQL."""
-    return key_text_of(job, [f"{event}.{name(one)}" for one in job.key_fields])
-
-
 def key_text_of(job: Job, values: Sequence[str]) -> str:
     """Return the key of its fields' values: of a list `cutwater.core.events.key_columns.key_text`."""
     texts = [f"cast({one} as string)" for one in values]

@@ -210,3 +210,64 @@ def test_a_spark_that_does_not_run_matters_where_a_type_is_missing(
         read(tmp_path, GOOD)
     assert read(tmp_path, GOOD.replace("miles / minutes", "{sql: miles / minutes, type: double}")).columns
     assert not (cache / "expressions").exists(), "no failure is kept"
+
+
+EXPLODED = """  explode:
+    array: {array}
+    as: one
+    where: {where}
+    columns:
+      speed: {speed}
+      zone: {{sql: "one.x", type: string}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("array", "where", "speed", "said"),
+    [
+        ("spots", "one.x > minutes", "miles / one.x", ""),
+        (
+            "spot",
+            "one.x > 0",
+            "one.x",
+            "14: source.explode.array: the schema has no field 'spot'.* did you mean 'spots'",
+        ),
+        ("place", "true", "miles", "14: source.explode.array: is .*struct.*, and only an array has elements"),
+        ("spots", "one.x", "one.x", "16: source.explode.where: is int, and a condition is boolean"),
+        ("spots", "one.x > 0", "onex", "18: source.explode.columns.speed: the schema has no field 'onex'"),
+        ("spots", "one.x > 0", "speed + 1", "18: .*'speed' is a computed column, and expressions see the event's"),
+        (
+            "spots",
+            "rand() > one.x",
+            "one.x",
+            "16: source.explode.where: uses rand\\(\\), which may give another value",
+        ),
+        ("spots", "one.x > 0", "sum(one.x)", "18: source.explode.columns.speed: "),
+        (
+            "spots",
+            "one.x > 0",
+            "one",
+            "18: source.explode.columns.speed: is struct<x:int>, which no column may be",
+        ),
+        ("spots", "one.x > 0", "one.y", "18: source.explode.columns.speed: .*y"),
+    ],
+)
+def test_expressions_over_elements_are_checked_like_others(
+    tmp_path: Path, cache: Path, array: str, where: str, speed: str, said: str
+) -> None:
+    """One line for each mistake, and none for what follows from it."""
+    spot = {"type": "record", "name": "Spot", "fields": [{"name": "x", "type": "int"}]}
+    spots = {"name": "spots", "type": {"type": "array", "items": spot}}
+    (tmp_path / "trip.avsc").write_text(json.dumps({**SCHEMA, "fields": [*SCHEMA["fields"], spots]}))
+    (tmp_path / "job.yaml").write_text(HEAD + EXPLODED.format(array=array, where=where, speed=speed))
+    if not said:
+        job = load_job(tmp_path / "job.yaml")
+        assert [(one.name, one.type.name) for one in job.element_columns] == [
+            ("speed", "double"),
+            ("zone", "string"),
+        ]
+        return
+    with pytest.raises(UsageError) as error:
+        load_job(tmp_path / "job.yaml")
+    [line] = str(error.value).splitlines()
+    assert re.search(said, line), line

@@ -1,4 +1,4 @@
-"""The expressions of a job file: `source.where` and `source.columns`, checked by Spark's parser and analyser.
+"""The expressions of a job file: `where`, `columns` and `explode` of its source, checked by Spark's analyser.
 
 Spark runs in a process of its own. Its answer is kept in the cache, so an unchanged file is read at once. Where
 Spark is not installed, as in the services' containers, columns need a type in the file.
@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -20,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.adapters.job_files.errors import JobErrors
-from cutwater.adapters.job_files.models import SourceModel
-from cutwater.adapters.job_files.spark_types import cast_to, event_type, field_type
+from cutwater.adapters.job_files.models import ColumnModel, SourceModel
+from cutwater.adapters.job_files.spark_types import cast_to, each_of, event_type, field_type
 from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
-from cutwater.core.job.job import ComputedColumn
+from cutwater.core.job.job import ComputedColumn, Explode
 from cutwater.core.job.measures import MAX_DECIMAL, FieldType
 from cutwater.core.util.suggestions import listed, value_text
 
@@ -36,8 +37,7 @@ REVISION = 1
 CHECK_TIMEOUT_S = 300
 CACHED_MAX = 1_000
 """Answers in the cache; above it the cache is emptied."""
-_WHERE: Place = ("source", "where")
-_COLUMNS: Place = ("source", "columns")
+_EXPLODE: Place = ("source", "explode")
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
 _NAMES = {
     **{one: FieldType(one) for one in ("boolean", "int", "long", "float", "double", "string", "bytes")},
@@ -46,23 +46,66 @@ _NAMES = {
 _ALLOWED = f"{', '.join(_NAMES)}, decimal(p,s)"
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """Expressions over the same names: those of the event, or of an array's element."""
+
+    place: Place
+    where: str
+    columns: Mapping[str, ColumnModel]
+    array: str = ""
+    item: str = ""
+
+    def column(self, name: str) -> Place:
+        return (*self.place, "columns", name)
+
+    def expressions(self, declared: Mapping[str, FieldType | None]) -> Iterator[tuple[Place, str]]:
+        """Yield what Spark is asked, by its place in the file: expressions, and their casts to declared types."""
+        if self.array:
+            yield (*self.place, "array"), self.array
+        if self.where:
+            yield (*self.place, "where"), self._of_one(self.where)
+        for name, one in self.columns.items():
+            yield self.column(name), self._of_one(one.sql)
+            if of := declared.get(name):
+                yield (*self.column(name), "type"), self._of_one(cast_to(one.sql, of))
+
+    def _of_one(self, sql: str) -> str:
+        return f"element_at({each_of(self.array, self.item, sql)}, 1)" if self.array else sql
+
+
 def compile_columns(
     source: SourceModel, schema: dict[str, Any], fields: Mapping[str, FieldType], errors: JobErrors
-) -> tuple[ComputedColumn, ...]:
-    """Return the computed columns without mistakes; report those of `where` and of the others.
+) -> tuple[tuple[ComputedColumn, ...], Explode | None]:
+    """Return the columns of an event and of an array's elements without mistakes; report all mistakes.
 
     Raises MachineError if Spark, which is installed, does not run, and a column's type depends on it.
     """
-    if not source.where and not source.columns:
-        return ()
-    declared = {name: _declared(name, one.type, errors) for name, one in source.columns.items()}
-    _check_names(source, fields, errors)
-    found = _analysed(source, declared, schema, fields, errors)
-    types = {name: declared[name] or found.get(name) for name in source.columns}
-    return tuple(ComputedColumn(name, one.sql, of) for name, one in source.columns.items() if (of := types[name]))
+    scopes = [_Scope(("source",), source.where, source.columns)]
+    if one := source.explode:
+        scopes.append(_Scope(_EXPLODE, one.where, one.columns, one.array, one.as_))
+    if not any(one.where or one.columns for one in scopes):
+        return (), None
+    declared = [
+        {name: _declared(scope.column(name), one.type, errors) for name, one in scope.columns.items()}
+        for scope in scopes
+    ]
+    _check_names(scopes, fields, errors)
+    found = _analysed(scopes, declared, schema, fields, errors)
+    made = [
+        tuple(
+            ComputedColumn(name, one.sql, of)
+            for name, one in scope.columns.items()
+            if (of := types[name] or found.get(scope.column(name)))
+        )
+        for scope, types in zip(scopes, declared, strict=True)
+    ]
+    if one := source.explode:
+        return made[0], Explode(one.array, one.as_, one.where, made[1])
+    return made[0], None
 
 
-def _declared(name: str, written: str, errors: JobErrors) -> FieldType | None:
+def _declared(place: Place, written: str, errors: JobErrors) -> FieldType | None:
     if not written:
         return None
     if found := _DECIMAL.fullmatch(written):
@@ -71,83 +114,97 @@ def _declared(name: str, written: str, errors: JobErrors) -> FieldType | None:
             return FieldType("decimal", precision, scale)
     if written not in _NAMES:
         text = f"{value_text(written)} is no type of a column; allowed: {_ALLOWED}"
-        errors.add((*_COLUMNS, name, "type"), text, errors.meant(written, _NAMES))
+        errors.add((*place, "type"), text, errors.meant(written, _NAMES))
     return _NAMES.get(written)
 
 
-def _check_names(source: SourceModel, fields: Mapping[str, FieldType], errors: JobErrors) -> None:
-    for name in source.columns:
+def _check_names(scopes: Sequence[_Scope], fields: Mapping[str, FieldType], errors: JobErrors) -> None:
+    named = [((*scope.place, "as"), scope.item) for scope in scopes if scope.item]
+    named += [(scope.column(name), name) for scope in scopes for name in scope.columns]
+    for place, name in named:
         # Spark's column names are case-insensitive.
+        others = [one for at, one in named if at != place and one.lower() == name.lower()]
         if alike := [one for one in fields if one.lower() == name.lower()]:
-            errors.add((*_COLUMNS, name), f"the schema has a field '{alike[0]}': choose another name")
-        elif alike := [one for one in source.columns if one != name and one.lower() == name.lower()]:
-            text = f"differs from column '{alike[0]}' in case alone, which Spark does not distinguish"
-            errors.add((*_COLUMNS, name), text)
+            errors.add(place, f"the schema has a field '{alike[0]}': choose another name")
+        elif name in others:
+            errors.add(place, f"there is another '{name}': choose another name")
+        elif others:
+            text = f"differs from column '{others[0]}' in case alone, which Spark does not distinguish"
+            errors.add(place, text)
 
 
 def _analysed(
-    source: SourceModel,
-    declared: Mapping[str, FieldType | None],
+    scopes: Sequence[_Scope],
+    declared: Sequence[Mapping[str, FieldType | None]],
     schema: dict[str, Any],
     fields: Mapping[str, FieldType],
     errors: JobErrors,
-) -> dict[str, FieldType]:
+) -> dict[Place, FieldType]:
     """Return the types that Spark gives the columns, and report its mistakes. Raises MachineError."""
-    untyped = [name for name, one in source.columns.items() if not one.type]
+    untyped = [scope.column(name) for scope in scopes for name, one in scope.columns.items() if not one.type]
     if find_spec("pyspark") is None:
-        for name in untyped:
+        for place in untyped:
             text = "its type is not known where Spark is not installed: write {sql: ..., type: ...}"
-            errors.add((*_COLUMNS, name), f"{text}; allowed types: {_ALLOWED}")
+            errors.add(place, f"{text}; allowed types: {_ALLOWED}")
         return {}
-    wanted = _expressions(source, declared)
-    asked = [[".".join(place), sql] for place, sql in wanted.items()]
+    asked = {
+        place: sql
+        for scope, types in zip(scopes, declared, strict=True)
+        for place, sql in scope.expressions(types)
+    }
+    request = {
+        "schema": event_type(schema),
+        "expressions": [[".".join(place), sql] for place, sql in asked.items()],
+    }
     try:
-        answer = _asked({"schema": event_type(schema), "expressions": asked})
+        answer = _asked(request)
     except MachineError:
         if untyped:
             raise
         return {}  # nothing depends on the answer here, and the driver is told the same
-    places = {".".join(place): place for place in wanted}
+    places = {".".join(place): place for place in asked}
     for place, text, unknown in answer["mistakes"]:
-        if errors.sound(places[place][:3]):  # a column's mistake is also one of its cast
-            _report(places[place], text, unknown, source, fields, errors)
-    types: dict[str, str] = answer["types"]
-    if types.get(".".join(_WHERE), "boolean") != "boolean":
-        errors.add(_WHERE, f"is {types['.'.join(_WHERE)]}, and a condition is boolean")
-    found = {name: _typed(name, types.get(".".join((*_COLUMNS, name))), errors) for name in untyped}
-    return {name: of for name, of in found.items() if of}
-
-
-def _expressions(source: SourceModel, declared: Mapping[str, FieldType | None]) -> dict[Place, str]:
-    """Return what Spark is asked, by the place in the file: each expression, and its cast to a declared type."""
-    found = {(*_COLUMNS, name): one.sql for name, one in source.columns.items()}
-    if source.where:
-        found[_WHERE] = source.where
-    for name, of in declared.items():
-        if of is not None:
-            found[*_COLUMNS, name, "type"] = cast_to(source.columns[name].sql, of)
-    return found
+        _report(places[place], text, unknown, scopes, fields, errors)
+    types = {places[place]: of for place, of in answer["types"].items()}
+    for place, of in types.items():
+        if place[-1] == "where" and of != "boolean" and place[-2] != "columns":
+            errors.add(place, f"is {of}, and a condition is boolean")
+        elif place == (*_EXPLODE, "array") and not of.startswith("array<"):
+            errors.add(place, f"is {of}, and only an array has elements")
+    found = {place: _typed(place, types.get(place), errors) for place in untyped}
+    return {place: of for place, of in found.items() if of}
 
 
 def _report(
-    place: Place, text: str, unknown: str, source: SourceModel, fields: Mapping[str, FieldType], errors: JobErrors
+    place: Place,
+    text: str,
+    unknown: str,
+    scopes: Sequence[_Scope],
+    fields: Mapping[str, FieldType],
+    errors: JobErrors,
 ) -> None:
+    """Report a mistake, but none of a cast or an element that follows from that of the column or array."""
+    around = place[: place.index("columns") + 2] if "columns" in place[:-1] else place
+    array = (*_EXPLODE, "array")
+    if not errors.sound(around) or (place[:2] == _EXPLODE and place != array and not errors.sound(array)):
+        return
     if not unknown:
         errors.add(place, text)
-    elif unknown in source.columns:
+    elif any(unknown in one.columns for one in scopes):
         errors.add(place, f"'{unknown}' is a computed column, and expressions see the event's fields only")
     else:
-        text = f"the schema has no field {value_text(unknown)}; it has: {listed(fields)}"
-        errors.add(place, text, errors.meant(unknown, fields))
+        names = [*fields, *(one.item for one in scopes if one.item and place[:2] == _EXPLODE)]
+        text = f"the schema has no field {value_text(unknown)}; it has: {listed(names)}"
+        errors.add(place, text, errors.meant(unknown, names))
 
 
-def _typed(name: str, spark: str | None, errors: JobErrors) -> FieldType | None:
+def _typed(place: Place, spark: str | None, errors: JobErrors) -> FieldType | None:
     if spark is None:
         return None
     found = field_type(spark)
     if found is None:
         text = f"is {spark}, which no column may be; allowed: {_ALLOWED}. Choose a part of it, or cast it"
-        errors.add((*_COLUMNS, name), text)
+        errors.add(place, text)
     return found
 
 

@@ -16,15 +16,15 @@ from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.job_files.rule_checks import frame
-from cutwater.adapters.job_files.source_fields import COLUMNS, Types, check_field, compile_key, no_field
+from cutwater.adapters.job_files.source_fields import COLUMNS, ELEMENTS, Types, check_time, compile_key, no_field
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
 from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
-from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Job
+from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Explode, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
-from cutwater.core.job.measures import TIMES, Measure
+from cutwater.core.job.measures import Measure
 from cutwater.core.job.row_room import require_room
 from cutwater.core.util.suggestions import value_text
 
@@ -48,12 +48,14 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
     columns: tuple[ComputedColumn, ...] = ()
+    explode: Explode | None = None
     key_columns: tuple[KeyColumn, ...] | None = None
     if found is not None and types is not None:
-        columns = compile_columns(source, found[1], types, errors)
-        types = {**types, **{one.name: one.type for one in columns}}
+        columns, explode = compile_columns(source, found[1], types, errors)
+        of_record = {**types, **{one.name: one.type for one in columns}}
+        types = {**of_record, **{one.name: one.type for one in (explode.columns if explode else ())}}
         key_columns = compile_key(model, types, errors)
-        check_field(types, ("source", "event_time"), source.event_time, TIMES, errors)
+        check_time(of_record, types, source.event_time, errors)
     events = _events(source, found, errors)
     measures = _measures(model, types, errors)
     shared = frame(model, errors)
@@ -70,6 +72,7 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         time_micros=types[source.event_time].name == "timestamp-micros",
         where=source.where,
         columns=columns,
+        explode=explode,
         window=shared.window,
         lateness_ms=model.lateness,
         retention_ms=model.retention,
@@ -110,7 +113,7 @@ def _events(
 
 def _measures(model: JobModel, types: Types | None, errors: JobErrors) -> tuple[Measure, ...]:
     """Return the valid measures, after checking that no two of them share a column."""
-    tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
+    tried = [_measure(name, one, model, types, errors) for name, one in model.measures.items()]
     built = tuple(one for one in tried if one is not None)
     _check_columns(built, errors)
     built += _derived(model, built, errors)
@@ -118,7 +121,9 @@ def _measures(model: JobModel, types: Types | None, errors: JobErrors) -> tuple[
     return built
 
 
-def _measure(name: str, one: MeasureModel, types: Types | None, errors: JobErrors) -> Measure | None:
+def _measure(
+    name: str, one: MeasureModel, model: JobModel, types: Types | None, errors: JobErrors
+) -> Measure | None:
     place = ("measures", name)
     kind, field = (*place, "measure"), (*place, "field")
     if errors.sound(kind) and one.measure not in KINDS:
@@ -127,7 +132,8 @@ def _measure(name: str, one: MeasureModel, types: Types | None, errors: JobError
     if not _check_parameters(place, one, errors):
         return None
     # A column with a mistake is not among the types, which is no second mistake.
-    if not errors.sound(*((*COLUMNS, named) for named in (one.field, one.by) if named is not None)):
+    named_fields = [named for named in (one.field, one.by) if named is not None]
+    if not errors.sound(*((*place, named) for place in (COLUMNS, ELEMENTS) for named in named_fields)):
         return None
     for at, named in ((field, one.field), ((*place, "by"), one.by)):
         if types is not None and named is not None and errors.sound(at) and named not in types:
@@ -136,7 +142,7 @@ def _measure(name: str, one: MeasureModel, types: Types | None, errors: JobError
         return None
     of = types[one.field] if types and one.field in types else None
     by = By(one.by, types[one.by]) if types and one.by in types else None
-    more = by, one.bounds or (), one.ranks or (), one.items
+    more = by, one.bounds or (), one.ranks or (), one.items, model.source.explode is not None
     return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches(), *more))
 
 

@@ -149,6 +149,26 @@ class ColumnModel(Model):
 ColumnName = Annotated[str, Field(pattern=COLUMN), AfterValidator(_not_ours)]
 
 
+class ExplodeModel(Model):
+    array: str = Field(
+        min_length=1,
+        max_length=SQL_CHARS_MAX,
+        description="The array: an expression in Spark's SQL over the event's fields, such as payload.items.",
+    )
+    as_: ColumnName = Field("item", alias="as", description="The name of an element in the expressions below.")
+    where: str = Field(
+        "",
+        max_length=SQL_CHARS_MAX,
+        description="A condition over the element and the event's fields. An element for which it is false or "
+        "null is left out.",
+    )
+    columns: dict[ColumnName, ColumnModel] = Field(
+        min_length=1,
+        max_length=COLUMNS_MAX,
+        description="The columns of an element: expressions over the element and the event's fields.",
+    )
+
+
 class SourceModel(Model):
     topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events.")
     schema_: str = Field(
@@ -174,6 +194,9 @@ class SourceModel(Model):
         {},
         max_length=COLUMNS_MAX,
         description="Computed columns by name: expressions in Spark's SQL over the event's fields; see below.",
+    )
+    explode: ExplodeModel | None = Field(
+        None, description="Makes an event of each element of an array; see below."
     )
     format: Literal["avro", "confluent", "json"] = Field(
         "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."

@@ -9,10 +9,11 @@ from cutwater.adapters.job_files.models import JobModel
 from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.core.events.key_columns import KEY_COLUMNS_MAX, NUMBER, PARAMETERS, TEXT, KeyColumn
 from cutwater.core.job.job import TAKEN_COLUMNS
-from cutwater.core.job.measures import FieldType
+from cutwater.core.job.measures import TIMES, FieldType
 from cutwater.core.util.suggestions import listed, value_text
 
 COLUMNS: Place = ("source", "columns")
+ELEMENTS: Place = ("source", "explode", "columns")
 _KEY: Place = ("source", "key")
 _KEYS = frozenset({"string", "int", "long"})
 Types = dict[str, FieldType]
@@ -49,9 +50,19 @@ def compile_key(model: JobModel, types: Types, errors: JobErrors) -> tuple[KeyCo
     return tuple(KeyColumn(name, kind) for name, kind in kinds.items())
 
 
+def check_time(of_record: Types, types: Types, field: str, errors: JobErrors) -> None:
+    """Check the event time. An array's elements have that of their record, because a record is late as a whole."""
+    place = ("source", "event_time")
+    if field in types and field not in of_record:
+        text = f"'{field}' is a column of an element, and all elements of a record have one time"
+        errors.add(place, f"{text}: name a field of the event, or a column in source.columns")
+    else:
+        check_field(of_record, place, field, TIMES, errors)
+
+
 def check_field(types: Types, place: Place, field: str, allowed: Collection[str], errors: JobErrors) -> None:
     """Report a field that does not exist, or is of another type than these."""
-    if not errors.sound(place, (*COLUMNS, field)):
+    if not errors.sound(place, (*COLUMNS, field), (*ELEMENTS, field)):
         return
     if field not in types:
         no_field(types, place, field, errors)

@@ -65,6 +65,11 @@ def sql_type(of: FieldType) -> str:
     return SQL_TYPES.get(of.name, str(of))
 
 
+def each_of(array: str, item: str, sql: str) -> str:
+    """Return `sql` for each element of an array, as SQL. `array`, `sql`: a user's. `item`: an element's name."""
+    return f"transform({in_brackets(array)}, `{item}` -> {in_brackets(sql)})"
+
+
 def in_brackets(expression: str) -> str:
     """Return a user's expression as a part of another. It may end with a comment, and that with a backslash."""
     return f"({expression}\n\n)"

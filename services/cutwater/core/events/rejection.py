@@ -39,6 +39,8 @@ REASONS = (
 NO_VALUE_RULE = "the record has no value"
 NULL_RULE = "is null"
 TEXT_RULE = "is not UTF-8"
+ELEMENTS_MAX = 10_000
+"""Elements of an array that are events."""
 EXPRESSION_RULE = "has no value for this event: an error, such as a division by zero or a cast"
 YEARS_RULE = "is outside the years 200 to 9799"
 """Rules that a record or field breaks, as dead letters name them."""

@@ -44,6 +44,18 @@ class ComputedColumn:
 
 
 @dataclass(frozen=True)
+class Explode:
+    """The array whose elements are the events of a job: all elements of a record count, or none."""
+
+    array: str
+    """In Spark's SQL, over the event's fields, as the conditions and columns."""
+    item: str
+    """The name of an element in the condition and the columns."""
+    where: str
+    columns: tuple[ComputedColumn, ...]
+
+
+@dataclass(frozen=True)
 class Attached:
     """The key columns of a user's own query. Every other column is a measure."""
 
@@ -99,6 +111,8 @@ class Job:
     where: str = ""
     """A condition in Spark's SQL; an event for which it is not true is left out. Empty: every event counts."""
     columns: tuple[ComputedColumn, ...] = ()
+    explode: Explode | None = None
+    """Set if the elements of an array are the events."""
     key_columns: tuple[KeyColumn, ...] | None = None
     """The columns of a key that is a list in the job file; none makes one row a window. None: no list."""
     attached: Attached | None = None
@@ -107,7 +121,12 @@ class Job:
     @property
     def has_expressions(self) -> bool:
         """Whether only Spark can tell which events count, and with which values."""
-        return bool(self.where or self.columns)
+        return bool(self.where or self.columns or self.explode)
+
+    @property
+    def element_columns(self) -> tuple[ComputedColumn, ...]:
+        """The columns of an array's element, if elements are the events."""
+        return self.explode.columns if self.explode else ()
 
     @property
     def key_fields(self) -> tuple[str, ...]:
@@ -189,6 +208,9 @@ class Job:
         shape: dict[str, Any] = {"where": self.where} if self.where else {}
         if self.columns:
             shape["columns"] = {one.name: [one.sql, str(one.type)] for one in self.columns}
+        if self.explode:
+            of = {one.name: [one.sql, str(one.type)] for one in self.explode.columns}
+            shape["explode"] = [self.explode.array, self.explode.item, self.explode.where, of]
         return {
             "key": self.key_field if self.key_columns is None else [list(one) for one in self.key_columns],
             "event_time": self.time_field,
@@ -242,7 +264,7 @@ class Job:
         }
 
 
-_OPTIONAL = ("pane_ms", "where", "columns")
+_OPTIONAL = ("pane_ms", "where", "columns", "explode")
 """Parts of a row's meaning that not every job has."""
 
 

@@ -172,8 +172,12 @@ def build(
     bounds: tuple[float, ...] = (),
     ranks: tuple[float, ...] = (),
     items: int | None = None,
+    exploded: bool = False,
 ) -> Measure:
-    """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match."""
+    """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match.
+
+    `exploded`: events are the elements of arrays, so an event's place has its index.
+    """
     if kind not in KINDS:
         raise UsageError(f"measure '{name}': '{kind}' is not a measure; allowed: {', '.join(KINDS)}")
     allowed, maker = KINDS[kind]
@@ -186,7 +190,16 @@ def build(
             f"measure '{name}': {kind} of field '{field}', which is {field_type}; "
             f"allowed types: {', '.join(sorted(allowed))}"
         )
-    declared = Declaration(name, f"`{field}`", field_type, sketches, bounds=bounds, ranks=ranks, items=items or 0)
+    declared = Declaration(
+        name,
+        f"`{field}`",
+        field_type,
+        sketches,
+        bounds=bounds,
+        ranks=ranks,
+        items=items or 0,
+        exploded=exploded,
+    )
     needed = PARAMETERS.get(kind, "")
     if needed in _EXAMPLES and {"bounds": bounds, "ranks": ranks, "items": items}[needed] in ((), None):
         raise UsageError(f"measure '{name}': {kind} needs '{needed}', as in {_EXAMPLES[needed]}")

@@ -27,6 +27,8 @@ ADDEND_DIGITS = MAX_DECIMAL - 10
 
 ORDER_FIELDS = ("event_time", "origin", "partition", "offset")
 """The total order of events, for `first` and `last`, and for ties of `min_by` and `max_by`."""
+INDEX = "index"
+"""The last part of that order if events are the elements of arrays."""
 BY = "by"
 """The part of a `min_by` or `max_by` that decides before that order."""
 
@@ -100,6 +102,8 @@ class Declaration(NamedTuple):
     bounds: tuple[float, ...] = ()
     ranks: tuple[float, ...] = ()
     items: int = 0
+    exploded: bool = False
+    """Whether events are the elements of arrays."""
 
 
 class Limit(NamedTuple):

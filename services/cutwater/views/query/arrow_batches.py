@@ -10,7 +10,7 @@ from cutwater.adapters.columnar.arrow import Batch, Schema, batch_of, pyarrow
 from cutwater.adapters.columnar.record_arrays import RecordReader
 from cutwater.core.job.derived_values import columns_of
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import BY, ORDER_FIELDS, Measure
+from cutwater.core.job.measures import BY, INDEX, ORDER_FIELDS, Measure
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.query.row_blocks import RowColumns
 
@@ -26,7 +26,7 @@ Arrays = Mapping[str, Any]
 
 def batches(job: Job, schema: Schema, pieces: Iterable[RowColumns]) -> Generator[Batch]:
     """Yield each piece with the values of its measures. Raises UsageError if stored bytes are damaged."""
-    reader = RecordReader(job.state_schema, Codec(job.state_schema).header, (*ORDER_FIELDS, BY))
+    reader = RecordReader(job.state_schema, Codec(job.state_schema).header, (*ORDER_FIELDS, INDEX, BY))
     presenter = Presenter(job)
     for piece in pieces:
         arrays = reader.read(piece.values)

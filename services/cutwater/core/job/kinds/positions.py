@@ -1,8 +1,9 @@
 """The value of one event, chosen by its place: `first` and `last`, `min_by` and `max_by`.
 
 The partial is the value with its place, so that min and max merge it. `first` and `last` order by (event time,
-origin, partition, offset). `min_by` and `max_by` order by another field first, and of equal ones by that order:
-`min_by` has the first of them, `max_by` the last. The order is total, so a replay gives the same result.
+origin, partition, offset, and index if events are the elements of arrays). `min_by` and `max_by` order by another
+field first, and of equal ones by that order: `min_by` has the first of them, `max_by` the last. The order is
+total, so a replay gives the same result.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from cutwater.core.job.measures import (
     BY,
+    INDEX,
     ORDER_FIELDS,
     Declaration,
     FieldType,
@@ -36,12 +38,12 @@ def positioned(kind: str) -> Callable[[Declaration], Measure]:
 
     def order(value: Any) -> Any:
         deciding = (spark_order(value[BY]),) if decides else ()
-        return (*deciding, *(value[part] for part in ORDER_FIELDS))
+        return (*deciding, *(value[part] for part in ORDER_FIELDS), value.get(INDEX, 0))
 
     def make(declared: Declaration) -> Measure:
         name, field, of, by = declared.name, declared.field, declared.of, declared.by
         types = {BY: declared.by_type.avro} if decides else {}
-        types |= {**_PLACE_TYPES, "value": of.avro}
+        types |= {**_PLACE_TYPES, **({INDEX: "int"} if declared.exploded else {}), "value": of.avro}
         record = {
             "type": "record",
             "name": f"{name}_by" if decides else f"{name}_at",
@@ -49,6 +51,7 @@ def positioned(kind: str) -> Callable[[Declaration], Measure]:
         }
         there = f"{field} is not null" + (f" and {by} is not null" if decides else "")
         place = f"{by} as {BY}, {_PLACE}" if decides else _PLACE
+        place += f", `__index` as {INDEX}" if declared.exploded else ""
         over = f"{aggregate}(case when {there} then struct({place}, {field} as value) end)"
         partial = Partial(
             name,
