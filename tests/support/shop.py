@@ -22,6 +22,8 @@ EXAMPLE = ROOT / "examples" / "attach"
 START_MS = 1_700_000_040_000
 PROGRAM = "orders_query"
 SALES = "sales_query"
+FILES = {PROGRAM: ("orders_query.py", "orders.yaml", "orders"), SALES: ("sales_query.py", "sales.yaml", "sales")}
+"""Program, job file and job of each example."""
 
 
 class Shop(Flow):
@@ -29,8 +31,9 @@ class Shop(Flow):
 
     def __init__(self, cluster: Any, folder: Path, name: str, program: str = PROGRAM) -> None:
         shutil.copytree(EXAMPLE, folder / "example")
-        self._program, job = program, program.removesuffix("_query")
-        job_file = folder / "example" / f"{job}.yaml"
+        self._program = program
+        self._script, file, job = FILES[program]
+        job_file = folder / "example" / file
         job_file.write_text(job_file.read_text().replace(f"job: {job}", f"job: {name}"))
         super().__init__(cluster, job_file, folder, source=f"{name}.source")
 
@@ -49,7 +52,7 @@ class Shop(Flow):
         names = {"ORDERS_TOPIC": self.source, "ORDERS_JOB": str(self.job_file)}
         return self.start_command(
             self._program,
-            [*map(str, submit), str(self.job_file.with_name(f"{self._program}.py"))],
+            [*map(str, submit), str(self.job_file.with_name(self._script))],
             cwd=self.folder,
             **names,
             **env,

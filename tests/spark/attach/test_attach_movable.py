@@ -23,7 +23,7 @@ from cutwater_spark.attach.start import require_start
 from support.protocol_samples import milestone
 
 pytestmark = pytest.mark.spark
-EXAMPLE = Path(__file__).parents[2] / "examples" / "attach"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "attach"
 JOB = load_job(EXAMPLE / "sales.yaml")
 EVENT = "cast(value as string) as region, timestamp as at, offset as cents, cast(key as string) as event_id"
 OFFSETS = {"orders": {"0": 7, "1": 9}}
@@ -123,7 +123,7 @@ def test_a_query_must_read_from_its_generations_start(spark: SparkSession) -> No
 
 def test_rows_merge_in_sql_as_readers_merge_them(spark: SparkSession, tmp_path: Path) -> None:
     """Every pair of values, with NULL; the first epoch has the seed's other rows, later ones have not."""
-    values = [(None,) * 5, (0, 0, None, -3, ""), (7, -(2**62), 5, 5, "größe"), (1, 2**62, -9, None, "z")]
+    values = [(None,) * 5, (0, 0, None, -3, ""), (7, -(2**62), 5, 5, "größe"), (1, 2**62 - 1, -9, None, "z")]
     names = [one.name for one in JOB.measures]
     window = "named_struct('start', timestamp_millis({0}L), 'end', timestamp_millis({0}L + 600000L)) as __window"
     kinds = "orders long, cents long, smallest long, largest long, latest string"
