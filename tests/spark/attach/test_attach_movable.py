@@ -62,6 +62,13 @@ def test_a_stateless_query_may_move(spark: SparkSession) -> None:
         made.mapInPandas(lambda them: them, made.schema),
     ):
         require_movable(grouped(frame), JOB)
+    few = F.expr("max(cents) filter (where cents > 3)")
+    for odd in (
+        {"orders": F.count_if(F.col("cents") > 3)},
+        {"smallest": F.expr("every(cents > 3)")},
+        {"largest": few},
+    ):
+        require_movable(grouped(made, **odd), JOB)
     renamed = grouped(made).withColumnRenamed("cents", "total").select("*", F.col("total").alias("cents"))
     require_movable(renamed.drop("total"), JOB)
 
