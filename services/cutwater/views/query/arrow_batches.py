@@ -8,6 +8,7 @@ from typing import Any
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.columnar.arrow import Batch, Schema, batch_of, pyarrow
 from cutwater.adapters.columnar.record_arrays import RecordReader
+from cutwater.core.events.key_columns import key_values
 from cutwater.core.job.derived_values import columns_of
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import BY, ORDER_FIELDS, Measure
@@ -35,7 +36,18 @@ def batches(job: Job, schema: Schema, pieces: Iterable[RowColumns]) -> Generator
             measures = [[row[one.name] for row in rows] for one in job.measures]
         else:
             measures = [_present(one, arrays) for one in job.measures]
-        yield batch_of(schema, [piece.keys.array(), piece.starts, piece.ends, *measures])
+        yield batch_of(
+            schema, [piece.keys.array(), *_key_columns(job, piece), piece.starts, piece.ends, *measures]
+        )
+
+
+def _key_columns(job: Job, piece: RowColumns) -> list[list[Any]]:
+    """Return the columns of keys that are lists; equal keys are read once."""
+    if not job.key_columns:
+        return []
+    keys = piece.keys.cut()
+    known = {key: key_values(key.decode(), job.key_columns) for key in set(keys)}
+    return [[known[key][column.name] for key in keys] for column in job.key_columns]
 
 
 def _present(measure: Measure, arrays: Arrays) -> Any:

@@ -72,6 +72,12 @@ def key_prefix(segment: int, key: str) -> bytes:
     return segment_prefix(segment) + key.encode().replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 
+def prefix_range(segment: int, prefix: str) -> tuple[bytes, bytes]:
+    """Return the start and the end of the rows of keys with this prefix within a segment."""
+    first = segment_prefix(segment) + prefix.encode().replace(b"\x00", b"\x00\xff")
+    return first, first + b"\xff\xff"  # above a zero byte's escape, and no byte of UTF-8
+
+
 def time_suffix(start_ms: int) -> bytes:
     """Return what to append to a key prefix to seek the first window that starts at or after `start_ms`."""
     return _LONG.pack(_clamp(start_ms) + _SIGN)
