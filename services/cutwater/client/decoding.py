@@ -16,7 +16,6 @@ from cutwater.adapters.events.registry import registry_at
 from cutwater.client.values import Change
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, confluent_number, is_confluent
-from cutwater.core.events.key_columns import key_values
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
 from cutwater.core.output.position import End
 from cutwater.views.query.output_json import end_of, from_iso
@@ -130,8 +129,9 @@ def _name(codec: Codec) -> str:
 
 
 def _change(job: Job, fields: dict[str, Any], millis: Any) -> Change:
-    columns = key_values(fields["key"], job.key_columns) if job.key_columns else {}
-    values = {name: value for name, value in fields.items() if name not in TAKEN_COLUMNS | columns.keys()}
+    columns = job.key_values(fields["key"])
+    others = TAKEN_COLUMNS | columns.keys() if columns else TAKEN_COLUMNS
+    values = {name: value for name, value in fields.items() if name not in others}
     start, end = millis(fields["window_start"]), millis(fields["window_end"])
     return Change(fields["key"], start, end, fields["kind"], values, columns)
 

@@ -34,7 +34,7 @@ class AvroEncoder:
         self._headers = headers or output_headers(job, None)
         self._plain = all(measure.plain for measure in job.measures)
         self._presenter = Presenter(job)
-        self._columns = job.key_columns
+        self._job = job
         head = 2 + len(job.key_columns or ())
         columns = {"type": "record", "name": "Columns", "fields": job.output_schema["fields"][2:head]}
         self._column_schema = fastavro.parse_schema(columns)
@@ -56,7 +56,7 @@ class AvroEncoder:
 
     def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
         """Return the output records of changelog records, as `TransactionalWriter` takes them."""
-        if not self._plain or self._columns:
+        if not self._plain or self._job.key_columns:
             return _records(self, keys, values)
         prefix, short, body, framed = self._prefix, _SHORT, _BODY, _FRAMED_BODY
         try:
@@ -79,10 +79,10 @@ class AvroEncoder:
         ]
 
     def _key_columns(self, key: bytes) -> bytes:
-        if not self._columns:
+        if not self._job.key_columns:
             return b""
         body = io.BytesIO()
-        values = self._presenter.key_columns(group_key(key).decode())
+        values = self._job.key_values(group_key(key).decode())
         fastavro.schemaless_writer(body, self._column_schema, values)
         return body.getvalue()
 
@@ -109,7 +109,7 @@ class JsonEncoder:
     """JSON objects: times in ISO 8601; numbers that JSON cannot represent as strings."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._keys, self._presenter = job.name, KeyReader(), Presenter(job)
+        self._job, self._keys, self._presenter = job, KeyReader(), Presenter(job)
         self._nothing = dict.fromkeys(measure.name for measure in job.measures)
         self._head: dict[str, Any] = {}
 
@@ -128,14 +128,14 @@ class JsonEncoder:
 
     def _row(self, key: bytes, measures: Mapping[str, Any]) -> bytes:
         window = self._keys.window(key)
-        return _json(row_fields({**self._head, **self._presenter.key_columns(window.key)}, window, measures))
+        return _json(row_fields({**self._head, **self._job.key_values(window.key)}, window, measures))
 
     def end(self, _encoded: bytes, end: End) -> bytes:
         return _json(end_fields(end))
 
     def decode_end(self, value: bytes) -> End:
         try:
-            return end_of(self._job, json.loads(value))
+            return end_of(self._job.name, json.loads(value))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"{value[:200]!r} is not an end marker of this output ({error!r})") from None
 

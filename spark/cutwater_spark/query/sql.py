@@ -8,6 +8,7 @@ from typing import Any
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.events.key_columns import key_text
 from cutwater.core.job.job import Job
 
 
@@ -36,7 +37,7 @@ def key_text_of(job: Job, values: Sequence[str]) -> str:
     texts = [f"cast({one} as string)" for one in values]
     if job.key_columns is None:
         return texts[0]
-    return f"to_json(array({', '.join(texts)}))" if texts else text("[]")
+    return f"to_json(array({', '.join(texts)}))" if texts else text(key_text(()))
 
 
 def single_object_bytes(record: str, codec: Codec) -> str:

@@ -157,7 +157,7 @@ class EventWriter:
             )
         record = {name: value for name, value in event.items() if name in self._fields}
         value = self._encode(record)
-        missing = [name for name in self._job.key_fields if record.get(name) is None]
+        missing = self._job.missing_key_fields(record)
         if missing and not self._is_key_computed:
             part = "the key" if self._job.key_columns is None else "a column of the key"
             raise UsageError(f"an event of {self._job.topic} has no {missing[0]}, which is {part} to group by")

@@ -16,7 +16,7 @@ from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.job_files.rule_checks import frame
-from cutwater.adapters.job_files.source_fields import COLUMNS, check_field, compile_key, no_field
+from cutwater.adapters.job_files.source_fields import COLUMNS, Types, check_field, compile_key, no_field
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
@@ -24,7 +24,7 @@ from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
-from cutwater.core.job.measures import TIMES, FieldType, Measure
+from cutwater.core.job.measures import TIMES, Measure
 from cutwater.core.job.row_room import require_room
 from cutwater.core.util.suggestions import value_text
 
@@ -32,7 +32,6 @@ __all__ = ["load_job", "parse_duration"]
 
 _SCHEMA = ("source", "schema")
 _PARAMETERS = tuple(dict.fromkeys(PARAMETERS.values()))
-_Types = dict[str, FieldType]
 
 
 def load_job(path: Path) -> Job:
@@ -109,7 +108,7 @@ def _events(
     )
 
 
-def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple[Measure, ...]:
+def _measures(model: JobModel, types: Types | None, errors: JobErrors) -> tuple[Measure, ...]:
     """Return the valid measures, after checking that no two of them share a column."""
     tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
     built = tuple(one for one in tried if one is not None)
@@ -119,7 +118,7 @@ def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple
     return built
 
 
-def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErrors) -> Measure | None:
+def _measure(name: str, one: MeasureModel, types: Types | None, errors: JobErrors) -> Measure | None:
     place = ("measures", name)
     kind, field = (*place, "measure"), (*place, "field")
     if errors.sound(kind) and one.measure not in KINDS:

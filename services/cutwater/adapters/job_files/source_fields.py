@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import JobModel
@@ -15,7 +15,7 @@ from cutwater.core.util.suggestions import listed, value_text
 COLUMNS: Place = ("source", "columns")
 _KEY: Place = ("source", "key")
 _KEYS = frozenset({"string", "int", "long"})
-Types = Mapping[str, FieldType]
+Types = dict[str, FieldType]
 
 
 def compile_key(model: JobModel, types: Types, errors: JobErrors) -> tuple[KeyColumn, ...] | None:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from cutwater.core.events.formats import AVRO, JSON, EventFormat, RegistryUse
-from cutwater.core.events.key_columns import KeyColumn, key_text
+from cutwater.core.events.key_columns import KeyColumn, key_text, key_values
 from cutwater.core.events.rejection import MAX_BEHIND_MS
 from cutwater.core.job.measures import FieldType, Measure
 from cutwater.core.job.shards import ShardMap
@@ -114,10 +114,18 @@ class Job:
         """The fields and columns that make the key."""
         return (self.key_field,) if self.key_columns is None else tuple(one.name for one in self.key_columns)
 
+    def missing_key_fields(self, event: Mapping[str, Any]) -> list[str]:
+        """Return the key fields that an event lacks or has as null: without them it has no key."""
+        return [name for name in self.key_fields if event.get(name) is None]
+
     def key_of(self, event: Mapping[str, Any]) -> str:
         """Return the key of an event whose key fields are not null."""
         texts = [str(event[name]) for name in self.key_fields]
         return texts[0] if self.key_columns is None else key_text(texts)
+
+    def key_values(self, key: str) -> dict[str, Any]:
+        """Return the columns of a key that is a list; none of another. Raises UsageError for no key of the job."""
+        return key_values(key, self.key_columns) if self.key_columns else {}
 
     @property
     def row_windows(self) -> WindowSpec:

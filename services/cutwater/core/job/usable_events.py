@@ -41,7 +41,7 @@ def _flaws(
     job: Job, types: Mapping[str, FieldType], event: Mapping[str, Any], written_ms: int | None
 ) -> Iterator[Flaw]:
     at = event[job.time_field]
-    nulls = [name for name in job.key_fields if event[name] is None]
+    nulls = job.missing_key_fields(event)
     yield from (Flaw(rejection.NO_KEY, rejection.NULL_RULE, name) for name in nulls)
     if not nulls and len(job.key_of(event).encode("utf-8", "surrogateescape")) > rejection.MAX_KEY_BYTES:
         rule = f"has more than {rejection.MAX_KEY_BYTES} bytes"

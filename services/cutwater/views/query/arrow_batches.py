@@ -8,7 +8,6 @@ from typing import Any
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.columnar.arrow import Batch, Schema, batch_of, pyarrow
 from cutwater.adapters.columnar.record_arrays import RecordReader
-from cutwater.core.events.key_columns import key_values
 from cutwater.core.job.derived_values import columns_of
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import BY, ORDER_FIELDS, Measure
@@ -46,7 +45,7 @@ def _key_columns(job: Job, piece: RowColumns) -> list[list[Any]]:
     if not job.key_columns:
         return []
     keys = piece.keys.cut()
-    known = {key: key_values(key.decode(), job.key_columns) for key in set(keys)}
+    known = {key: job.key_values(key.decode()) for key in set(keys)}
     return [[known[key][column.name] for key in keys] for column in job.key_columns]
 
 

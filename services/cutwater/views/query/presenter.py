@@ -11,7 +11,6 @@ from typing import Any
 from cutwater.adapters.avro.codec import Codec
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.events.json_events import float_plain
-from cutwater.core.events.key_columns import key_values
 from cutwater.core.job.job import Job
 from cutwater.views.store.key_layout import Window
 
@@ -25,7 +24,7 @@ class Presenter:
     def __init__(self, job: Job) -> None:
         self._codec = Codec(job.state_schema)
         self._measures = job.measures
-        self._key_columns = job.key_columns
+        self._key_values = job.key_values
         self._present = {measure.name: measure.present for measure in job.measures}
 
     def row(self, window: Window, value: bytes) -> Row:
@@ -45,13 +44,9 @@ class Presenter:
         """Return the row of merged partials."""
         return self._named(window) | {name: plain(present(partials)) for name, present in self._present.items()}
 
-    def key_columns(self, key: str) -> dict[str, Any]:
-        """Return the columns of a key that is a list; none of another. Raises UsageError for no key of the job."""
-        return key_values(key, self._key_columns) if self._key_columns else {}
-
     def _named(self, window: Window) -> Row:
         times = {"window_start": window.start_ms, "window_end": window.end_ms}
-        return {"key": window.key, **self.key_columns(window.key), **times}
+        return {"key": window.key, **self._key_values(window.key), **times}
 
     def value(self, name: str, value: bytes) -> Any:
         """Return one measure as a Python value. Raises KeyError if unknown, UsageError as `values` does."""
