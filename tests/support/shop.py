@@ -21,15 +21,20 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "attach"
 START_MS = 1_700_000_040_000
 PROGRAM = "orders_query"
+SALES = "sales_query"
+FILES = {PROGRAM: ("orders_query.py", "orders.yaml", "orders"), SALES: ("sales_query.py", "sales.yaml", "sales")}
+"""Program, job file and job of each example."""
 
 
 class Shop(Flow):
     """The example's files with a job and a topic of this test's own."""
 
-    def __init__(self, cluster: Any, folder: Path, name: str) -> None:
+    def __init__(self, cluster: Any, folder: Path, name: str, program: str = PROGRAM) -> None:
         shutil.copytree(EXAMPLE, folder / "example")
-        job_file = folder / "example" / "orders.yaml"
-        job_file.write_text(job_file.read_text().replace("job: orders", f"job: {name}"))
+        self._program = program
+        self._script, file, job = FILES[program]
+        job_file = folder / "example" / file
+        job_file.write_text(job_file.read_text().replace(f"job: {job}", f"job: {name}"))
         super().__init__(cluster, job_file, folder, source=f"{name}.source")
 
     def program(self, conf: Mapping[str, str] | None = None, **env: str) -> Any:
@@ -46,8 +51,8 @@ class Shop(Flow):
         submit += ["--jars", ",".join(map(str, jars("spark")))]
         names = {"ORDERS_TOPIC": self.source, "ORDERS_JOB": str(self.job_file)}
         return self.start_command(
-            PROGRAM,
-            [*map(str, submit), str(self.job_file.with_name("orders_query.py"))],
+            self._program,
+            [*map(str, submit), str(self.job_file.with_name(self._script))],
             cwd=self.folder,
             **names,
             **env,
@@ -61,7 +66,7 @@ class Shop(Flow):
         assert producer.flush(30) == 0
 
 
-def orders(count: int, seed: int = 3) -> list[dict[str, Any]]:
+def orders(count: int, seed: int = 3, from_ms: int = 0) -> list[dict[str, Any]]:
     """Orders over 50 minutes, of which every fifth comes a second time, later; some customers are unknown."""
     rng = random.Random(seed)
     made = [
@@ -69,7 +74,7 @@ def orders(count: int, seed: int = 3) -> list[dict[str, Any]]:
             "event_id": f"e{seed}-{number}",
             "customer": f"c{rng.randrange(22)}",
             "cents": rng.randrange(1, 20_000),
-            "at": datetime.fromtimestamp((START_MS + rng.randrange(3_000_000)) / 1000, UTC).isoformat(),
+            "at": datetime.fromtimestamp((START_MS + from_ms + rng.randrange(3_000_000)) / 1000, UTC).isoformat(),
         }
         for number in range(count)
     ]

@@ -236,10 +236,11 @@ class Stack:
 
     def _candidate(self, generation: Generation) -> list[Supervised]:
         """Return a candidate's processes, and add their addresses to the stack's file."""
-        made = [
-            self._generation_process("commit-signal", "cutwater.commit_signal", generation),
-            self._generation_process("driver", "cutwater_spark.driver", generation),
-        ]
+        made = [self._generation_process("commit-signal", "cutwater.commit_signal", generation)]
+        if self.job.attached:
+            self._report(f"run your program with CUTWATER_GENERATION={generation} in its environment")
+        else:
+            made.append(self._generation_process("driver", "cutwater_spark.driver", generation))
         self._update_file()
         return made
 

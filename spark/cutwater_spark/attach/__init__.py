@@ -3,41 +3,56 @@
     query = attach(frame, "orders.yaml")
     query.awaitTermination()
 
+If the job file has `merges`, generations can start from a milestone. Then a function builds the query, and reads
+from the generation's start on:
+
+    def revenue(start: Start) -> DataFrame:
+        events = spark.readStream.format("kafka").options(**start.kafka("orders")).load()
+        ...
+
+    query = attach(revenue, "orders.yaml")
+
 The tutorial is docs/ATTACH.md.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
+from cutwater.adapters.topics.candidates import working_for
 from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import UsageError
-from cutwater.core.job.job import Job
+from cutwater.core.job.column_merges import moves
+from cutwater.core.job.job import Attached, Job
 from cutwater_spark.attach.job_description import describe
+from cutwater_spark.attach.movable_plan import require_movable
+from cutwater_spark.attach.seeded_rows import SeededRows
+from cutwater_spark.attach.start import Start, require_start
 from cutwater_spark.attempt import Attempt
 from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.query.columns import UNREADABLE, rows
 from cutwater_spark.query.sql import kafka_options
+from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.session import adapt, reach_checkpoint
 from cutwater_spark.tools.failures import explain_failures
 
-__all__ = ["AttachedQuery", "attach", "describe", "kafka"]
+__all__ = ["AttachedQuery", "Start", "attach", "describe", "kafka"]
 
 A_SOURCE = "a source"
 """Cutwater does not know which topics an attached query reads."""
@@ -48,37 +63,52 @@ def kafka() -> dict[str, str]:
     return kafka_options(load_settings().cluster)
 
 
-def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = None) -> AttachedQuery:
+def attach(
+    frame: DataFrame | Callable[[Start], DataFrame], job_file: str | Path, *, checkpoint: str | None = None
+) -> AttachedQuery:
     """Start the query in update mode, in a thread; `cutwater up JOBFILE` runs everything else.
 
-    Brokers, region and folders are those of the environment (docs/SETTINGS.md). `checkpoint`: overrides
-    CUTWATER_CHECKPOINT. Raise CutwaterError, before an older driver is fenced, if the query, the session, the
-    topics or the checkpoint do not fit. `awaitTermination` raises later failures.
+    `frame`: the query, or a function that builds it, given the start of the program's generation (the promoted
+    one, or CUTWATER_GENERATION's). Brokers, region and folders are those of the environment (docs/SETTINGS.md).
+    `checkpoint`: overrides CUTWATER_CHECKPOINT. Raise CutwaterError, before an older driver is fenced, if the
+    query, the session, the topics or the checkpoint do not fit. `awaitTermination` raises later failures.
     """
     settings = load_settings()
     if checkpoint:
         settings = settings.model_copy(update={"checkpoint": checkpoint})
     job = load_job(Path(job_file))
-    if job.attached is None:
+    query = job.attached
+    if query is None:
         raise UsageError(
             f"{job_file} has no 'attached', so 'cutwater up' runs its query. describe() writes a file with it"
         )
-    adapt(frame.sparkSession)
-    reach_checkpoint(frame.sparkSession, settings, settings.checkpoint or "")
-    made = rows(frame, job, job.attached)
-    stop = threading.Event()
+    if isinstance(frame, DataFrame):
+        _prepared(frame, job, query, settings)  # asks no broker
     log = configure("driver", settings.log_json)
-    warn_if_open(frame.sparkSession, log)
+    await_brokers(settings.cluster, settings.wait_ms / 1000, log)
+    job, settings = working_for(job, settings)
     start_of = account("driver", job.name, settings.generation, settings.cluster, log)
-    with start_of.step("waiting for the brokers"):
-        await_brokers(settings.cluster, settings.wait_ms / 1000, log)
-    attempt = Attempt(frame.sparkSession, job, settings, log, stop, None, events_of, start_of)
+    with (
+        alert_on_error(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
+        start_of.step("checking the generation"),
+    ):
+        begins = Start(settings.cluster, settings.generation, parent_milestone(job, settings))
+    if not isinstance(frame, DataFrame):
+        frame = frame(begins)
+        if not isinstance(frame, DataFrame):
+            raise UsageError(f"the function given to attach returned {type(frame).__name__}: return the DataFrame")
+    spark, made = frame.sparkSession, _prepared(frame, job, query, settings)
+    if moves(job):
+        require_start(frame, begins)
+    stop = threading.Event()
+    warn_if_open(spark, log)
+    attempt = Attempt(spark, job, settings, log, stop, None, events_of, start_of)
 
     @contextmanager
     def explain_and_alert() -> Iterator[None]:
         with (
             alert_on_error(settings.cluster, job.name, settings.generation, "driver", now_ms, log),
-            advise_on_loss(settings.cluster, job.name, attached=True),
+            advise_on_loss(settings.cluster, job.name, attached=not moves(job)),
             explain_failures(A_SOURCE, attempt.location),
         ):
             yield
@@ -92,11 +122,35 @@ def attach(frame: DataFrame, job_file: str | Path, *, checkpoint: str | None = N
             .queryName(job.name)
             .option("checkpointLocation", attempt.location)
             .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
-            .foreachBatch(epochs)
+            .foreachBatch(_seeded(spark, job, attempt, epochs))
             .start()
         )
 
     return AttachedQuery(job, attempt, stop, start, explain_and_alert, log)
+
+
+def _prepared(frame: DataFrame, job: Job, query: Attached, settings: Settings) -> DataFrame:
+    """Return the query's rows. Raise UsageError if query, session and job file do not fit."""
+    adapt(frame.sparkSession)
+    reach_checkpoint(frame.sparkSession, settings, settings.checkpoint or "")
+    made = rows(frame, job, query)
+    if moves(job):
+        require_movable(frame, job)
+    return made
+
+
+def _seeded(
+    spark: SparkSession, job: Job, attempt: Attempt, epochs: EpochWriter
+) -> Callable[[DataFrame, int], None]:
+    """Return the writer of each epoch's rows, merged with the seed's if the generation has one."""
+    if attempt.seed is None:
+        return epochs
+    seeded = SeededRows(spark, job, attempt.seed, attempt.origin.floor_ms)
+
+    def write(made: DataFrame, epoch: int) -> None:
+        epochs(seeded.merged(made, epoch, epochs.steps.watermark_before(epoch)), epoch)
+
+    return write
 
 
 class AttachedQuery:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from cutwater.adapters.job_files.event_schema import field_types, is_file
 from cutwater.adapters.job_files.models import MAX_DURATION_MS, MAX_EVENTS_PER_EPOCH, AttachedModel
 from cutwater.adapters.job_files.rule_checks import frame
 from cutwater.core.errors import UsageError
+from cutwater.core.job.column_merges import MERGES, merging
 from cutwater.core.job.job import TAKEN_COLUMNS, Attached, Job
 from cutwater.core.job.measures import FieldType, Measure, value
 from cutwater.core.job.row_room import require_room
@@ -18,7 +20,7 @@ from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 from cutwater.core.util.suggestions import value_text
 
 _NO_SOURCE: dict[str, Any] = {"type": "record", "name": "None", "fields": []}
-_KEY, _WINDOW, _SCHEMA = (("attached", name) for name in ("key", "window", "schema"))
+_KEY, _WINDOW, _SCHEMA, _MERGES = (("attached", name) for name in ("key", "window", "schema", "merges"))
 
 
 def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job | None:
@@ -30,6 +32,8 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
         )
     columns = errors.attempt(_SCHEMA, lambda: _columns(path.parent / query.schema_, query.schema_))
     measures = _measures(columns or {}, query.key, query.window, errors)
+    if query.merges and columns and errors.sound(_MERGES):
+        measures = _merging(measures, columns, query.merges, errors)
     shared = frame(model, errors)
     if shared is None or errors:
         return None
@@ -88,3 +92,23 @@ def _measures(columns: dict[str, FieldType], key: str, window: str, errors: JobE
             errors.remark(_SCHEMA, str(error))
     errors.attempt(_SCHEMA, lambda: require_room(measures))
     return tuple(measures)
+
+
+def _merging(
+    measures: tuple[Measure, ...], columns: dict[str, FieldType], merges: Mapping[str, str], errors: JobErrors
+) -> tuple[Measure, ...]:
+    """Return the measures with their merges, which are declared for all of them or for none."""
+    for name in merges.keys() - columns.keys():
+        errors.remark((*_MERGES, name), "is no column of the schema", errors.meant(name, columns))
+    if missing := [name for name in columns if name not in merges]:
+        errors.remark(
+            _MERGES,
+            f"{', '.join(missing)} missing: a generation starts from a milestone only if each column merges, by "
+            f"{', '.join(MERGES)}. Name it, or leave it out of the query",
+        )
+    made = []
+    for one in measures:
+        how = merges.get(one.name)
+        place = (*_MERGES, one.name)
+        made.append((how and errors.attempt(place, lambda: merging(one, columns[one.name], how))) or one)  # noqa: B023
+    return tuple(made)

@@ -412,6 +412,12 @@ class AttachedQueryModel(Model):
         description="For a row whose key is null, whose key or text is too long or not UTF-8, or with a time that "
         "readers cannot hold: `end` ends the query, `drop` leaves the row out and counts it as rejected.",
     )
+    merges: dict[str, Literal["sum", "min", "max"]] = Field(
+        {},
+        max_length=1_000,
+        description="For each column how two of its values merge: `sum`, also for counts, `min` or `max`. Then "
+        "generations can start from a milestone (ATTACH.md); by default they cannot.",
+    )
 
 
 class AttachedModel(Model):

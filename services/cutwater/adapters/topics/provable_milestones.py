@@ -31,7 +31,8 @@ class Provable(NamedTuple):
         if attached:
             return (
                 f"{found}restore JOBFILE --to {token}' builds its view. A job that is attached to a query cannot "
-                "continue from a milestone: start it under another name"
+                "continue from a milestone unless its job file has 'merges' (docs/ATTACH.md): start it under "
+                "another name"
             )
         return f"{found}rollback --to {token}' starts a generation from it"
 

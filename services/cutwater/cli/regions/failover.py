@@ -188,7 +188,10 @@ def _make_failover(settings: Settings, job: Job, origin: str | None) -> Failover
             f"--origin is {origin}, but CUTWATER_ORIGIN_REGION is {settings.origin_region}: name the same region"
         )
     if not job.topic:
-        raise UsageError(f"job {job.name} is attached to a query of your own, whose sources are not mirrored")
+        raise UsageError(
+            f"job {job.name} is attached to a query of your own, whose sources are not mirrored, so it cannot "
+            "continue in another region. Generations within its region work with 'merges' (docs/ATTACH.md)"
+        )
     return Failover(settings.cluster, job, settings.region, origin, now_ms)
 
 

@@ -9,7 +9,6 @@ from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.source_topics import copied_region
 from cutwater.core.job.job import Job, differences
-from cutwater.core.job.measures import VALUE, unmergeable
 from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
@@ -124,13 +123,6 @@ def require_unreleased(generation: Generation, released: Release | None) -> None
         )
 
 
-def require_mergeable(job: Job) -> None:
-    """Raise UsageError if a measure comes from the user's own query: there is no known way to merge it."""
-    for measure in job.measures:
-        if measure.kind == VALUE:
-            raise unmergeable(measure.name)
-
-
 def require_startable(
     job: Job, fingerprint: str, parent: Milestone, partitions: Mapping[str, int], kept: str | None = None
 ) -> None:
@@ -153,7 +145,7 @@ def require_startable(
         )
     for place, _ in parent.source_cut:
         read = f"{parent.token} has read {place.topic}/{place.partition}"
-        if place.topic != job.topic and copied_region(job.topic, place.topic) is None:
+        if not job.attached and place.topic != job.topic and copied_region(job.topic, place.topic) is None:
             raise UsageError(
                 f"{read}, but the job file's source is {job.topic}: a generation keeps its parent's sources"
             )

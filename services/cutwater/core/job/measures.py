@@ -71,7 +71,7 @@ NUMBERS = frozenset({"int", "long", "float", "double", "decimal"})
 ORDERED = NUMBERS | TIMES | {"string", "boolean"}
 COUNTABLE = frozenset({"int", "long", "string", "bytes"})
 VALUE = "value"
-"""The kind of a column of a user's own query. Cutwater stores it, and cannot merge it."""
+"""The kind of a column of a user's own query. Cutwater merges it only as the job file says."""
 PLAIN = frozenset({"count", "sum", "min", "max", "every", "any", VALUE})
 
 
@@ -128,6 +128,8 @@ class Measure:
     """The number of values if users see a list; else 0. Rows have no order by a list."""
     reads: tuple[str, ...] = ()
     """The columns of other measures' partials that a derived value is computed from. It has no partials."""
+    merges_by: str = ""
+    """How two values of a column of a user's own query merge; empty: the job file does not say."""
 
     @property
     def plain(self) -> bool:
@@ -151,8 +153,9 @@ def value(name: str, of: FieldType) -> Measure:
 
 def unmergeable(name: str) -> UsageError:
     return UsageError(
-        f"column '{name}' comes from a query of your own, so Cutwater cannot merge two of its values. "
-        "Starting a generation from a milestone needs declared measures (docs/JOBFILE.md)"
+        f"column '{name}' comes from a query of your own, so Cutwater cannot merge two of its values, as the "
+        f"start of a generation from a milestone does. Say in attached.merges how each column merges, as in "
+        f"merges: {{{name}: sum}} (docs/ATTACH.md), or use declared measures (docs/JOBFILE.md)"
     )
 
 

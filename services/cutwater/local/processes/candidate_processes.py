@@ -91,5 +91,5 @@ class CandidateProcesses:
             return []
         self._refused.discard(generation)
         self._made.add(generation)
-        self._report(f"starting the driver and commit-signal of {generation}")
+        self._report(f"starting the processes of {generation}")
         return self._make(generation)

@@ -7,7 +7,8 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.generations.source_topics import topics_of
-from cutwater.core.generations.start_state import require_mergeable, require_own_changelog, require_startable
+from cutwater.core.generations.start_state import require_own_changelog, require_startable
+from cutwater.core.job.column_merges import require_moves
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
@@ -25,7 +26,7 @@ def partitions_of(cluster: Cluster, job: Job, cut: Cut) -> dict[str, int]:
 def require_may_start(cluster: Cluster, job: Job, parent: Milestone, settings: Settings) -> None:
     """Raise UsageError if the job cannot continue from the parent's state, such as after a change of measures
     or source. `settings`: locate the parent's checkpoint."""
-    require_mergeable(job)
+    require_moves(job)
     require_own_changelog(job.name, parent)
     partitions = partitions_of(cluster, job, parent.source_cut)
     kept = _kept_definition(settings, job.name, parent.generation)

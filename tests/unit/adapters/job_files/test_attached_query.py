@@ -10,7 +10,7 @@ import pytest
 
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
-from cutwater.core.job.measures import merge
+from cutwater.core.job.measures import merge, merged_row
 
 ROOT = Path(__file__).parents[4]
 EXAMPLE = ROOT / "examples" / "attach"
@@ -37,7 +37,7 @@ def test_each_column_is_a_value_as_it_is() -> None:
 
 
 def test_two_values_do_not_merge_and_it_says_why(tmp_path: Path) -> None:
-    """A generation from a milestone needs declared measures."""
+    """A generation from a milestone needs declared measures, or `merges`."""
     (measure,) = job(tmp_path).measures
     with pytest.raises(UsageError, match="declared measures"):
         merge(measure, {"orders": 1}, {"orders": 2})
@@ -70,3 +70,36 @@ def test_mistakes_in_the_file_are_named(tmp_path: Path) -> None:
         job(tmp_path, TEXT.replace("retention: 30d", "retention: 1m"))
     with pytest.raises(UsageError, match=r"attached\.schema: 'other\.avsc' is not beside"):
         job(tmp_path, TEXT.replace("orders_state.avsc", "other.avsc"))
+
+
+TWO = [{"name": "orders", "type": ["null", "long"]}, {"name": "last", "type": ["null", "string"]}]
+MERGES = TEXT.replace("attached: {", "attached: {merges: {orders: sum, last: max}, ")
+
+
+def test_columns_merge_as_the_file_says(tmp_path: Path) -> None:
+    """And the job is the same without: `merges` may be added while it runs."""
+    found, before = job(tmp_path, MERGES, TWO), job(tmp_path, TEXT, TWO)
+    assert [one.merges_by for one in found.measures] == ["sum", "max"]
+    assert merged_row(found.measures, {"orders": 2, "last": "b"}, {"orders": 3, "last": "a"}) == {
+        "orders": 5,
+        "last": "b",
+    }
+    assert (found.definition, found.fingerprint) == (before.definition, before.fingerprint)
+    assert load_job(EXAMPLE / "sales.yaml").measures[-1].merges_by == "max"
+
+
+@pytest.mark.parametrize(
+    ("merges", "said"),
+    [
+        ("orders: sum", "attached.merges: last missing: .* only if each column merges, by sum, min, max"),
+        ("orders: sum, last: sum", "attached.merges.last: column 'last' is string, which has no sum"),
+        ("order: sum, last: max", "attached.merges.order: is no column of the schema; did you mean 'orders'"),
+        ("orders: count, last: max", "attached.merges.orders: "),
+        ("orders: first, last: max", "attached.merges.orders: "),
+        ("region: max", "attached.merges.region: is no column"),
+    ],
+)
+def test_merges_that_cannot_be_are_named(tmp_path: Path, merges: str, said: str) -> None:
+    """By the column, with what may stand there."""
+    with pytest.raises(UsageError, match=said):
+        job(tmp_path, TEXT.replace("attached: {", f"attached: {{merges: {{{merges}}}, "), TWO)

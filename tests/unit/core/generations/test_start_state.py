@@ -20,12 +20,12 @@ from cutwater.core.generations.start_state import (
     floor_behind,
     require_at_work,
     require_kept,
-    require_mergeable,
     require_own_changelog,
     require_startable,
     require_unreleased,
 )
-from cutwater.core.job.job import ComputedColumn, Explode, Job, Output
+from cutwater.core.job.column_merges import merging, moves, require_moves
+from cutwater.core.job.job import Attached, ComputedColumn, Explode, Job, Output
 from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.measures import LONG, FieldType, value
 from cutwater.core.job.shards import ShardMap
@@ -155,10 +155,24 @@ def test_who_is_not_at_work_leaves(
 
 
 def test_a_query_of_ones_own_cannot_be_seeded() -> None:
-    """How its values merge is not known; declared measures say so themselves."""
-    require_mergeable(job())
-    with pytest.raises(UsageError, match=r"declared measures \(docs/JOBFILE.md\)"):
-        require_mergeable(job(COUNT, value("mine", LONG)))
+    """Unless its job file says how its values merge; declared measures say so themselves."""
+    mine, merges = value("mine", LONG), merging(value("other", LONG), LONG, "sum")
+    for able in (job(), job(COUNT, merges)):
+        require_moves(able)
+        assert moves(able)
+    assert not moves(job(merges, mine))
+    with pytest.raises(UsageError, match=r"attached.merges .* merges: {mine: sum} .* declared measures"):
+        require_moves(job(merges, mine))
+
+
+def test_a_query_of_ones_own_reads_the_topics_of_its_parent() -> None:
+    """The job file names none; they must be here, with the partitions that were read."""
+    own = replace(job(), topic="", attached=Attached("key", "window"))
+    require_startable(own, FINGERPRINT, PARENT, {SOURCE: 2})
+    with pytest.raises(UsageError, match=f"there is no topic {SOURCE} here"):
+        require_startable(own, FINGERPRINT, PARENT, {})
+    with pytest.raises(UsageError, match=f"{SOURCE} has 1 partitions"):
+        require_startable(own, FINGERPRINT, PARENT, {SOURCE: 1})
 
 
 def test_a_generation_goes_on_with_its_parents_measures_and_source() -> None:
@@ -210,7 +224,7 @@ MAY_CHANGE = {
 }
 """Another value of each field that may be another one in the next generation."""
 OF_OTHER_JOBS = {"name", "topic", "attached"}
-"""Their topics are others, the source's place in the cut, or nothing starts from a milestone at all."""
+"""Their topics are others, the source's place in the cut, or tell whose query it is."""
 
 
 def test_every_field_of_a_job_stays_or_may_change() -> None:
