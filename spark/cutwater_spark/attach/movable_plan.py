@@ -41,20 +41,6 @@ _STATELESS = frozenset(
     }
 )
 """Spark's operators that keep nothing from one epoch to the next. Any other operator is refused."""
-_RENAMES = frozenset(
-    {
-        "CollectMetrics",
-        "EventTimeWatermark",
-        "Project",
-        "Repartition",
-        "RepartitionByExpression",
-        "ResolvedHint",
-        "SubqueryAlias",
-        "UpdateEventTimeWatermarkColumn",
-        "View",
-    }
-)
-"""Spark's operators that pass each row of an aggregation on, and read it alone."""
 _KEEPS = {
     "Aggregate": "the groups of an aggregation below the last one",
     "Deduplicate": "the events that were seen",
@@ -81,12 +67,6 @@ def require_movable(frame: DataFrame, job: Job) -> None:
             raise UsageError(
                 "a filter above the aggregation leaves out rows by their values, which after the start of a "
                 "generation are only a part: with 'merges' filter events, below the aggregation"
-            )
-        if plan.nodeName() not in _RENAMES:
-            raise UsageError(
-                f"above its aggregation the query has the operator {plan.nodeName()}, which may add rows or leave "
-                "some out, by values which after the start of a generation are only a part: with 'merges' do this "
-                "below the aggregation, or leave it to the readers"
             )
         if plan.nodeName() == "Project":
             columns = _below(plan.projectList(), columns)

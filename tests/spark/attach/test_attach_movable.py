@@ -86,7 +86,6 @@ def test_what_a_milestone_does_not_hold_is_named(spark: SparkSession) -> None:
         "operator Join, .* wait for each other": grouped(made.join(other, "event_id")),
         "operator Aggregate": grouped(per_day.withColumn("at", F.window_time("window")).drop("window")),
         "operator (Global)?Limit": grouped(made.limit(5)),
-        "operator Union, which may add rows": grouped(made).union(grouped(events(spark, "returns"))),
         "a filter above the aggregation": grouped(made).where("orders > 3"),
         "'cents' is computed from the aggregation's": grouped(made).withColumn("cents", F.col("cents") + 1),
         "'cents' is avg.*leave the column out": grouped(made, cents=F.avg("cents")),
