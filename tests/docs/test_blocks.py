@@ -26,6 +26,7 @@ from support.pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
 RUN_BY = {
     "examples/attach/orders_query.py": "tests/support/shop.py",
     "examples/attach/orders.yaml": "tests/support/shop.py",
+    "examples/changes/balances.yaml": "tests/spark/expressions/test_examples_of_jobs.py",
     "examples/consumers/python_consumer.py": "tests/integration/test_examples.py",
     "examples/consumers/JavaConsumer.java": "tests/integration/test_examples.py",
     "examples/consumers/kcat.sh": "tests/integration/test_examples.py",

@@ -110,7 +110,7 @@ def test_orders(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> No
 
 
 def test_changes(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> None:
-    """A table with inserts, updates and deletes: each window has what the table holds at the end, also of old days."""
+    """Inserts, updates and deletes: each window has what the table holds at the end, also of old days."""
     rng, table = random.Random(9), {}
     made = sample("changes/changes.jsonl")
     for one in made:
