@@ -1,7 +1,8 @@
 """Events in JSON: the allowed token of each field of the schema, and how Cutwater writes it.
 
 A field that is missing or null takes its default; without one it is null if the schema allows null. Any other
-mismatch makes the whole event undecodable. Fields that the schema does not name are ignored.
+mismatch makes the whole event undecodable. Fields that the schema does not name are ignored. The same holds for
+the fields of a record inside of the event, and for each element of an array and value of a map.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,6 +22,15 @@ from cutwater.core.errors import UsageError
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 LAST, REJECT = "last", "reject"
+NESTED = frozenset({"record", "array", "map"})
+ELEMENTS_MAX = 10_000
+"""Elements of an array, and names of a map, in an event."""
+KEY_SHOWN = 60
+"""Characters of a map's key in the path of an unfit value."""
+LEVELS_MAX = 16
+"""Records, arrays and maps inside of each other, in a schema."""
+NESTED_FIELDS_MAX = 1_000
+"""Fields, elements and values inside of a schema's fields: each of them is part of the query plan."""
 REPEATED_NAMES = (LAST, REJECT)
 """The rules for an object that repeats a name: the last value counts, or the event is rejected."""
 _NUMBER = "a number that the type holds, or the text NaN, Infinity or -Infinity"
@@ -37,6 +48,9 @@ RULES = {
     "decimal": "a number without exponent, or its text, that the type holds without rounding",
     "timestamp-millis": f"{_TIME}, in milliseconds since 1970",
     "timestamp-micros": f"{_TIME}, in microseconds since 1970",
+    "record": "an object",
+    "array": f"an array of at most {ELEMENTS_MAX:,} elements",
+    "map": f"an object of at most {ELEMENTS_MAX:,} names",
 }
 EMPTY = "the record is empty"
 NOT_UTF8 = "the record is not UTF-8"
@@ -47,13 +61,18 @@ MISSING = "is missing or null, and has no default"
 _KINDS = DIRECT | {"string", "bytes"}
 _OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
 _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFUSED = (
+    "which events in JSON cannot have: remove it from the schema (fields that the schema does not name are "
+    "ignored), or write the events in Avro"
+)
 
 
 @dataclass(frozen=True)
 class JsonField:
     name: str
     kind: str
-    """An Avro primitive except null, or enum, fixed, decimal, timestamp-millis, timestamp-micros."""
+    """An Avro primitive except null, enum, fixed, a logical type of RULES, or one of NESTED."""
     nullable: bool
     has_default: bool = False
     default: Any = None
@@ -62,58 +81,128 @@ class JsonField:
     size: int = 0
     precision: int = 0
     scale: int = 0
+    fields: tuple[JsonField, ...] = ()
+    """Of a record."""
+    item: JsonField | None = None
+    """An array's element, or a map's value."""
 
 
 def json_fields(schema: Mapping[str, Any]) -> tuple[JsonField, ...]:
     """Return the fields of an event. Raises UsageError for a type that JSON events do not support."""
-    named: dict[str, Mapping[str, Any]] = {}
-    return tuple(_field(one, named, schema.get("namespace", "")) for one in schema["fields"])
+    return _Schema(schema).fields()
 
 
-def _field(declared: Mapping[str, Any], named: dict[str, Mapping[str, Any]], namespace: str) -> JsonField:
-    # A type that one field defines may be used by name in later ones.
-    avro, name = declared["type"], declared["name"]
-    branches = avro if isinstance(avro, list) else [avro]
-    others = [one for one in branches if one != "null"]
-    if len(others) != 1:
-        raise UsageError(f"source.schema: field '{name}' is a union, whose types JSON events do not distinguish")
-    plain = others[0]
-    inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else named.get(plain, {"type": plain})
-    if isinstance(plain, Mapping) and "name" in plain:
-        named |= {plain["name"]: plain, f"{plain.get('namespace', namespace)}.{plain['name']}": plain}
-    return JsonField(
-        name=name,
-        kind=_kind(name, inner),
-        nullable="null" in branches,
-        has_default="default" in declared,
-        default=declared.get("default"),
-        symbols=tuple(inner.get("symbols", ())),
-        size=inner.get("size", 0),
-        precision=inner.get("precision", 0),
-        scale=inner.get("scale", 0),
-    )
+class _Schema:
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        # A type that one field defines may be used by name in later ones.
+        self._named: dict[str, Mapping[str, Any]] = {}
+        self._nested = 0
+        self._define(schema, "")
+
+    def fields(self) -> tuple[JsonField, ...]:
+        namespace = self._schema.get("namespace", "")
+        return tuple(self._field(one, namespace, one["name"], 0) for one in self._schema["fields"])
+
+    def _define(self, type_: Mapping[str, Any], namespace: str) -> None:
+        if "name" in type_:
+            self._named |= {type_["name"]: type_, f"{type_.get('namespace', namespace)}.{type_['name']}": type_}
+
+    def _field(self, declared: Mapping[str, Any], namespace: str, path: str, level: int) -> JsonField:
+        avro = declared["type"]
+        branches = avro if isinstance(avro, list) else [avro]
+        others = [one for one in branches if one != "null"]
+        if len(others) != 1:
+            raise UsageError(
+                f"source.schema: field '{path}' is a union, whose types JSON events do not distinguish"
+            )
+        plain = others[0]
+        inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else self._found(plain, namespace)
+        if isinstance(plain, Mapping):
+            self._define(plain, namespace)
+        kind = _kind(path, inner)
+        made = JsonField(
+            name=declared["name"],
+            kind=kind,
+            nullable="null" in branches,
+            has_default="default" in declared,
+            default=declared.get("default"),
+            symbols=tuple(inner.get("symbols", ())),
+            size=inner.get("size", 0),
+            precision=inner.get("precision", 0),
+            scale=inner.get("scale", 0),
+        )
+        return self._with_inner(made, inner, namespace, path, level) if kind in NESTED else made
+
+    def _found(self, plain: str, namespace: str) -> Mapping[str, Any]:
+        return self._named.get(f"{namespace}.{plain}") or self._named.get(plain) or {"type": plain}
+
+    def _with_inner(
+        self,
+        made: JsonField,
+        inner: Mapping[str, Any],
+        namespace: str,
+        path: str,
+        level: int,
+    ) -> JsonField:
+        if level == LEVELS_MAX:
+            raise UsageError(f"source.schema: field '{path}' is more than {LEVELS_MAX} levels deep, {_REFUSED}")
+        declared = inner.get("fields", ())
+        self._nested += len(declared) or 1
+        if self._nested > NESTED_FIELDS_MAX:
+            raise UsageError(
+                f"source.schema: more than {NESTED_FIELDS_MAX:,} fields are inside of other fields, {_REFUSED}"
+            )
+        if made.kind == "record":
+            _require_names(path, [one["name"] for one in declared])
+            within = inner.get("namespace", namespace)
+            fields = tuple(self._field(one, within, f"{path}.{one['name']}", level + 1) for one in declared)
+            return replace(made, fields=fields)
+        of = inner["items" if made.kind == "array" else "values"]
+        step = "[]" if made.kind == "array" else "['']"
+        return replace(made, item=self._field({"name": "", "type": of}, namespace, path + step, level + 1))
 
 
-def _kind(name: str, inner: Mapping[str, Any]) -> str:
+def _require_names(path: str, names: list[str]) -> None:
+    """Raise UsageError for a record without fields, or with a name that Spark's paths do not have."""
+    if not names:
+        raise UsageError(f"source.schema: field '{path}' is a record without fields, {_REFUSED}")
+    if odd := [one for one in names if not _NAME.fullmatch(one)]:
+        raise UsageError(
+            f"source.schema: field '{path}' has '{odd[0]}', which is no name of Avro: remove it from the schema "
+            "(fields that the schema does not name are ignored)"
+        )
+
+
+def _kind(path: str, inner: Mapping[str, Any]) -> str:
     kind, logical = inner["type"], inner.get("logicalType")
     if logical in TIMES or (logical == "decimal" and inner.get("precision")):
         return str(logical)
-    if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"}:
+    if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"} | NESTED:
         return kind
-    raise UsageError(
-        f"source.schema: field '{name}' is {logical or kind}, which events in JSON cannot have: remove it from "
-        "the schema (fields that the schema does not name are ignored), or write the events in Avro"
-    )
+    raise UsageError(f"source.schema: field '{path}' is {logical or kind}, {_REFUSED}")
 
 
 def encode(record: Mapping[str, Any], fields: tuple[JsonField, ...]) -> bytes:
     """Return a record that fits the schema as JSON in UTF-8. Missing fields stay missing."""
-    plain = {
-        one.name: None if record[one.name] is None else _PLAIN.get(one.kind, _same)(record[one.name])
-        for one in fields
-        if one.name in record
-    }
+    plain = _plain_record(record, fields)
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _plain_record(record: Mapping[str, Any], fields: tuple[JsonField, ...]) -> dict[str, Any]:
+    return {one.name: _plain(record[one.name], one) for one in fields if one.name in record}
+
+
+def _plain(value: Any, field: JsonField) -> Any:
+    if value is None:
+        return None
+    if field.kind == "record":
+        return _plain_record(value, field.fields)
+    if field.item is None:
+        return _PLAIN.get(field.kind, _same)(value)
+    if field.kind == "array":
+        return [_plain(one, field.item) for one in value]
+    return {key: _plain(one, field.item) for key, one in value.items()}
 
 
 def _same(value: Any) -> Any:

@@ -100,7 +100,7 @@ def _of_named(schema: Schema, name: str, plain_names: bool) -> Iterator[str]:
         if fields.count(field["name"]) > 1:
             yield f"{where} is defined more than once"
         for union in _unions(field["type"]):
-            yield from _of_union(schema, union, where)
+            yield from _of_union(union, where)
 
 
 def _of_symbols(enum: str, symbols: list[Any]) -> Iterator[str]:
@@ -111,18 +111,14 @@ def _of_symbols(enum: str, symbols: list[Any]) -> Iterator[str]:
             yield f"enum {enum}: '{symbol}' is listed more than once"
 
 
-def _of_union(schema: Schema, union: list[Any], where: str) -> Iterator[str]:
+def _of_union(union: list[Any], where: str) -> Iterator[str]:
     if any(isinstance(one, list) for one in union):
         yield f"{where}: a union is nested in a union"
         return
-    kinds = [one if one in schema.named else schema.type_of(one)["type"] for one in map(_hashable, union)]
+    kinds = [one["type"] if isinstance(one, dict) else one for one in union]
     for kind in dict.fromkeys(kinds):
         if kinds.count(kind) > 1:
             yield f"{where}: {kind} is in a union more than once"
-
-
-def _hashable(node: Any) -> Any:
-    return node["type"] if isinstance(node, dict) else node
 
 
 def _of_enum(name: str, type_: dict[str, Any]) -> Iterator[str]:
