@@ -17,6 +17,7 @@ from cutwater.core.events.json_events import NO_OBJECT, json_fields
 from cutwater.core.events.json_records import iso_micros, read, tokens
 from cutwater.core.events.rejection import Flaw
 from support.events import jsonoracle, strangers, wide
+from support.events.nested import Nested
 
 PAGE = Path(__file__).parents[4] / "docs" / "EVENTS.md"
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 20}
@@ -27,6 +28,13 @@ TYPES: dict[str, Any] = {
     "decimal": DECIMAL,
     "timestamp_millis": wide.TYPES["seen"],
     "timestamp_micros": wide.TYPES["exact"],
+    "record": {
+        "type": "record",
+        "name": "Point",
+        "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": ["null", "string"], "default": None}],
+    },
+    "array": {"type": "array", "items": "Point"},
+    "map": {"type": "map", "values": ["null", "int"]},
 }
 FIELDS = json_fields(
     {
@@ -171,3 +179,33 @@ def test_a_default_is_what_its_schema_means_by_it(type_: Any, default: Any, valu
     found = read(b"{}", fields)
     assert found == {"a": value}
     assert read(b'{"a":null}', fields) == found
+
+
+def test_defaults_of_nested_types_are_those_of_the_schema() -> None:
+    """A record's default may leave out what has one itself; times are in microseconds, decimals as bytes."""
+    point = {"type": "record", "name": "P", "fields": [
+        {"name": "t", "type": wide.TYPES["seen"]}, {"name": "x", "type": wide.TYPES["price"], "default": "\x01"},
+    ]}  # fmt: skip
+    given_ = {"list": [{"t": 2}], "map": {"k": {"t": 3, "x": "\x02"}}, "one": {"t": 1}, "none": None}
+    types = {"one": point, "list": {"type": "array", "items": "P"}, "map": {"type": "map", "values": "P"},
+             "none": ["null", "P"]}  # fmt: skip
+    fields = json_fields({"fields": [{"name": one, "type": type_, "default": given_[one]}
+                                     for one, type_ in types.items()]})  # fmt: skip
+    assert read(b"{}", fields) == {
+        "one": {"t": 1_000, "x": Decimal("0.01")},
+        "list": [{"t": 2_000, "x": Decimal("0.01")}],
+        "map": {"k": {"t": 3_000, "x": Decimal("0.02")}},
+        "none": None,
+    }
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000))
+def test_a_nested_record_is_read_as_a_second_parser_reads_it(seed: int) -> None:
+    """Random schemas, each with events that are spoilt in some way or in none."""
+    nested = Nested(seed)
+    fields = json_fields(nested.schema)
+    for value in nested.records(20):
+        mine, theirs = read(value, fields), jsonoracle.read(value, fields).event
+        assert isinstance(mine, Flaw) == (theirs is None), value
+        assert isinstance(mine, Flaw) or repr(mine) == repr(theirs), value
