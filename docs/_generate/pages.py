@@ -75,6 +75,14 @@ derived:
   needs a new output: the publisher refuses and says how. With json they may change, too.
 - An attached query has none: compute the column in the query.
 """
+_KEYS = """`key` may be a list of at most 8, as in `key: [airport, carrier]`: events are grouped by all of these
+columns. A row's key is then a JSON array of their values as texts, `["JFK","UA"]`. Rows of the HTTP API,
+`cutwater get`, the output, exports and the clients have each column beside it: a text, or a whole number. With an
+empty list, `key: []`, there is one row for each window.
+
+An event without a value in one of the columns is a dead letter. `key: [airport]` is another key than
+`key: airport`. No column of a key has the name of a measure or of a parameter of the API, such as `from`.
+"""
 _EXPRESSIONS = """A column may be the expression alone: `speed: miles / minutes`. It is a key, an event time or a
 measure's field like one of the schema. Expressions are Spark's SQL over the event's fields, also inside of them:
 `customer.id`, `tags['region']`, `get(items, 0)`. They are checked when the file is read: an unknown field, a wrong
@@ -113,6 +121,7 @@ def job_page() -> str:
     for title, model in sections:
         parts.append(_table(title or "top level", model))
         if model is SourceModel:
+            parts.append(_KEYS)
             parts.append(_table("source.columns: one per name", ColumnModel))
             parts.append(_EXPRESSIONS)
     parts.append(_table("measures: one per name", MeasureModel))

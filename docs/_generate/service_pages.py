@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -109,7 +110,8 @@ class _View:
         self.status = Status(State.FOLLOWING)
         self.shards = ShardMap()
         self.lineage = Lineage.of(_GENERATION)
-        self.measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
+        measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
+        self.measures, self.job = measures, SimpleNamespace(measures=measures, key_columns=None)
 
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
         return 350

@@ -54,6 +54,7 @@ def test_librdkafka_over_sasl_ssl(sasl_ssl: Secured, mechanism: str, unique: Cal
     round_trip(sasl_ssl.cluster("admin", mechanism), unique("round"))
 
 
+@pytest.mark.slow
 def test_librdkafka_with_certificates_on_both_sides(mutual: Secured, unique: Callable[[str], str]) -> None:
     """SSL alone: the client's certificate is who it is."""
     round_trip(mutual.cluster(), unique("round"))

@@ -73,6 +73,7 @@ def without_time(events: list[Any]) -> list[Any]:
     return [{name: value for name, value in one.items() if name != "at"} for one in events]
 
 
+@pytest.mark.slow
 def test_every_version_in_a_topic_is_read_as_the_newest(spark: SparkSession, tmp_path: Path) -> None:
     """Single objects of three versions, mixed: promoted, renamed by alias, left out, filled by default."""
     job = versions(tmp_path)

@@ -42,6 +42,8 @@ class Stack(TypedDict):
     """Addresses of enabled Prometheus metrics, by service."""
     spark_uis: dict[str, str]
     """Spark UIs of generations started later, by generation id."""
+    key_columns: list[str] | None
+    """The columns of a key that is a list; null for another key."""
     failures: dict[str, Failure]
     """The last failure by process; a process that never failed is missing."""
     ended: str

@@ -79,7 +79,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "state.tail",
         "Show each milestone when it is complete, with the rows that it changed, until Ctrl-C.",
     ),
-    "get": ("state.get", "Show the windows of one key, and the milestone they belong to."),
+    "get": (
+        "state.get",
+        "Show the windows of one key, or of all keys with some leading columns, and the milestone they belong to.",
+    ),
     "produce": ("job.produce", "Produce events to the running job, checked against its schema."),
     "demo": (
         "demo.demo",

@@ -31,7 +31,7 @@ class Decoder(Protocol):
 
 class AvroDecoder:
     def __init__(self, job: Job) -> None:
-        self._codec = Codec(job.output_schema)
+        self._codec, self._job = Codec(job.output_schema), job
 
     def end(self, value: bytes) -> End:
         record = protocol_records.decode(value)
@@ -40,7 +40,7 @@ class AvroDecoder:
         return record
 
     def change(self, value: bytes) -> Change:
-        return _change(self._codec.decode(value), protocol_records.millis)
+        return _change(self._job, self._codec.decode(value), protocol_records.millis)
 
 
 _BEFORE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
@@ -49,18 +49,18 @@ _BEFORE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 class JsonDecoder:
     def __init__(self, job: Job) -> None:
-        self._job = job.name
+        self._job = job
         self._floats = [one.name for one in job.measures if one.output in ("float", "double")]
 
     def end(self, value: bytes) -> End:
-        return end_of(self._job, _object(value))
+        return end_of(self._job.name, _object(value))
 
     def change(self, value: bytes) -> Change:
         fields = _object(value)
         for name in self._floats:
             if isinstance(fields.get(name), str):
                 fields[name] = _BEFORE.get(fields[name], fields[name])
-        return _change(fields, from_iso)
+        return _change(self._job, fields, from_iso)
 
 
 class ConfluentDecoder:
@@ -128,10 +128,12 @@ def _name(codec: Codec) -> str:
     return str(codec.schema["name"])
 
 
-def _change(fields: dict[str, Any], millis: Any) -> Change:
-    values = {name: value for name, value in fields.items() if name not in TAKEN_COLUMNS}
+def _change(job: Job, fields: dict[str, Any], millis: Any) -> Change:
+    columns = job.key_values(fields["key"])
+    others = TAKEN_COLUMNS | columns.keys() if columns else TAKEN_COLUMNS
+    values = {name: value for name, value in fields.items() if name not in others}
     start, end = millis(fields["window_start"]), millis(fields["window_end"])
-    return Change(fields["key"], start, end, fields["kind"], values)
+    return Change(fields["key"], start, end, fields["kind"], values, columns)
 
 
 def _object(value: bytes) -> dict[str, Any]:

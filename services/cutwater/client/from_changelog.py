@@ -83,7 +83,7 @@ class _Reading:
         self._updates = Updates(job, ranges, clock)
         self._keys = KeyReader()
         self._answered = time.monotonic()
-        self._presenter = Presenter(job)
+        self._job, self._presenter = job, Presenter(job)
 
     def read(self, feed: MilestoneFeed) -> None:
         for record in feed.poll(0.0 if self._backlog.full else POLL_S):
@@ -120,8 +120,8 @@ class _Reading:
             window = self._keys.window(key)
             if window.end_ms <= horizon_ms:
                 continue  # not part of the state
-            values = self._presenter.values(value)
-            changes[key] = Change(window.key, window.start_ms, window.end_ms, "update", values)
+            values, columns = self._presenter.values(value), self._job.key_values(window.key)
+            changes[key] = Change(window.key, window.start_ms, window.end_ms, "update", values, columns)
             if len(changes) > self._rows_max:
                 raise UsageError(
                     f"{self._ranges.topic}: milestone {plan.to.milestone.token} has more than {self._rows_max:,} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cutwater.core.protocol.generation import Token
@@ -20,6 +20,8 @@ class Change:
     `tombstone`, a deleted row."""
     values: dict[str, Any]
     """The measures by name; None if no event had a value, and in a tombstone."""
+    key_columns: dict[str, Any] = field(default_factory=dict)
+    """The key's columns by name if the job's key is a list; else empty."""
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ class RunningStack:
     """URLs of Prometheus metrics by service; `driver-g2-…` for a generation started later."""
     spark_uis: dict[str, str] = field(default_factory=dict)
     """Spark UIs of generations started later, by id: each has its own port."""
+    key_columns: list[str] | None = None
+    """The columns of a key that is a list; None for another key."""
     failures: dict[str, Failure] = field(default_factory=dict)
     """By process: its last unsuccessful end."""
     ended: str = ""

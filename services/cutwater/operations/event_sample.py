@@ -43,7 +43,7 @@ def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list
 def decode_events(job: Job, samples: Sequence[Sample], registry: Registry | None) -> list[SampledEvent]:
     """Return the records that the driver would accept as events of the job."""
     return [
-        SampledEvent(one.partition, event[job.time_field] // 1_000, str(event[job.key_field]), one.size, event)
+        SampledEvent(one.partition, event[job.time_field] // 1_000, job.key_of(event), one.size, event)
         for one, event in judge_records(job, samples, known_schemas(job, registry))
         if not isinstance(event, Flaw)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import fastavro
@@ -33,7 +34,11 @@ class AvroEncoder:
         self._headers = headers or output_headers(job, None)
         self._plain = all(measure.plain for measure in job.measures)
         self._presenter = Presenter(job)
-        fields = job.output_schema["fields"][2 + len(WINDOW_KEY_SCHEMA["fields"]) :]
+        self._job = job
+        head = 2 + len(job.key_columns or ())
+        columns = {"type": "record", "name": "Columns", "fields": job.output_schema["fields"][2:head]}
+        self._column_schema = fastavro.parse_schema(columns)
+        fields = job.output_schema["fields"][head + len(WINDOW_KEY_SCHEMA["fields"]) :]
         self._presented = fastavro.parse_schema({"type": "record", "name": "Presented", "fields": fields})
         self._nothing = _NULL * len(job.measures)
         self._prefix = b""
@@ -43,14 +48,15 @@ class AvroEncoder:
         self._prefix = self._headers.row + _zigzag(sequence) + _zigzag(KINDS.index(kind))
 
     def value(self, key: bytes, value: bytes) -> bytes:
+        head = self._prefix + self._key_columns(key)
         if self._plain:
             at = CONFLUENT_HEADER_BYTES if is_confluent(value) else HEADER_BYTES
-            return self._prefix + key[HEADER_BYTES:] + value[at:]
-        return self._prefix + key[HEADER_BYTES:] + self._present(value)
+            return head + key[HEADER_BYTES:] + value[at:]
+        return head + key[HEADER_BYTES:] + self._present(value)
 
     def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
         """Return the output records of changelog records, as `TransactionalWriter` takes them."""
-        if not self._plain:
+        if not self._plain or self._job.key_columns:
             return _records(self, keys, values)
         prefix, short, body, framed = self._prefix, _SHORT, _BODY, _FRAMED_BODY
         try:
@@ -67,8 +73,18 @@ class AvroEncoder:
 
     def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
         """Return tombstones for changelog keys: rows in which no measure has a value."""
-        head, nothing = self._prefix, self._nothing
-        return [{"key": group_key(key), "value": head + key[HEADER_BYTES:] + nothing} for key in keys]
+        head, nothing, columns = self._prefix, self._nothing, self._key_columns
+        return [
+            {"key": group_key(key), "value": head + columns(key) + key[HEADER_BYTES:] + nothing} for key in keys
+        ]
+
+    def _key_columns(self, key: bytes) -> bytes:
+        if not self._job.key_columns:
+            return b""
+        body = io.BytesIO()
+        values = self._job.key_values(group_key(key).decode())
+        fastavro.schemaless_writer(body, self._column_schema, values)
+        return body.getvalue()
 
     def _present(self, value: bytes) -> bytes:
         body = io.BytesIO()
@@ -93,7 +109,7 @@ class JsonEncoder:
     """JSON objects: times in ISO 8601; numbers that JSON cannot represent as strings."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._keys, self._presenter = job.name, KeyReader(), Presenter(job)
+        self._job, self._keys, self._presenter = job, KeyReader(), Presenter(job)
         self._nothing = dict.fromkeys(measure.name for measure in job.measures)
         self._head: dict[str, Any] = {}
 
@@ -102,21 +118,24 @@ class JsonEncoder:
 
     def value(self, key: bytes, value: bytes) -> bytes:
         measures = {name: plain(found) for name, found in self._presenter.values(value).items()}
-        return _json(row_fields(self._head, self._keys.window(key), measures))
+        return self._row(key, measures)
 
     def records(self, keys: list[bytes], values: list[bytes]) -> list[dict[str, bytes]]:
         return _records(self, keys, values)
 
     def tombstones(self, keys: list[bytes]) -> list[dict[str, bytes]]:
-        rows = (row_fields(self._head, self._keys.window(key), self._nothing) for key in keys)
-        return [{"key": group_key(key), "value": _json(row)} for key, row in zip(keys, rows, strict=True)]
+        return [{"key": group_key(key), "value": self._row(key, self._nothing)} for key in keys]
+
+    def _row(self, key: bytes, measures: Mapping[str, Any]) -> bytes:
+        window = self._keys.window(key)
+        return _json(row_fields({**self._head, **self._job.key_values(window.key)}, window, measures))
 
     def end(self, _encoded: bytes, end: End) -> bytes:
         return _json(end_fields(end))
 
     def decode_end(self, value: bytes) -> End:
         try:
-            return end_of(self._job, json.loads(value))
+            return end_of(self._job.name, json.loads(value))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"{value[:200]!r} is not an end marker of this output ({error!r})") from None
 

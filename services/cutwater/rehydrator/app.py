@@ -88,7 +88,7 @@ def create_app(
     another token, for the metrics only; empty for none. `shown`: the application of the generation shown; None if
     there is only this one.
     """
-    app = Described(view.measures, bool(token), title="Cutwater rehydrator", version="1")
+    app = Described(view.job, bool(token), title="Cutwater rehydrator", version="1")
 
     def successor() -> GenerationApp | None:
         other = shown() if shown else None

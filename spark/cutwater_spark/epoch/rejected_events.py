@@ -27,7 +27,7 @@ from cutwater.core.protocol.cuts import Range
 from cutwater_spark.query.decoding import USED, decode
 from cutwater_spark.query.query import EARLIEST, window_of
 from cutwater_spark.query.rejection_reasons import FLAW
-from cutwater_spark.query.sql import kafka_options, single_object_bytes, text
+from cutwater_spark.query.sql import group_key, kafka_options, single_object_bytes, text
 
 _PLACE = "'topic', topic, 'partition', partition, 'offset', offset"
 _EVENT = (
@@ -104,7 +104,7 @@ class RejectedEventLists:
             .where(USED)
             .selectExpr(
                 *("topic", "partition", "offset", "key", "value", "timestamp", "headers"),
-                f"cast(event.`{job.key_field}` as string) as __key",
+                f"{group_key(job, 'event')} as __key",
                 f"event.`{job.time_field}` as __event_time",
             )
             .selectExpr("*", f"{window_of(job)} as __window")

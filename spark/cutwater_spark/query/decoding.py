@@ -20,7 +20,7 @@ from cutwater_spark.query import computed_columns
 from cutwater_spark.query.formats import EVENT, REASON, REMARK, with_events
 from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw, number_of, rule_struct, unit_hint
 from cutwater_spark.query.sources import OFFSET, source_columns
-from cutwater_spark.query.sql import name, text
+from cutwater_spark.query.sql import key_text_of, name, text
 
 LEFT_OUT = "__left_out"
 USED = f"__reason is null and not {LEFT_OUT}"
@@ -72,11 +72,12 @@ def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
 
 def _of_event(job: Job) -> Iterator[Flaw]:
     kinds, values = computed_columns.usable_types(job), _values(job)
-    key, time = values[job.key_field], values[job.time_field]
-    yield flaw(f"{key} is null", rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
+    key, time = key_text_of(job, [values[one] for one in job.key_fields]), values[job.time_field]
+    for one in job.key_fields:
+        yield flaw(f"{values[one]} is null", rejection.NO_KEY, rejection.NULL_RULE, one)
     size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
     too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
-    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, job.key_field))
+    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, ", ".join(job.key_fields)))
     yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
     for field, kind in kinds.items():
         value = values[field]

@@ -29,7 +29,7 @@ from cutwater_spark.query import decoding
 from cutwater_spark.query.decoding import LEFT_OUT, USED
 from cutwater_spark.query.formats import REMARK
 from cutwater_spark.query.sources import NUMBER, OFFSET, ORIGIN
-from cutwater_spark.query.sql import binary, framed_bytes, kafka_options, single_object_bytes, text
+from cutwater_spark.query.sql import binary, framed_bytes, group_key, kafka_options, single_object_bytes, text
 
 _CLEANED = "__cleaned"
 SIZE = "__size"
@@ -91,7 +91,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
     """
     placed = decoding.decode(raw, job, known, sources).select(
         "event.*",
-        F.col(f"event.{job.key_field}").cast("string").alias("__key"),
+        F.expr(f"{group_key(job, 'event')} as __key"),
         F.col(f"event.{job.time_field}").alias("__event_time"),
         ORIGIN,
         F.col("partition").alias("__partition"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.events.key_columns import key_text
+from cutwater.core.job.job import Job
 
 
 def text(value: str) -> str:
@@ -22,6 +25,19 @@ def binary(value: bytes) -> str:
 def name(value: str) -> str:
     """Return a column's or field's name, quoted."""
     return f"`{value.replace('`', '``')}`"
+
+
+def group_key(job: Job, event: str) -> str:
+    """Return the key of a usable event. `event`: a struct, as SQL."""
+    return key_text_of(job, [f"{event}.{name(one)}" for one in job.key_fields])
+
+
+def key_text_of(job: Job, values: Sequence[str]) -> str:
+    """Return the key of its fields' values: of a list `cutwater.core.events.key_columns.key_text`."""
+    texts = [f"cast({one} as string)" for one in values]
+    if job.key_columns is None:
+        return texts[0]
+    return f"to_json(array({', '.join(texts)}))" if texts else text(key_text(()))
 
 
 def single_object_bytes(record: str, codec: Codec) -> str:

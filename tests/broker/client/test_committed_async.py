@@ -75,6 +75,7 @@ async def first(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_two_readers_side_by_side_get_every_milestone(writing: Writing, tmp_path: Path, source: Any) -> None:
     """Neither takes anything from the other, and the event loop goes on while both wait."""

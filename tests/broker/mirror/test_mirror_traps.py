@@ -77,6 +77,7 @@ def test_quiet_topics_hold_nothing_up(broker: Any, writing: Writing) -> None:
         require_held(writing, broker.cluster, one)
 
 
+@pytest.mark.slow
 def test_a_topic_made_anew_while_the_mirror_was_away(broker: Any, writing: Writing) -> None:
     """And filled beyond the position: told by its identity, not by its length."""
     events = Events(writing)

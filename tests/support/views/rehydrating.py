@@ -46,18 +46,14 @@ class Process:
             )
 
     def get(self, path: str, **query: Any) -> httpx.Response:
-        return httpx.get(
-            f"http://127.0.0.1:{self.port}{path}",
-            params=query,
-            headers=self.headers,
-            timeout=40,
-            verify=no_authorities(),
-        )
+        return self._ask("GET", path, query)
 
     def post(self, path: str) -> httpx.Response:
-        return httpx.post(
-            f"http://127.0.0.1:{self.port}{path}", headers=self.headers, timeout=40, verify=no_authorities()
-        )
+        return self._ask("POST", path)
+
+    def _ask(self, method: str, path: str, query: dict[str, Any] | None = None) -> httpx.Response:
+        url = f"http://127.0.0.1:{self.port}{path}"
+        return httpx.request(method, url, params=query, headers=self.headers, timeout=40, verify=no_authorities())
 
     def answers(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()

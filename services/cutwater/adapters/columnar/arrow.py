@@ -45,10 +45,14 @@ def pyarrow(module: str = "pyarrow") -> Any:
 
 
 def schema_of(job: Job, about: Mapping[str, str]) -> Schema:
-    """Return a column per measure, with `about` as metadata. Raises MachineError if pyarrow is missing."""
+    """Return the columns of the key and the window, and one per measure, with `about` as metadata.
+
+    Raises MachineError if pyarrow is missing.
+    """
     pa = pyarrow()
     time = pa.timestamp("ms", "UTC")
-    window = {"key": pa.string(), "window_start": time, "window_end": time}
+    columns = {one.name: _type_of(pa, one.kind) for one in job.key_columns or ()}
+    window = {"key": pa.string(), **columns, "window_start": time, "window_end": time}
     fields = [pa.field(name, type_, nullable=False) for name, type_ in window.items()]
     fields += [pa.field(one.name, _type_of(pa, one.output)) for one in job.measures]
     return pa.schema(fields, metadata={PREFIX + name: text for name, text in about.items()})

@@ -70,7 +70,7 @@ class EventWriter:
         strict: bool = False,
     ) -> None:
         self._job = job
-        self._is_key_computed = any(one.name == job.key_field for one in job.columns)
+        self._is_key_computed = any(one.name in job.key_fields for one in job.columns)
         self._wait_s = wait_s
         self._strict = strict
         self._encode = event_encoder(job, registry)
@@ -156,17 +156,18 @@ class EventWriter:
                 f"{', '.join(sorted(unknown))}"
             )
         record = {name: value for name, value in event.items() if name in self._fields}
-        value, key = self._encode(record), record.get(self._job.key_field)
-        if key is None and not self._is_key_computed:
-            raise UsageError(
-                f"an event of {self._job.topic} has no {self._job.key_field}, which is the key to group by"
-            )
+        value = self._encode(record)
+        missing = self._job.missing_key_fields(record)
+        if missing and not self._is_key_computed:
+            part = "the key" if self._job.key_columns is None else "a column of the key"
+            raise UsageError(f"an event of {self._job.topic} has no {missing[0]}, which is {part} to group by")
+        key = None if missing else self._job.key_of(record)
         if self._strict and len(value) > self._job.max_event_bytes:
             raise UsageError(
                 f"an event of {self._job.topic} has {len(value):,} bytes, but max_event_bytes of the job file is "
                 f"{self._job.max_event_bytes:,}"
             )
-        return Encoded(None if key is None else str(key).encode(), value)
+        return Encoded(None if key is None else key.encode(), value)
 
     def offer(self, event: Encoded, acknowledged: Acknowledged) -> bool:
         """Hand an event to the client without waiting; return False if its bounded queue is full."""

@@ -15,6 +15,11 @@ def direct_options(url: str) -> dict[str, Any]:
     return {"trust_env": False, "verify": _trusted() if url.startswith("https:") else no_authorities()}
 
 
+def trust_of(url: str, authorities: ssl.SSLContext | bool = True) -> ssl.SSLContext | bool:
+    """Return the authorities, by default httpx's own, for a URL with TLS, and none for another."""
+    return authorities if url.startswith("https:") else no_authorities()
+
+
 def no_authorities() -> ssl.SSLContext:
     """Return the trust of a client whose connections have no TLS: reading the authorities would take 50 ms of CPU.
     A connection with TLS would fail."""

@@ -5,7 +5,6 @@ All mistakes are reported in one error, a line each: file, line, field, what is 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,23 +16,22 @@ from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.job_files.rule_checks import frame
+from cutwater.adapters.job_files.source_fields import COLUMNS, Types, check_field, compile_key, no_field
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
+from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
-from cutwater.core.job.measures import TIMES, FieldType, Measure
+from cutwater.core.job.measures import TIMES, Measure
 from cutwater.core.job.row_room import require_room
-from cutwater.core.util.suggestions import listed, value_text
+from cutwater.core.util.suggestions import value_text
 
 __all__ = ["load_job", "parse_duration"]
 
 _SCHEMA = ("source", "schema")
-_COLUMNS = ("source", "columns")
-_KEYS = frozenset({"string", "int", "long"})
 _PARAMETERS = tuple(dict.fromkeys(PARAMETERS.values()))
-_Types = dict[str, FieldType]
 
 
 def load_job(path: Path) -> Job:
@@ -50,11 +48,12 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
     columns: tuple[ComputedColumn, ...] = ()
+    key_columns: tuple[KeyColumn, ...] | None = None
     if found is not None and types is not None:
         columns = compile_columns(source, found[1], types, errors)
         types = {**types, **{one.name: one.type for one in columns}}
-        _check_field(types, ("source", "key"), source.key, _KEYS, errors)
-        _check_field(types, ("source", "event_time"), source.event_time, TIMES, errors)
+        key_columns = compile_key(model, types, errors)
+        check_field(types, ("source", "event_time"), source.event_time, TIMES, errors)
     events = _events(source, found, errors)
     measures = _measures(model, types, errors)
     shared = frame(model, errors)
@@ -65,7 +64,8 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         topic=source.topic,
         event_schema=found[1],
         format=events,
-        key_field=source.key,
+        key_field=source.key if key_columns is None else "",
+        key_columns=key_columns,
         time_field=source.event_time,
         time_micros=types[source.event_time].name == "timestamp-micros",
         where=source.where,
@@ -92,25 +92,6 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     )
 
 
-def _check_field(types: _Types, place: Place, field: str, allowed: Collection[str], errors: JobErrors) -> None:
-    if not errors.sound(place, (*_COLUMNS, field)):
-        return
-    if field not in types:
-        _no_field(types, place, field, errors)
-    elif types[field].name not in allowed:
-        others = [name for name, one in types.items() if one.name in allowed]
-        errors.add(
-            place,
-            f"field '{field}' is {types[field]}; allowed types: {', '.join(sorted(allowed))}",
-            others[0] if len(others) == 1 else "",
-        )
-
-
-def _no_field(types: _Types, place: Place, field: str, errors: JobErrors) -> None:
-    text = f"the schema has no field {value_text(field)}; it has: {listed(types)}"
-    errors.add(place, text, errors.meant(field, types))
-
-
 def _events(
     source: SourceModel, found: tuple[Path, dict[str, Any]] | None, errors: JobErrors
 ) -> EventFormat | None:
@@ -127,7 +108,7 @@ def _events(
     )
 
 
-def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple[Measure, ...]:
+def _measures(model: JobModel, types: Types | None, errors: JobErrors) -> tuple[Measure, ...]:
     """Return the valid measures, after checking that no two of them share a column."""
     tried = [_measure(name, one, types, errors) for name, one in model.measures.items()]
     built = tuple(one for one in tried if one is not None)
@@ -137,7 +118,7 @@ def _measures(model: JobModel, types: _Types | None, errors: JobErrors) -> tuple
     return built
 
 
-def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErrors) -> Measure | None:
+def _measure(name: str, one: MeasureModel, types: Types | None, errors: JobErrors) -> Measure | None:
     place = ("measures", name)
     kind, field = (*place, "measure"), (*place, "field")
     if errors.sound(kind) and one.measure not in KINDS:
@@ -146,11 +127,11 @@ def _measure(name: str, one: MeasureModel, types: _Types | None, errors: JobErro
     if not _check_parameters(place, one, errors):
         return None
     # A column with a mistake is not among the types, which is no second mistake.
-    if not errors.sound(*((*_COLUMNS, named) for named in (one.field, one.by) if named is not None)):
+    if not errors.sound(*((*COLUMNS, named) for named in (one.field, one.by) if named is not None)):
         return None
     for at, named in ((field, one.field), ((*place, "by"), one.by)):
         if types is not None and named is not None and errors.sound(at) and named not in types:
-            _no_field(types, at, named, errors)
+            no_field(types, at, named, errors)
     if types is None and (one.field is not None or one.by is not None):
         return None
     of = types[one.field] if types and one.field in types else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    WrapValidator,
     model_validator,
 )
 
@@ -106,6 +107,11 @@ def _numbers(value: object) -> tuple[float, ...] | None:
     return tuple(given)
 
 
+def _names(value: object, one: Callable[[object], str]) -> object:
+    """Return a list of texts as a tuple, and anything else as a text."""
+    return tuple(map(one, value)) if isinstance(value, list) else one(value)
+
+
 def _not_ours(name: str) -> str:
     if name.startswith("__"):
         raise ValueError("begins with two underscores, which is reserved: choose another name")
@@ -151,7 +157,10 @@ class SourceModel(Model):
         max_length=200,
         description="The events' Avro schema: a file beside the job file, or in schemas/.",
     )
-    key: str = Field(description="The field or column to group by: string, int or long.")
+    key: Annotated[str, WrapValidator(_names)] = Field(
+        description="The field or column to group by: string, int or long. A list, as in [airport, carrier], "
+        "groups by up to eight of them; [] makes one row a window. See below."
+    )
     event_time: str = Field(
         description="The field or column with the event time: timestamp-millis, timestamp-micros or a timestamp."
     )
@@ -181,6 +190,12 @@ class SourceModel(Model):
         description="json: if a name is repeated within an object, its last value counts (last), or the event is "
         "rejected (reject).",
     )
+
+    @property
+    def key_list(self) -> tuple[str, ...] | None:
+        """The key's columns if the key is a list, else None."""
+        key: object = self.key  # see `_names`
+        return key if isinstance(key, tuple) else None
 
     @property
     def subject_of_topic(self) -> str:

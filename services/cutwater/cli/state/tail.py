@@ -72,6 +72,7 @@ def committed_json(milestone: CommittedMilestone) -> dict[str, Any]:
         "changes": [
             {
                 "key": change.key,
+                **({"key_columns": change.key_columns} if change.key_columns else {}),
                 "window_start": iso(change.window_start_ms),
                 "window_end": iso(change.window_end_ms),
                 "kind": change.kind,

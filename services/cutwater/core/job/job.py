@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from cutwater.core.events.formats import AVRO, JSON, EventFormat, RegistryUse
+from cutwater.core.events.key_columns import KeyColumn, key_text, key_values
 from cutwater.core.events.rejection import MAX_BEHIND_MS
 from cutwater.core.job.measures import FieldType, Measure
 from cutwater.core.job.shards import ShardMap
@@ -57,6 +59,7 @@ class Job:
     topic: str
     event_schema: dict[str, Any]
     key_field: str
+    """Empty if `key_columns` are set."""
     time_field: str
     time_micros: bool
     """Whether the event time is in microseconds, else milliseconds."""
@@ -96,6 +99,8 @@ class Job:
     where: str = ""
     """A condition in Spark's SQL; an event for which it is not true is left out. Empty: every event counts."""
     columns: tuple[ComputedColumn, ...] = ()
+    key_columns: tuple[KeyColumn, ...] | None = None
+    """The columns of a key that is a list in the job file; none makes one row a window. None: no list."""
     attached: Attached | None = None
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
@@ -103,6 +108,24 @@ class Job:
     def has_expressions(self) -> bool:
         """Whether only Spark can tell which events count, and with which values."""
         return bool(self.where or self.columns)
+
+    @property
+    def key_fields(self) -> tuple[str, ...]:
+        """The fields and columns that make the key."""
+        return (self.key_field,) if self.key_columns is None else tuple(one.name for one in self.key_columns)
+
+    def missing_key_fields(self, event: Mapping[str, Any]) -> list[str]:
+        """Return the key fields that an event lacks or has as null: without them it has no key."""
+        return [name for name in self.key_fields if event.get(name) is None]
+
+    def key_of(self, event: Mapping[str, Any]) -> str:
+        """Return the key of an event whose key fields are not null."""
+        texts = [str(event[name]) for name in self.key_fields]
+        return texts[0] if self.key_columns is None else key_text(texts)
+
+    def key_values(self, key: str) -> dict[str, Any]:
+        """Return the columns of a key that is a list; none of another. Raises UsageError for no key of the job."""
+        return key_values(key, self.key_columns) if self.key_columns else {}
 
     @property
     def row_windows(self) -> WindowSpec:
@@ -167,7 +190,7 @@ class Job:
         if self.columns:
             shape["columns"] = {one.name: [one.sql, str(one.type)] for one in self.columns}
         return {
-            "key": self.key_field,
+            "key": self.key_field if self.key_columns is None else [list(one) for one in self.key_columns],
             "event_time": self.time_field,
             "window_size_ms": self.window.size_ms,
             "window_slide_ms": self.window.slide_ms,
@@ -196,12 +219,14 @@ class Job:
     def output_schema(self) -> dict[str, Any]:
         """The Avro schema of an output record.
 
-        `key` to the last measure have the order of the changelog's key and value. So if every measure is plain, an
-        output record ends with the bytes of the changelog's key and value.
+        The columns of a key that is a list come before `key`. `key` to the last measure have the order of the
+        changelog's key and value. So if every measure is plain, an output record ends with the bytes of the
+        changelog's key and value.
         """
         measures = [
             {"name": measure.name, "type": ["null", measure.output], "default": None} for measure in self.measures
         ]
+        columns = [{"name": one.name, "type": one.kind} for one in self.key_columns or ()]
         kinds = {"type": "enum", "name": "Kind", "symbols": list(KINDS)}
         return {
             "type": "record",
@@ -210,6 +235,7 @@ class Job:
             "fields": [
                 {"name": "sequence", "type": "long", "doc": "The milestone that this record belongs to."},
                 {"name": "kind", "type": kinds},
+                *columns,
                 *WINDOW_KEY_SCHEMA["fields"],
                 *measures,
             ],

@@ -40,12 +40,12 @@ def find_flaw(
 def _flaws(
     job: Job, types: Mapping[str, FieldType], event: Mapping[str, Any], written_ms: int | None
 ) -> Iterator[Flaw]:
-    key, at = event[job.key_field], event[job.time_field]
-    if key is None:
-        yield Flaw(rejection.NO_KEY, rejection.NULL_RULE, job.key_field)
-    elif len(str(key).encode("utf-8", "surrogateescape")) > rejection.MAX_KEY_BYTES:
+    at = event[job.time_field]
+    nulls = job.missing_key_fields(event)
+    yield from (Flaw(rejection.NO_KEY, rejection.NULL_RULE, name) for name in nulls)
+    if not nulls and len(job.key_of(event).encode("utf-8", "surrogateescape")) > rejection.MAX_KEY_BYTES:
         rule = f"has more than {rejection.MAX_KEY_BYTES} bytes"
-        yield Flaw(rejection.KEY_TOO_LARGE, rule, job.key_field)
+        yield Flaw(rejection.KEY_TOO_LARGE, rule, ", ".join(job.key_fields))
     if at is None:
         yield Flaw(rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
     for name, kind in types.items():

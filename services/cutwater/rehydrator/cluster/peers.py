@@ -11,6 +11,7 @@ import httpx
 from fastapi import HTTPException, Request, Response
 
 from cutwater.adapters.hashing import key_hash
+from cutwater.adapters.http.client_options import trust_of
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.query.peer_placement import Shares, Silences, held_partitions, owner_of
@@ -254,6 +255,7 @@ class Peers:
                 headers=self._headers,
                 timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S, pool=CONNECT_S),
                 limits=httpx.Limits(max_connections=CONNECTIONS_MAX),
+                verify=trust_of(peer),
                 trust_env=False,  # peers are neighbours, without a proxy in between
             )
         return self._clients[peer]

@@ -13,7 +13,7 @@ import httpx
 from fastapi import FastAPI, Response
 
 from cutwater.adapters.config.rehydrator_urls import Api
-from cutwater.adapters.http.client_options import no_authorities
+from cutwater.adapters.http.client_options import trust_of
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.query.peer_placement import Silences
 from cutwater.rehydrator.cluster.admission import ASK_S, Admission, Crowded, MemoryReservation
@@ -123,7 +123,7 @@ class Regions:
                 timeout=httpx.Timeout(None, connect=CONNECT_S, pool=CONNECT_S),  # the caller limits the total
                 limits=httpx.Limits(max_connections=CONNECTIONS_MAX),
                 transport=None if api.url else within,
-                verify=self._trusted.get(api.ca_file, True) if api.url.startswith("https:") else no_authorities(),
+                verify=trust_of(api.url, self._trusted.get(api.ca_file, True)),
                 trust_env=False,
             )
         return self._clients[api]

@@ -1,13 +1,14 @@
-"""The OpenAPI description: FastAPI's own, with the job's measures and the token added."""
+"""The OpenAPI description: FastAPI's own, with the job's measures, key columns and token added."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
 
 from cutwater.adapters.http.access import OPEN_PATHS
+from cutwater.core.events.key_columns import NUMBER, KeyColumn
+from cutwater.core.job.job import Job
 from cutwater.core.job.measures import Measure
 from cutwater.rehydrator.http_api.models import WHY_UNGUARDED, Problem
 
@@ -25,15 +26,18 @@ _JSON_TYPES: dict[str, list[str]] = {
 class Described(FastAPI):
     """An application that describes the job's measures as columns, and the required token."""
 
-    def __init__(self, measures: Sequence[Measure], guarded: bool, **options: Any) -> None:
+    def __init__(self, job: Job, guarded: bool, **options: Any) -> None:
         super().__init__(**options)
-        self._measures = measures
+        self._measures = job.measures
+        self._columns = job.key_columns or ()
         self._guarded = guarded
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             described = super().openapi()
             row = described["components"]["schemas"]["Row"]
+            row["properties"] |= {one.name: _key_column(one) for one in self._columns}
+            row["required"] += [one.name for one in self._columns]
             row["properties"] |= {one.name: _of(one) for one in self._measures}
             row["required"] += [one.name for one in self._measures]
             names = [one.name for one in self._measures if not one.length]
@@ -42,6 +46,8 @@ class Described(FastAPI):
                 for one in described["paths"][path]["get"]["parameters"]:
                     if one["name"] == "measure":
                         one["schema"]["enum"] = names
+            for path in ("/v1/state", "/v1/global/state"):
+                described["paths"][path]["get"]["parameters"] += [_parameter(one) for one in self._columns]
             if self._guarded:
                 _guard(described)
         return self.openapi_schema or {}
@@ -54,6 +60,16 @@ def _of(measure: Measure) -> dict[str, Any]:
         return {"type": ["array", "null"], "items": items, "description": measure.kind}
     kind = output.get("logicalType") if isinstance(output, dict) else output
     return {"type": [*_JSON_TYPES.get(str(kind), ["string"]), "null"], "description": measure.kind}
+
+
+def _key_column(column: KeyColumn) -> dict[str, Any]:
+    return {"type": "integer" if column.kind == NUMBER else "string", "description": "column of the key"}
+
+
+def _parameter(column: KeyColumn) -> dict[str, Any]:
+    text = "Column of the key: all choose one key, leading ones alone the rows that have them."
+    schema = {key: value for key, value in _key_column(column).items() if key == "type"}
+    return {"name": column.name, "in": "query", "required": False, "description": text, "schema": schema}
 
 
 def _guard(described: dict[str, Any]) -> None:

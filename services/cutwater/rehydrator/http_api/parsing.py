@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fastapi import HTTPException
+from starlette.datastructures import QueryParams
 
 from cutwater.core.errors import UsageError
+from cutwater.core.events.key_columns import KeyColumn, column_text, key_prefix, key_text, key_values
 from cutwater.core.job.measures import Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol.generation import Generation, Token
@@ -42,6 +44,44 @@ def key(text: str | None, text64: str | None) -> str | None:
         return decoded(text64)
     except ValueError:  # also binascii.Error and UnicodeDecodeError
         raise HTTPException(422, f"key64={text64[:60]!r} is not base64 (URL alphabet) of UTF-8 text") from None
+
+
+def key_or_prefix(
+    key: str | None, asked: QueryParams, columns: Sequence[KeyColumn] | None
+) -> tuple[str | None, str]:
+    """Return the key in a query of rows, or the prefix of the keys if only leading columns are given.
+
+    Raises 400 for columns that do not lead, 422 for a text that is no key of the job, and for invalid values.
+    """
+    given = [one.name for one in columns or () if one.name in asked]
+    if columns is None or not given:
+        return (None if key is None else listed_key(key, columns)), ""
+    names = [one.name for one in columns]
+    if given != names[: len(given)]:
+        last = names.index(given[-1])
+        raise HTTPException(
+            400, f"{given[-1]}: only together with the columns before it: {', '.join(names[:last])}"
+        )
+    if key is not None or any(len(asked.getlist(name)) > 1 for name in given):
+        raise HTTPException(422, f"{', '.join(given)}: pass each column once, and no key beside them")
+    try:
+        texts = [column_text(one, asked[one.name]) for one in columns if one.name in asked]
+    except UsageError as error:
+        raise HTTPException(422, str(error)) from None
+    if len(texts) == len(columns):
+        return key_text(texts), ""
+    return None, key_prefix(texts)
+
+
+def listed_key(key: str, columns: Sequence[KeyColumn] | None) -> str:
+    """Return a key as it is stored, of a JSON array in any spelling; raise 422 if it has not the job's columns."""
+    if columns is None:
+        return key
+    try:
+        return key_text(map(str, key_values(key, columns).values()))
+    except UsageError as error:
+        example = key_text("…" for _ in columns)
+        raise HTTPException(422, f"key: {error}. Write each as a parameter, or all as {example}") from None
 
 
 def require_alone(shards: str | None, after: str | None) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import Response
+from fastapi import Request, Response
+from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UnavailableError
 from cutwater.core.query.global_merge import LineageRows, Merged, merged
@@ -61,6 +62,7 @@ class Global:
 
         Windows that end at or before `complete_above` are left out: some region no longer has its rows for them.
         """
+        key = parsing.listed_key(key, self._view.job.key_columns)
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
         query = query_of(limit=limit, wait_ms=wait_ms, **moments)
 
@@ -79,6 +81,7 @@ class Global:
 
     async def scan(
         self,
+        request: Request,
         key: AskedKey,
         from_: From = None,
         to: To = None,
@@ -94,8 +97,12 @@ class Global:
         Pass `next` as `after`. A page may be short or empty; the last one has no `next`. Pages may be of different
         milestones: compare them. Windows that end at or before `complete_above` are left out.
 
-        With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`.
+        With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`. If the job's
+        key is a list, so are its columns as parameters, all of them.
         """
+        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job.key_columns)
+        if prefix:
+            raise HTTPException(422, "the global view needs all columns of a key; /v1/state takes leading ones")
         if key is not None:
             parsing.require_alone(shards, after)
             return await self.key(key, from_, to, limit, at_least, wait_ms, partial)

@@ -46,6 +46,7 @@ class RowRoutes:
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` if there are more."""
+        key = parsing.listed_key(key, self._view.job.key_columns)
         return await self._windows(request, path_of(key), key, (from_, to), limit, Wait(at_least, wait_ms))
 
     async def _windows(
@@ -79,8 +80,10 @@ class RowRoutes:
         A page examines at most 100,000 stored rows, so it may be short or empty; the last one has no `next`. Pages
         may be of different milestones: compare them.
 
-        With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`.
+        With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`. If the job's
+        key is a list, so are its columns as parameters; leading columns alone choose the rows that have them.
         """
+        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job.key_columns)
         if key is not None:
             parsing.require_alone(shards, after)
             return await self._windows(request, KEY_ROUTE, key, (from_, to), limit, Wait(at_least, wait_ms))
@@ -88,6 +91,7 @@ class RowRoutes:
             parsing.time_ms("from", from_),
             parsing.time_ms("to", to),
             wanted := parsing.shards(shards, self._view.shards),
+            prefix,
         )
         self._peers.require_agreed(request)
         turn, place = parsing.cursor(after, self._peers.agreed)

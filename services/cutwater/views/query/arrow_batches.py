@@ -35,7 +35,18 @@ def batches(job: Job, schema: Schema, pieces: Iterable[RowColumns]) -> Generator
             measures = [[row[one.name] for row in rows] for one in job.measures]
         else:
             measures = [_present(one, arrays) for one in job.measures]
-        yield batch_of(schema, [piece.keys.array(), piece.starts, piece.ends, *measures])
+        yield batch_of(
+            schema, [piece.keys.array(), *_key_columns(job, piece), piece.starts, piece.ends, *measures]
+        )
+
+
+def _key_columns(job: Job, piece: RowColumns) -> list[list[Any]]:
+    """Return the columns of keys that are lists; equal keys are read once."""
+    if not job.key_columns:
+        return []
+    keys = piece.keys.cut()
+    known = {key: job.key_values(key.decode()) for key in set(keys)}
+    return [[known[key][column.name] for key in keys] for column in job.key_columns]
 
 
 def _present(measure: Measure, arrays: Arrays) -> Any:

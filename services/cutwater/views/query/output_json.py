@@ -35,7 +35,7 @@ def end_of(job: str, fields: Mapping[str, Any]) -> End:
 
 
 def row_fields(head: Mapping[str, Any], window: Window, measures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as a JSON object in the order of the output's schema. `head`: sequence and kind."""
+    """Return a row as a JSON object in the order of the output's schema. `head`: what comes before the key."""
     times = {"window_start": iso(window.start_ms), "window_end": iso(window.end_ms)}
     return {**head, "key": window.key, **times, **measures}
 

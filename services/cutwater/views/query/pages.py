@@ -44,6 +44,8 @@ class Part(NamedTuple):
     from_ms: int | None = None
     to_ms: int | None = None
     shards: Container[int] | None = None
+    prefix: str = ""
+    """Only keys that start with it."""
 
 
 EVERYTHING = Part()

@@ -15,7 +15,7 @@ from cutwater.core.job.job import Job
 from cutwater.views.store.key_layout import Window
 
 Row = dict[str, Any]
-"""key, window_start and window_end (ms), then one column per measure."""
+"""key, its columns if it is a list, window_start and window_end (ms), then one column per measure."""
 
 
 class Presenter:
@@ -24,12 +24,12 @@ class Presenter:
     def __init__(self, job: Job) -> None:
         self._codec = Codec(job.state_schema)
         self._measures = job.measures
+        self._key_values = job.key_values
         self._present = {measure.name: measure.present for measure in job.measures}
 
     def row(self, window: Window, value: bytes) -> Row:
         """Return the row of a stored value. Raises UsageError if its bytes are damaged."""
-        row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
-        return row | {name: plain(found) for name, found in self.values(value).items()}
+        return self._named(window) | {name: plain(found) for name, found in self.values(value).items()}
 
     def values(self, value: bytes) -> dict[str, Any]:
         """Return the measures alone, as Python values. Raises UsageError if the bytes are damaged."""
@@ -42,8 +42,11 @@ class Presenter:
 
     def merged_row(self, window: Window, partials: Mapping[str, Any]) -> Row:
         """Return the row of merged partials."""
-        row: Row = {"key": window.key, "window_start": window.start_ms, "window_end": window.end_ms}
-        return row | {name: plain(present(partials)) for name, present in self._present.items()}
+        return self._named(window) | {name: plain(present(partials)) for name, present in self._present.items()}
+
+    def _named(self, window: Window) -> Row:
+        times = {"window_start": window.start_ms, "window_end": window.end_ms}
+        return {"key": window.key, **self._key_values(window.key), **times}
 
     def value(self, name: str, value: bytes) -> Any:
         """Return one measure as a Python value. Raises KeyError if unknown, UsageError as `values` does."""

@@ -301,13 +301,25 @@ class View:
         start, stop = key_layout.segment_prefix(segment), key_layout.WINDOWS_END
         if part.to_ms is not None:
             stop = key_layout.segment_prefix(key_layout.segment_of(part.to_ms + self._size_ms, length) + 1)
-        return shown.windows.rows(start if after is None else max(start, after + b"\x00"), stop)
+        start = start if after is None else max(start, after + b"\x00")
+        if part.prefix:
+            return self._prefixed(shown, start, stop, part.prefix)
+        return shown.windows.rows(start, stop)
+
+    def _prefixed(self, shown: Shown, start: bytes, stop: bytes, prefix: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the rows between the two of keys with this prefix, and read no others."""
+        while (found := shown.windows.first(start)) is not None and found < stop:
+            segment = key_layout.parse_segment(found)
+            first, end = key_layout.prefix_range(segment, prefix)
+            yield from shown.windows.rows(max(start, first), min(stop, end))
+            start = key_layout.segment_prefix(segment + 1)
 
     def _has(self, shown: Shown, part: Part, window: key_layout.Window) -> bool:
         return (
             window.end_ms > shown.above_ms
             and (part.from_ms is None or window.start_ms >= part.from_ms)
             and (part.to_ms is None or window.start_ms < part.to_ms)
+            and window.key.startswith(part.prefix)
             and (part.shards is None or self.shards.shard(key_hash(window.key)) in part.shards)
         )
 

@@ -68,8 +68,18 @@ def segment_prefix(segment: int) -> bytes:
 
 def key_prefix(segment: int, key: str) -> bytes:
     """Return the start of a key's rows within a segment."""
+    return _key_start(segment, key) + b"\x00\x00"
+
+
+def prefix_range(segment: int, prefix: str) -> tuple[bytes, bytes]:
+    """Return the start and the end of the rows of keys with this prefix within a segment."""
+    first = _key_start(segment, prefix)
+    return first, first + b"\xff"  # what follows is a byte of UTF-8, which is below, or a zero byte
+
+
+def _key_start(segment: int, text: str) -> bytes:
     # A zero byte in a key is escaped, so that the two bytes that end the key sort below all content.
-    return segment_prefix(segment) + key.encode().replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+    return segment_prefix(segment) + text.encode().replace(b"\x00", b"\x00\xff")
 
 
 def time_suffix(start_ms: int) -> bytes:

@@ -241,6 +241,7 @@ def test_below_the_highest_horizon_nothing_is_told(stage: Stage) -> None:
         same(keyed(scanned(peer, 11)), oracle(stage.eu, stage.us, above_ms=above))
 
 
+@pytest.mark.slow
 def test_a_region_whose_rows_are_other_rows_is_left_out(stage: Stage) -> None:
     """The same events twice, or another job's: named as missing, never counted in."""
     stage.eu.sell(100, EU, HOURS)

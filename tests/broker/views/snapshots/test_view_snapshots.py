@@ -256,6 +256,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.variations
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_hostile_manifest_takes_the_next_older_one(

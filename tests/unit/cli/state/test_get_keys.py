@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from typer.testing import CliRunner, Result
 from cutwater.adapters.http.client_options import no_authorities
 from cutwater.cli.key_argument import with_keys_last
 from cutwater.cli.main import app
+from cutwater.core.events.key_columns import KeyColumn, key_text
 from cutwater.core.events.rejection import MAX_KEY_BYTES
 from cutwater.core.query.key_path import encoded, key_query, path_of
 from cutwater.local.running_file import RunningStack
@@ -136,12 +138,14 @@ def test_a_key_that_no_event_has_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_option_is_still_refused(tmp_path: Path) -> None:
     """With the suggestion; an option without its value, and a second key, are refused too."""
+    _stack(tmp_path, "http://127.0.0.1:9")
     for words, says in (
         (["-5", "--limt", "3"], "--limit"),
         (["--limt"], "--limit"),
         (["-5", "--limit"], "requires an argument"),
-        (["JFK", "-5"], "unexpected extra argument"),
-        ([], "Missing argument"),
+        (["JFK", "-5"], "write one key"),
+        ([], "write one key"),
+        (["--key", "airport=JFK"], "write one key"),
     ):
         done = _get(tmp_path, *words)
         assert (done.exit_code, says in done.output) == (2, True), done.output
@@ -166,7 +170,65 @@ def test_keys_come_last(words: list[str], expected: list[str]) -> None:
     assert with_keys_last(words, options) == expected
 
 
-def _stack(folder: Path, url: str) -> None:
+@pytest.fixture(scope="module")
+def listed_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API of a job with the key columns airport and number."""
+    folder = tmp_path_factory.mktemp("listed")
+    columns = (KeyColumn("airport", "string"), KeyColumn("number", "long"))
+    job = replace(make_job(folder)[0], key_field="", key_columns=columns)
+    own = Own(folder / "v", job)
+    sold = [Sold(key_text(key), 1, 1) for key in (("JFK", "7"), ("JFK", "8"), ("LGA", "7"))]
+    own.show(1, rows(job, own.store, sold))
+    with serving(app_of(own.view)) as url:
+        yield url
+    own.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["JFK", "007"], [("JFK", 7)]),
+        (["--key", "number=8", "--key", "airport=JFK"], [("JFK", 8)]),
+        (["--key", "airport=JFK"], [("JFK", 7), ("JFK", 8)]),
+        (["--key", "airport=JFK", "--limit", "1"], [("JFK", 7)]),
+        (['["LGA","7"]'], [("LGA", 7)]),
+    ],
+    ids=str,
+)
+def test_get_takes_columns(
+    listed_url: str, tmp_path: Path, words: list[str], found: list[tuple[str, int]]
+) -> None:
+    """A word for each, or names; leading ones alone show all their rows."""
+    _stack(tmp_path, listed_url, ["airport", "number"])
+    done = _get(tmp_path, "--json", *words)
+    assert done.exit_code == 0, done.output
+    assert [(row["airport"], row["number"]) for row in json.loads(done.stdout)["rows"]] == found
+    assert "airport" in _get(tmp_path, *words).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["JFK"], "the key's columns are airport, number: write 2 words"),
+        ([], "write 2 words"),
+        (["JFK", "7", "8"], "write 2 words"),
+        (["JFK", "7", "--key", "airport=JFK"], "not both"),
+        (["--key", "airport"], "as in airport=JFK"),
+        (["--key", "port=JFK"], "each of airport, number"),
+        (["--key", "airport=JFK", "--key", "airport=LGA"], "at most once"),
+        (["--key", "number=7"], "only together with the columns before it"),
+        (["JFK", "x"], "no whole number"),
+    ],
+    ids=str,
+)
+def test_other_columns_are_refused(listed_url: str, tmp_path: Path, words: list[str], told: str) -> None:
+    """With exit 2, and what to write."""
+    _stack(tmp_path, listed_url, ["airport", "number"])
+    done = _get(tmp_path, *words)
+    assert (done.exit_code, told in " ".join(done.output.split())) == (2, True), done.output
+
+
+def _stack(folder: Path, url: str, key_columns: list[str] | None = None) -> None:
     """The file of a stack that runs: this process, with an API at `url`."""
     RunningStack(
         pid=os.getpid(),
@@ -180,6 +242,7 @@ def _stack(folder: Path, url: str) -> None:
         spark_ui_url="",
         data_dir=str(folder),
         logs={},
+        key_columns=key_columns,
     ).write()
 
 

@@ -21,6 +21,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"name": "x", "type": {**RECORD, "name": "a-b", "fields": []}}, "'t.a-b' is not a type name"),
     ({"name": "x", "type": {**RECORD, "namespace": "a-b", "fields": []}}, "'a-b.R' is not a type name"),
     ({"name": "x", "type": ["null", "int", "int"]}, "field 'x': int is in a union more than once"),
+    (
+        {"name": "x", "type": ["null", *[{"type": "map", "values": one} for one in ("int", "long")]]},
+        "field 'x': map is in a union more than once",
+    ),
     ({"name": "x", "type": ["null", ["int"]]}, "field 'x': a union is nested in a union"),
     ({"name": "x", "type": {"type": ["null", "int"]}}, "a type is written as"),
     ({"name": "x", "type": {"type": "enum", "name": "C", "symbols": []}}, "enum t.C: it has no symbols"),
@@ -116,6 +120,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "field",
     [
+        {"name": "x", "type": ["null", {"type": "map", "values": "int"}, {"type": "array", "items": "string"}]},
         {"name": "größe", "type": "int"},
         {"name": "x", "type": ["null", "int"], "default": 0},
         {"name": "x", "type": "double", "default": 1},

@@ -56,7 +56,8 @@ def shard_ranges() -> st.SearchStrategy[range | None]:
     )
 
 
-parts = st.builds(Part, times(), times(), shard_ranges())
+prefixes = st.sampled_from(["", "", "s", "s1", SHOPS[-1], "t", "\x00"])
+parts = st.builds(Part, times(), times(), shard_ranges(), prefixes)
 
 
 def wanted(filled: Filled, part: Part) -> list[Sold]:
@@ -64,7 +65,8 @@ def wanted(filled: Filled, part: Part) -> list[Sold]:
     return [
         sold
         for sold in filled.sold
-        if (part.from_ms is None or sold.hour * HOUR_MS >= part.from_ms)
+        if sold.shop.startswith(part.prefix)
+        and (part.from_ms is None or sold.hour * HOUR_MS >= part.from_ms)
         and (part.to_ms is None or sold.hour * HOUR_MS < part.to_ms)
         and (part.shards is None or key_hash(sold.shop) % 1024 in part.shards)
     ]
