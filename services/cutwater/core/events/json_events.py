@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import Any
 
 from cutwater.core.errors import UsageError
+from cutwater.core.events.avro_types import Schema
 
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
@@ -31,6 +32,8 @@ LEVELS_MAX = 16
 """Records, arrays and maps inside of each other, in a schema."""
 NESTED_FIELDS_MAX = 1_000
 """Fields, elements and values inside of a schema's fields: each of them is part of the query plan."""
+ELEMENT_FIELDS_MAX = 200
+"""Fields of a record in an array or map. An element of two bytes, an empty object, has all of them in memory."""
 REPEATED_NAMES = (LAST, REJECT)
 """The rules for an object that repeats a name: the last value counts, or the event is rejected."""
 _NUMBER = "a number that the type holds, or the text NaN, Infinity or -Infinity"
@@ -61,7 +64,7 @@ MISSING = "is missing or null, and has no default"
 _KINDS = DIRECT | {"string", "bytes"}
 _OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
 _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[^\W\d]\w*")
 _REFUSED = (
     "which events in JSON cannot have: remove it from the schema (fields that the schema does not name are "
     "ignored), or write the events in Avro"
@@ -89,41 +92,30 @@ class JsonField:
 
 def json_fields(schema: Mapping[str, Any]) -> tuple[JsonField, ...]:
     """Return the fields of an event. Raises UsageError for a type that JSON events do not support."""
-    return _Schema(schema).fields()
+    found = Schema.of(schema)
+    fields = _Fields(found)
+    return tuple(fields.of(one, one["name"]) for one in found.named[found.root]["fields"])
 
 
-class _Schema:
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+class _Fields:
+    """Reads a schema's fields, and counts those inside of others."""
+
+    def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        # A type that one field defines may be used by name in later ones.
-        self._named: dict[str, Mapping[str, Any]] = {}
         self._nested = 0
-        self._define(schema, "")
 
-    def fields(self) -> tuple[JsonField, ...]:
-        namespace = self._schema.get("namespace", "")
-        return tuple(self._field(one, namespace, one["name"], 0) for one in self._schema["fields"])
-
-    def _define(self, type_: Mapping[str, Any], namespace: str) -> None:
-        if "name" in type_:
-            self._named |= {type_["name"]: type_, f"{type_.get('namespace', namespace)}.{type_['name']}": type_}
-
-    def _field(self, declared: Mapping[str, Any], namespace: str, path: str, level: int) -> JsonField:
-        avro = declared["type"]
+    def of(self, declared: Mapping[str, Any], path: str, level: int = 0) -> JsonField:
+        avro, name = declared["type"], declared["name"]
         branches = avro if isinstance(avro, list) else [avro]
         others = [one for one in branches if one != "null"]
         if len(others) != 1:
             raise UsageError(
                 f"source.schema: field '{path}' is a union, whose types JSON events do not distinguish"
             )
-        plain = others[0]
-        inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else self._found(plain, namespace)
-        if isinstance(plain, Mapping):
-            self._define(plain, namespace)
-        kind = _kind(path, inner)
+        inner = self._schema.type_of(others[0])
         made = JsonField(
-            name=declared["name"],
-            kind=kind,
+            name=name,
+            kind=_kind(path, inner),
             nullable="null" in branches,
             has_default="default" in declared,
             default=declared.get("default"),
@@ -132,46 +124,41 @@ class _Schema:
             precision=inner.get("precision", 0),
             scale=inner.get("scale", 0),
         )
-        return self._with_inner(made, inner, namespace, path, level) if kind in NESTED else made
+        if level or made.kind in NESTED:
+            self._require_bounds(made, path, level)
+        return self._with_inner(made, inner, path, level) if made.kind in NESTED else made
 
-    def _found(self, plain: str, namespace: str) -> Mapping[str, Any]:
-        return self._named.get(f"{namespace}.{plain}") or self._named.get(plain) or {"type": plain}
+    def _require_bounds(self, field: JsonField, path: str, level: int) -> None:
+        self._nested += 1 if level else 0
+        why = ""
+        if field.name and not _NAME.fullmatch(field.name):
+            why = f"the name of field '{path}' is none that Avro allows"
+        elif level == LEVELS_MAX and field.kind in NESTED:
+            why = f"field '{path}' is more than {LEVELS_MAX} levels deep"
+        elif self._nested > NESTED_FIELDS_MAX:
+            why = f"more than {NESTED_FIELDS_MAX:,} fields are inside of other fields"
+        if why:
+            raise UsageError(f"source.schema: {why}, {_REFUSED}")
 
-    def _with_inner(
-        self,
-        made: JsonField,
-        inner: Mapping[str, Any],
-        namespace: str,
-        path: str,
-        level: int,
-    ) -> JsonField:
-        if level == LEVELS_MAX:
-            raise UsageError(f"source.schema: field '{path}' is more than {LEVELS_MAX} levels deep, {_REFUSED}")
-        declared = inner.get("fields", ())
-        self._nested += len(declared) or 1
-        if self._nested > NESTED_FIELDS_MAX:
-            raise UsageError(
-                f"source.schema: more than {NESTED_FIELDS_MAX:,} fields are inside of other fields, {_REFUSED}"
-            )
-        if made.kind == "record":
-            _require_names(path, [one["name"] for one in declared])
-            within = inner.get("namespace", namespace)
-            fields = tuple(self._field(one, within, f"{path}.{one['name']}", level + 1) for one in declared)
-            return replace(made, fields=fields)
-        of = inner["items" if made.kind == "array" else "values"]
-        step = "[]" if made.kind == "array" else "['']"
-        return replace(made, item=self._field({"name": "", "type": of}, namespace, path + step, level + 1))
+    def _with_inner(self, made: JsonField, inner: Mapping[str, Any], path: str, level: int) -> JsonField:
+        if made.kind != "record":
+            of, step = ("items", "[]") if made.kind == "array" else ("values", "['']")
+            item = self.of({"name": "", "type": inner[of]}, path + step, level + 1)
+            if _most_fields(item) > ELEMENT_FIELDS_MAX:
+                raise UsageError(
+                    f"source.schema: a record in '{path}{step}' has more than {ELEMENT_FIELDS_MAX} fields, {_REFUSED}"
+                )
+            return replace(made, item=item)
+        if not inner["fields"]:
+            raise UsageError(f"source.schema: field '{path}' is a record without fields, {_REFUSED}")
+        fields = (self.of(one, f"{path}.{one['name']}", level + 1) for one in inner["fields"])
+        return replace(made, fields=tuple(fields))
 
 
-def _require_names(path: str, names: list[str]) -> None:
-    """Raise UsageError for a record without fields, or with a name that Spark's paths do not have."""
-    if not names:
-        raise UsageError(f"source.schema: field '{path}' is a record without fields, {_REFUSED}")
-    if odd := [one for one in names if not _NAME.fullmatch(one)]:
-        raise UsageError(
-            f"source.schema: field '{path}' has '{odd[0]}', which is no name of Avro: remove it from the schema "
-            "(fields that the schema does not name are ignored)"
-        )
+def _most_fields(field: JsonField) -> int:
+    """Return the number of fields of the widest record that a field is or holds."""
+    inner = field.fields if field.item is None else (field.item,)
+    return max([len(field.fields), *map(_most_fields, inner)])
 
 
 def _kind(path: str, inner: Mapping[str, Any]) -> str:
