@@ -145,9 +145,8 @@ class _Fields:
             of, step = ("items", "[]") if made.kind == "array" else ("values", "['']")
             item = self.of({"name": "", "type": inner[of]}, path + step, level + 1)
             if _most_fields(item) > ELEMENT_FIELDS_MAX:
-                raise UsageError(
-                    f"source.schema: a record in '{path}{step}' has more than {ELEMENT_FIELDS_MAX} fields, {_REFUSED}"
-                )
+                why = f"a record in '{path}{step}' has more than {ELEMENT_FIELDS_MAX} fields"
+                raise UsageError(f"source.schema: {why}, {_REFUSED}")
             return replace(made, item=item)
         if not inner["fields"]:
             raise UsageError(f"source.schema: field '{path}' is a record without fields, {_REFUSED}")
