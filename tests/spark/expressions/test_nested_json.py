@@ -12,15 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cutwater.core.events import json_records
-from cutwater.core.events.json_events import REPEATED_NAMES, JsonField, json_fields
-from cutwater.core.events.rejection import UNDECODABLE, Flaw
+from cutwater.core.events.json_events import REPEATED_NAMES, TIMES, JsonField, json_fields
+from cutwater.core.events.rejection import UNDECODABLE, YEARS_RULE, Flaw
 from cutwater.core.job.job import Job
 from cutwater_spark.query.formats import with_events
 from support.events import jsonoracle, wide
 from support.events.nested import Nested
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
-CASES, LONG = 1_000, b"1234567890123456789012345678901234567890"
+CASES = 1_000
 
 
 def decoded(spark: SparkSession, job: Job, values: list[bytes]) -> list[dict[str, Any]]:
@@ -49,6 +49,35 @@ def agree(mine: Any, theirs: Any, field: JsonField) -> bool:
     return bool(type(mine) is type(theirs) and mine == theirs)
 
 
+def same_flaw(told: Flaw, shown: dict[str, Any], fields: tuple[JsonField, ...]) -> bool:
+    """Whether Spark shows Python's flaw: the first one in the order of the schema, depth first.
+
+    One difference is allowed: of a number of more than 38 digits in a field of the event itself that is a time.
+    Spark's first parse knows that it is whole, as Python does; the close one, of an event with another flaw, does
+    not.
+    """
+    if (told.reason, told.field) != (UNDECODABLE, shown["field"]):
+        return False
+    times = {one.name for one in fields if one.kind in TIMES}
+    in_doubt = told.field in times and told.rule == YEARS_RULE and shown["rule"].startswith("is not ")
+    return bool(told.rule == shown["rule"] or in_doubt)
+
+
+def difference(value: bytes, row: dict[str, Any], fields: tuple[JsonField, ...]) -> str:
+    """How the three readings of an event differ; empty if they do not."""
+    told, theirs = json_records.read(value, fields), jsonoracle.read(value, fields)
+    if isinstance(told, Flaw) != (theirs.event is None) or isinstance(told, Flaw) != (row["flaw"] is not None):
+        return f"accepted by some only: {told} / {theirs.event} / {row['flaw']}"
+    if isinstance(told, Flaw):
+        return "" if same_flaw(told, row["flaw"], fields) else f"{told} / {row['flaw']}"
+    assert theirs.event is not None
+    for one in fields:
+        mine = row["event"][one.name]
+        if not agree(mine, told[one.name], one) or not agree(mine, theirs.event[one.name], one):
+            return f"{one.name}: {mine} / {told[one.name]} / {theirs.event[one.name]}"
+    return "" if row["twice"] == theirs.repeats else f"a name twice: {row['twice']} / {theirs.repeats}"
+
+
 @pytest.mark.parametrize(
     "seed", [pytest.param(1), *(pytest.param(one, marks=pytest.mark.slow) for one in (2, 3, 4))]
 )
@@ -57,28 +86,14 @@ def test_three_readings_of_a_nested_event_are_one(spark: SparkSession, tmp_path:
     nested = Nested(seed)
     job, fields = wide.job(tmp_path, nested.schema, "format: json"), json_fields(nested.schema)
     made = nested.records(CASES)
-    accepted = twice = within = 0
-    for value, row in zip(made, decoded(spark, job, made), strict=True):
-        told, theirs = json_records.read(value, fields), jsonoracle.read(value, fields)
-        if isinstance(told, Flaw):
-            flaw = row["flaw"]
-            assert theirs.event is None, value
-            assert (told.reason, told.field) == (UNDECODABLE, flaw["field"]), value
-            # Spark's parser may stop at another mistake of the text, and has no whole number of so many digits.
-            assert told.field is None or told.rule == flaw["rule"] or LONG in value, value
-            within += "." in (told.field or "") or "[" in (told.field or "")
-            continue
-        assert row["flaw"] is None, (value, row["flaw"])
-        assert theirs.event is not None, value
-        for one in fields:
-            assert agree(row["event"][one.name], told[one.name], one), (value, one.name)
-            assert agree(row["event"][one.name], theirs.event[one.name], one), (value, one.name)
-        assert row["twice"] == theirs.repeats, value
-        accepted += 1
-        twice += theirs.repeats
-    assert CASES // 5 < accepted < CASES * 19 // 20
-    assert within > CASES // 50
-    assert twice > 3
+    rows = decoded(spark, job, made)
+    found = ((value, difference(value, row, fields)) for value, row in zip(made, rows, strict=True))
+    wrong = [(value, why) for value, why in found if why]
+    assert wrong[:5] == [], f"{len(wrong)} of {CASES}"
+    paths = [row["flaw"]["field"] or "" for row in rows if row["flaw"]]
+    assert CASES // 5 < CASES - len(paths) < CASES * 19 // 20, "events of both kinds"
+    assert sum("." in one or "[" in one for one in paths) > CASES // 50
+    assert sum(row["twice"] for row in rows) > 3
 
 
 POINT = {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}
@@ -131,3 +146,27 @@ def test_an_array_has_a_bound(spark: SparkSession, tmp_path: Path) -> None:
     fields = json_fields(TWICE)
     python = [json_records.read(one, fields) for one in values]
     assert [{"field": one.field, "rule": one.rule} if isinstance(one, Flaw) else None for one in python] == found
+
+
+def test_a_schema_at_its_bounds_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Sixteen levels of each kind, and beside them as many fields as a schema may have inside of others."""
+    deep: Any = wide.TYPES["seen"]
+    for level in range(16):
+        record = {"type": "record", "name": f"L{level}", "fields": [{"name": "x", "type": deep}]}
+        deep = [{"type": "array", "items": deep}, {"type": "map", "values": deep}, record][level % 3]
+    broad = {"type": "record", "name": "B", "fields": [{"name": f"f{one}", "type": "int"} for one in range(984)]}
+    fields = [*TWICE["fields"][:2], {"name": "deep", "type": deep}, {"name": "broad", "type": broad}]
+    schema = {"type": "record", "name": "E", "fields": fields}
+    job, made = wide.job(tmp_path, schema, "format: json"), []
+    for leaf, last in (("1700000000000", 983), ("true", 983), ("1", 982)):
+        token = leaf
+        for level in range(16):
+            token = [f"[{token}]", f'{{"k":{token}}}', f'{{"x":{token}}}'][level % 3]
+        told = ",".join(f'"f{one}":{one}' for one in range(last + 1))
+        made.append(f'{{"key":"a","at":1,"deep":{token},"broad":{{{told}}}}}'.encode())
+    rows = decoded(spark, job, made)
+    assert [difference(value, row, json_fields(schema)) for value, row in zip(made, rows, strict=True)] == [""] * 3
+    assert rows[0]["event"]["broad"]["f983"] == 983
+    assert [row["flaw"] and row["flaw"]["field"] for row in rows] == [
+        None, "deep[0]" + ".x['k'][0]" * 5, "broad.f983",
+    ]  # fmt: skip
