@@ -128,8 +128,9 @@ def _key(rows: Sequence[SampleRow], kinds: Mapping[str, str], said: str | None) 
     able = [name for name, kind in kinds.items() if kind in ("string", "int", "long")]
     if said is None and _is_debezium(rows):
         raise UsageError(
-            "the events are Debezium envelopes: the key is inside 'after', and events must be flat. Let the "
-            "connector unwrap them (transforms: ExtractNewRecordState), or name a field of the envelope with --key"
+            "the events are Debezium envelopes: the key is inside 'after', and only flat fields are proposed. "
+            "Let the connector unwrap them (transforms: ExtractNewRecordState), or name a field of the envelope "
+            "with --key"
         )
     if said is not None:
         _require(said, kinds, able, "key", "a string or a whole number")
