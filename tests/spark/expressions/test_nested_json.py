@@ -148,6 +148,19 @@ def test_an_array_has_a_bound(spark: SparkSession, tmp_path: Path) -> None:
     assert [{"field": one.field, "rule": one.rule} if isinstance(one, Flaw) else None for one in python] == found
 
 
+def test_a_name_has_a_bound(spark: SparkSession, tmp_path: Path) -> None:
+    """That of Spark's parser, which Python's decoder has too."""
+    fields = [*TWICE["fields"][:2], {"name": "m", "type": {"type": "map", "values": "int"}}]
+    job = wide.job(tmp_path, {**TWICE, "fields": fields}, "format: json")
+    names = ["k" * 50_000, "k" * 50_001, "\\u0041" * 50_000, "\U0001f600" * 25_000, "\U0001f600" * 25_001]
+    made = [f'{{"key":"a","at":1,"m":{{"{one}":1}}}}'.encode() for one in names]
+    made += [f'{{"key":"a","at":1,"m":{{}},"other":{{"{one}":1}}}}'.encode() for one in names]
+    found = [row["flaw"] is None for row in decoded(spark, job, made)]
+    assert found == [True, False, True, True, False] * 2
+    python = [json_records.read(one, json_fields(job.event_schema)) for one in made]
+    assert [not isinstance(one, Flaw) for one in python] == found
+
+
 def test_a_schema_at_its_bounds_is_read(spark: SparkSession, tmp_path: Path) -> None:
     """Sixteen levels of each kind, and beside them as many fields as a schema may have inside of others."""
     deep: Any = wide.TYPES["seen"]

@@ -29,12 +29,13 @@ from cutwater.core.events.json_events import (
 )
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, YEARS_RULE, Flaw, unit_hint
 
-DEPTH_MAX, DIGITS_MAX = 1_000, 1_000
+DEPTH_MAX, DIGITS_MAX, NAME_MAX = 1_000, 1_000, 50_000
 _BLANKS = " \t\n\r"
 _ESCAPED_BACKSLASH = r"\\"
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]')
+_NAME = re.compile(r'("(?:[^"\\]|\\.)*+")[ \t\n\r]*+(:?)')
 _WHOLE, _DECIMAL = re.compile(r"-?[0-9]+"), re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?")
 _NO_DIGIT = re.compile(r"[^0-9]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
@@ -149,7 +150,7 @@ def _object(text: str) -> dict[str, Any] | str:
         found, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
     except (ValueError, RecursionError):
         return NO_OBJECT
-    if not isinstance(found, dict) or _depth(text[:end]) > DEPTH_MAX:
+    if not isinstance(found, dict) or _depth(text[:end]) > DEPTH_MAX or _has_long_name(text[:end]):
         return NO_OBJECT
     if text[end:].strip(_BLANKS):
         return SOMETHING_BEHIND
@@ -164,6 +165,14 @@ def _depth(text: str) -> int:
         depth += 1 if one in "[{" else -(one in "]}")
         deepest = max(deepest, depth)
     return deepest
+
+
+def _has_long_name(text: str) -> bool:
+    """Return whether a name has more characters in UTF-16 than Spark's parser takes."""
+    if 2 * len(text) <= NAME_MAX:
+        return False
+    names = (one for one, colon in _NAME.findall(text) if colon and 2 * len(one) > NAME_MAX)
+    return any(len(json.loads(one).encode("utf-16-le", "surrogatepass")) > 2 * NAME_MAX for one in names)
 
 
 def _number(text: str) -> _Number:

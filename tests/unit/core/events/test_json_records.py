@@ -183,6 +183,18 @@ def test_a_default_is_what_its_schema_means_by_it(type_: Any, default: Any, valu
     assert read(b'{"a":null}', fields) == found
 
 
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("k" * 50_000, True), ("k" * 50_001, False), ("\\u0041" * 50_000, True), ("😀" * 25_001, False)],
+)
+def test_a_name_has_a_bound(name: str, fits: bool) -> None:
+    """That of Spark's parser (tests/spark/expressions/test_nested_json.py); a text may be longer."""
+    fields = fields_of({"name": "m", "type": {"type": "map", "values": "string"}})
+    for value in (f'{{"m":{{"{name}" :"x"}}}}', f'{{"m":{{}},"other":[{{"{name}":1}}]}}'):
+        assert isinstance(read(value.encode(), fields), dict) == fits
+    assert isinstance(read(f'{{"m":{{"k":"{name}"}}}}'.encode(), fields), dict)
+
+
 def test_defaults_of_nested_types_are_those_of_the_schema() -> None:
     """A record's default may leave out what has one itself; times are in microseconds, decimals as bytes."""
     point = {"type": "record", "name": "P", "fields": [
