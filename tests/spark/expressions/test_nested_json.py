@@ -17,7 +17,7 @@ from cutwater.core.events.rejection import UNDECODABLE, YEARS_RULE, Flaw
 from cutwater.core.job.job import Job
 from cutwater_spark.query.formats import with_events
 from support.events import jsonoracle, wide
-from support.events.nested import Nested
+from support.events.nested import FIRST_FLAWS, MEETING, Nested
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 CASES = 1_000
@@ -126,6 +126,17 @@ def test_a_name_twice_inside_of_an_event_is_judged_by_the_setting(
     if rule == "last":
         assert found[0]["event"]["p"] == {"x": 2}
         assert [dict(one) for one in found[1]["event"]["ps"]] == [{}, {"a": {"x": 2}}]
+
+
+def test_of_several_flaws_the_first_in_the_order_of_the_schema_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Python's decoder tells the same, and the same rule."""
+    job, fields = wide.job(tmp_path, MEETING, "format: json"), json_fields(MEETING)
+    values = [f'{{"key":"a","at":1,{told}}}'.encode() for told in FIRST_FLAWS]
+    rows = decoded(spark, job, values)
+    assert [row["flaw"] and row["flaw"]["field"] for row in rows] == list(FIRST_FLAWS.values())
+    assert [difference(value, row, fields) for value, row in zip(values, rows, strict=True)] == [""] * len(rows)
 
 
 def test_an_array_has_a_bound(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,37 @@ NAMES = ["a", "b", "id", "when", "order"]
 KEYS = ["a", "b", "it's", "", "\\u00e4", "\\ue000", "\\ud83d\\ude00", "k" * 70]
 """The order of the last ones differs between UTF-16 and code points."""
 
+_POINT = {
+    "type": "record",
+    "name": "Point",
+    "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": "int"}],
+}
+MEETING: dict[str, Any] = {
+    "type": "record",
+    "name": "Event",
+    "fields": [
+        {"name": "key", "type": "string"},
+        {"name": "at", "type": wide.TYPES["seen"]},
+        {"name": "p", "type": _POINT, "default": {"x": 1, "y": 2}},
+        {"name": "l", "type": {"type": "array", "items": "Point"}, "default": []},
+        {"name": "m", "type": {"type": "map", "values": ["null", "Point"]}, "default": {}},
+        {"name": "n", "type": "int", "default": 0},
+    ],
+}
+FIRST_FLAWS = {
+    '"n":"x","m":5,"l":5,"p":5': "p",
+    '"p":{"y":"a","x":"b"}': "p.x",
+    '"p":{"y":"a","x":null}': "p.x",
+    '"n":"x","l":[{"x":1,"y":2},{"y":0},{"x":"a"},5]': "l[1].x",
+    '"m":{"b":{"y":1},"a":{"x":1}},"n":"x"': "m['a'].y",
+    '"m":{"\\ue000":5,"\\ud83d\\ude00":5}': "m['\U0001f600']",
+    '"m":{"\\ue000":5,"\\u00e4":5,"z":null}': "m['\u00e4']",
+    '"m":{"a":5,"a":{"x":1,"y":1},"b":5}': "m['b']",
+    '"m":{"' + "k" * 61 + '":5}': "m['" + "k" * 60 + "']",
+    '"m":{"it\'s":{"x":5}}': "m['it's'].y",
+}
+"""What an event has besides key and time, and the path of its first flaw: in the schema's order, depth first."""
+
 
 class Nested:
     """A schema with its events. Types that have a name get one of their own each time."""

@@ -17,7 +17,7 @@ from cutwater.core.events.json_events import NO_OBJECT, JsonField, json_fields
 from cutwater.core.events.json_records import iso_micros, read, tokens
 from cutwater.core.events.rejection import Flaw
 from support.events import jsonoracle, strangers, wide
-from support.events.nested import Nested
+from support.events.nested import FIRST_FLAWS, MEETING, Nested
 
 PAGE = Path(__file__).parents[4] / "docs" / "EVENTS.md"
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 20}
@@ -210,6 +210,25 @@ def test_defaults_of_nested_types_are_those_of_the_schema() -> None:
         "map": {"k": {"t": 3_000, "x": Decimal("0.02")}},
         "none": None,
     }
+
+
+def test_of_several_flaws_the_first_in_the_order_of_the_schema_is_told() -> None:
+    """Spark tells the same (tests/spark/expressions/test_nested_json.py)."""
+    fields = json_fields(MEETING)
+    for told, path in FIRST_FLAWS.items():
+        found = read(f'{{"key":"a","at":1,{told}}}'.encode(), fields)
+        assert isinstance(found, Flaw), told
+        assert found.field == path
+
+
+def test_arrays_and_maps_have_a_bound() -> None:
+    fields = json_fields(MEETING)
+    for count, flaw in ((10_000, None), (10_001, "at most 10,000")):
+        points = ",".join(['{"x":1,"y":2}'] * count)
+        names = ",".join(f'"{one}":null' for one in range(count))
+        for told in (f'"l":[{points}]', f'"m":{{{names}}}'):
+            found = read(f'{{"key":"a","at":1,{told}}}'.encode(), fields)
+            assert flaw in found.rule if isinstance(found, Flaw) and flaw else not flaw
 
 
 def in_order(value: Any) -> str:
