@@ -92,9 +92,20 @@ An event without a value in one of the columns is a dead letter. `key: [airport]
 `key: airport`. No column of a key has the name of a measure or of a parameter of the API, such as `from`.
 """
 _EXPRESSIONS = """A column may be the expression alone: `speed: miles / minutes`. It is a key, an event time or a
-measure's field like one of the schema. Expressions are Spark's SQL over the event's fields, also inside of them:
-`customer.id`, `tags['region']`, `get(items, 0)`. They are checked when the file is read: an unknown field, a wrong
-type, a function whose value changes from run to run, an aggregate or a subquery is refused, with its line.
+measure's field like one of the schema. Expressions are Spark's SQL over the event's fields. They are checked when
+the file is read: an unknown field, a wrong type, a function whose value changes from run to run, an aggregate or a
+subquery is refused, with its line.
+
+Values inside of a field have a path, in every format ([JSON has bounds](FORMATS.md#json)):
+
+| path | value |
+|---|---|
+| `customer.id` | of a record; null without a customer |
+| `tags['region']` | of a map; null if it has no such name |
+| `items[0].sku` | of an array's first element; the event is a dead letter if it has none |
+| `get(items, 0).sku` | the same; null if it has none |
+
+A key or event time inside of a field is a column: `columns: {buyer: customer.id}` with `key: buyer`.
 
 Events that `where` leaves out count in no measure and are no dead letters; a metric counts them. `where` comes
 first: columns are computed for the other events only. An event for which an expression has an error, such as a

@@ -26,7 +26,12 @@ TYPES: dict[str, Any] = {
     "enum": {"type": "enum", "name": "Kind", "symbols": ["a", "b"]}, "bytes": "bytes",
     "fixed": {"type": "fixed", "name": "Two", "size": 2}, "decimal": DECIMAL,
     "timestamp-millis": wide.TYPES["seen"], "timestamp-micros": wide.TYPES["exact"],
+    "record": {"type": "record", "name": "Point", "fields": [
+        {"name": "x", "type": "int"}, {"name": "y", "type": ["null", "string"], "default": None},
+    ]},
+    "array": {"type": "array", "items": "Point"}, "map": {"type": "map", "values": ["null", "int"]},
 }  # fmt: skip
+NESTED = ("record", "array", "map")
 PLACE = [{"name": "key", "type": "string"}, {"name": "at", "type": wide.TYPES["seen"]}]
 SCHEMA = {
     "type": "record", "name": "Event", "namespace": "test",
@@ -84,6 +89,10 @@ TOKENS: dict[str, list[str]] = {
                          '"2024-03-10"', '"2013-02-30T00:00:00Z"', "1.7e12", "1700000000000.0", '"soon"',
                          "1700000000000000", '"1700000000000000000"', '"' + "9" * 40 + '"'],
     "timestamp-micros": ["1700000000000001", '"2024-03-10T06:30:00.123456789Z"', "1e15", "1700000000000000000"],
+    "record": ['{"x":1}', '{"x":1,"y":"a","z":[]}', '{"x":1,"x":2}', "{}", '{"x":"1"}', '{"x":1,"y":2}', "[1]",
+               '"{}"', "null"],
+    "array": ['[{"x":1},{"x":2}]', "[]", '[{"x":1},{"y":"a"}]', "[null]", '{"x":1}', "5", "null"],
+    "map": ['{"a":1,"b":null}', "{}", '{"a":1,"b":"2"}', '{"a":1,"a":2}', "[]", "null"],
 }  # fmt: skip
 HEAD = """# Events in JSON, case by case
 
@@ -102,7 +111,8 @@ With `source.repeated_names: reject`:
 """
 FIELDS = """
 Names are looked for among all that the object has, so that an object with a name twice is rejected by that setting
-whichever name it is. Inside of objects in fields that nobody named nothing is looked at.
+whichever name it is. The same holds for records and maps inside of it. Inside of objects in fields that nobody
+named nothing is looked at.
 
 ## The field
 
@@ -110,6 +120,9 @@ whichever name it is. Inside of objects in fields that nobody named nothing is l
 no number passes through a double on its way to a decimal, and nothing is made into a text. A number has at most
 1,000 digits; one for a decimal has at most 38 digits, zeros included, and its text as many as it likes. The
 sign of a zero is not kept.
+
+Inside of records, arrays and maps the same rules hold, level by level; a dead letter names the path of the first
+value that does not fit. Of a map's key it shows the first 60 characters.
 
 """
 
@@ -149,12 +162,15 @@ def _outcomes(spark: SparkSession, job: Job, values: Sequence[bytes], fields: Se
         spark.createDataFrame(rows, "number int, value binary").coalesce(1), job, (), explained=True
     )
     names = [one.replace("-", "_") for one in TYPES]
-    shown = ", ".join(
-        f"'{one}', {f'hex(event.{one})' if one in ('bytes', 'fixed') else f'cast(event.{one} as string)'}"
-        for one in names
-    )
+    shown = ", ".join(f"'{one}', {_shown(one)}" for one in names)
     found = frame.selectExpr("number", "__flaw", "event.key", f"map({shown}) as shown").orderBy("number").collect()
     return [_outcome(row, None if fields is None else fields[at]) for at, row in enumerate(found)]
+
+
+def _shown(field: str) -> str:
+    if field in NESTED:
+        return f"to_json(event.{field}, map('ignoreNullFields', 'false'))"
+    return f"hex(event.{field})" if field in ("bytes", "fixed") else f"cast(event.{field} as string)"
 
 
 def _outcome(row: Any, field: str | None) -> str:

@@ -41,7 +41,7 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     if job.format.kind == JSON:
         values = json_format.with_values(raw, job)
         flaws = json_format.flaws(job)
-        return _with_reason(values, raw.columns, json_format.VALUES, flaws, json_format.REPEATS, explained)
+        return _with_reason(values, raw.columns, json_format.VALUES, flaws, json_format.repeats(job), explained)
     wide = avro_decimals.wide(job.event_schema)
     refused = [refusal(one, job.event_schema) for one in known]
     unread = [

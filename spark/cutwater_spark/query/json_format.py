@@ -20,6 +20,7 @@ from cutwater.core.events.json_events import (
     EMPTY,
     HALF_PAIR,
     MISSING,
+    NESTED,
     NO_OBJECT,
     NOT_UTF8,
     REJECT,
@@ -31,19 +32,14 @@ from cutwater.core.events.json_events import (
 )
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater.core.job.job import Job
-from cutwater_spark.query import json_values
+from cutwater_spark.query import json_nested, json_values
 from cutwater_spark.query.format_detection import other_format_rules
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
 
-__all__ = ["REPEATS", "VALUES", "flaws", "with_values"]
-
 VALUES = "__values"
 """Column: a struct of the fields in their types; NULL if one does not fit, or is missing without default."""
 _TEXT, _PARSED, _DOUBT, _CLOSELY, _CORRUPT = "__text", "__parsed", "__doubt", "__closely", "__corrupt"
-_KEYS = f"json_object_keys({_TEXT})"
-REPEATS = f"coalesce(size({_KEYS}) <> size(array_distinct({_KEYS})), false)"
-"""Whether the object has a name twice, as SQL over these columns."""
 _OPTIONS = (
     f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}', 'allowSingleQuotes', 'false', "
     "'allowNonNumericNumbers', 'false')"
@@ -90,11 +86,16 @@ def _suspect(raw: str) -> str:
     return f"case when {first} then {raw} rlike {text(_NO_TEXT)} else {raw} in ('true', 'false') end"
 
 
+def repeats(job: Job) -> str:
+    """Return whether an object that the schema names has a name twice, as SQL over these columns."""
+    return json_nested.repeats(_TEXT, json_fields(job.event_schema))
+
+
 def flaws(job: Job) -> list[Flaw]:
     found = [flaw("value is null", NO_VALUE, NO_VALUE_RULE)]
     found += [flaw(when, UNDECODABLE, rule) for when, rule in _of_text()]
     if job.repeated_names == REJECT:
-        found.append(flaw(REPEATS, UNDECODABLE, "the object has a name twice (source.repeated_names)"))
+        found.append(flaw(repeats(job), UNDECODABLE, "the object has a name twice (source.repeated_names)"))
     return found + [one for field in json_fields(job.event_schema) for one in _of_field(field)]
 
 
@@ -128,6 +129,10 @@ def _half_pair() -> str:
 
 def _of_field(field: JsonField) -> Iterator[Flaw]:
     value = f"{VALUES}.{name(field.name)}"
+    if field.kind in NESTED:
+        found = json_nested.flaw_of(_nested_token(field), field, text(field.name))
+        yield Flaw(f"{found} is not null", text(UNDECODABLE), found)
+        return
     unfit, rule = f"{_has_token(field)} and {value} is null", text(f"is not {RULES[field.kind]}")
     if field.kind in TIMES:
         token, parsed = _both(field)
@@ -140,15 +145,20 @@ def _of_field(field: JsonField) -> Iterator[Flaw]:
 
 def _has_token(field: JsonField) -> str:
     token, parsed = _both(field)
-    at_once = _no_null(parsed) if json_values.parsed_as(field) == "variant" else f"{parsed} is not null"
-    return f"(case when {_DOUBT} then {_no_null(token)} else {at_once} end)"
+    at_once = (
+        json_values.has_value(parsed) if json_values.parsed_as(field) == "variant" else f"{parsed} is not null"
+    )
+    return f"(case when {_DOUBT} then {json_values.has_value(token)} else {at_once} end)"
 
 
-def _no_null(token: str) -> str:
-    return f"{token} is not null and not is_variant_null({token})"
+def _nested_token(field: JsonField) -> str:
+    token, parsed = _both(field)
+    return f"case when {_DOUBT} then {token} else {parsed} end"
 
 
 def _value(field: JsonField) -> str:
+    if field.kind in NESTED:
+        return json_nested.value_of(_nested_token(field), field)
     token, parsed = _both(field)
     exact, plain = json_values.from_token(token, field), json_values.from_parsed(parsed, field)
     made = f"case when {_DOUBT} then {exact} else {plain} end"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from cutwater.core.events.json_events import JsonField
+from cutwater.core.events.json_events import NESTED, JsonField
 from cutwater.core.events.rejection import YEARS_RULE
 from cutwater_spark.query.rejection_reasons import unit_hint
 from cutwater_spark.query.sql import binary, text
@@ -17,6 +17,7 @@ _END = r"\z"
 _ISO = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})?" + _END
 _BASE64 = f"^[A-Za-z0-9+/]*+={{0,2}}{_END}"
 _TYPES = {"boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double"}
+_AS_VARIANT = NESTED | {"bytes", "fixed", "decimal"}
 _TEXT, _WHOLE = "STRING", "BIGINT"
 """Kinds of tokens, as schema_of_variant names them; a number with a point is DECIMAL(...).
 
@@ -27,7 +28,7 @@ A number of more than 38 digits, or with an exponent, is a DOUBLE, which is not 
 def parsed_as(field: JsonField) -> str:
     """Return the field's type in the first parse: one that checks the token, else text."""
     # Numbers must not pass through a double, and Spark's base64 may have holes.
-    return _TYPES.get(field.kind) or ("variant" if field.kind in ("bytes", "fixed", "decimal") else "string")
+    return _TYPES.get(field.kind) or ("variant" if field.kind in _AS_VARIANT else "string")
 
 
 def from_parsed(parsed: str, field: JsonField) -> str:
@@ -78,6 +79,10 @@ def time_rule(raw: str, otherwise: str, kind: str) -> str:
 
 def as_text(token: str) -> str:
     return _variant_get(token, "string")
+
+
+def has_value(token: str) -> str:
+    return f"{token} is not null and not is_variant_null({token})"
 
 
 def _variant_get(token: str, type_: str) -> str:

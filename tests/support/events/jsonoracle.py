@@ -17,6 +17,7 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:[0-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET_MAX_MINUTES = 18 * 60
 _DIGITS_MAX = 38
+_ELEMENTS_MAX = 10_000
 _FLOAT_END = 2.0**128 - 2.0**103
 """From here on a number is rounded to what is no float."""
 
@@ -51,7 +52,19 @@ def read(value: bytes, fields: tuple[JsonField, ...]) -> Read:
         event = {one.name: _field(last.get(one.name), one) for one in fields}
     except ValueError:
         return Read(REJECTED, False)
-    return Read(event, len(last) < len(found))
+    return Read(event, _repeats(found, fields))
+
+
+def _repeats(found: Any, fields: tuple[JsonField, ...]) -> bool:
+    return len(dict(found)) < len(found) or any(_repeats_in(dict(found).get(one.name), one) for one in fields)
+
+
+def _repeats_in(token: Any, field: JsonField) -> bool:
+    if token is None or field.item is None:
+        return token is not None and field.kind == "record" and _repeats(token, field.fields)
+    twice = field.kind == "map" and len(dict(token)) < len(token)
+    inner = token if field.kind == "array" else [one for _, one in token]
+    return twice or any(_repeats_in(one, field.item) for one in inner)
 
 
 def _refuse(word: str) -> None:
@@ -72,6 +85,25 @@ def _field(token: Any, field: JsonField) -> Any:
             return None
         raise ValueError(field.name)
     return _READ[field.kind](token, field)
+
+
+def _record(token: Any, field: JsonField) -> dict[str, Any]:
+    _need(isinstance(token, Pairs))
+    last = dict(token)
+    return {one.name: _field(last.get(one.name), one) for one in field.fields}
+
+
+def _array(token: Any, field: JsonField) -> list[Any]:
+    _need(isinstance(token, list) and not isinstance(token, Pairs) and len(token) <= _ELEMENTS_MAX)
+    assert field.item is not None
+    return [_field(one, field.item) for one in token]
+
+
+def _map(token: Any, field: JsonField) -> dict[str, Any]:
+    _need(isinstance(token, Pairs) and len(dict(token)) <= _ELEMENTS_MAX)
+    item = field.item
+    assert item is not None
+    return {name: _field(one, item) for name, one in dict(token).items()}
 
 
 def _need(fits: object) -> None:
@@ -141,5 +173,5 @@ def _time(token: Any, field: JsonField) -> int:
 _READ: Mapping[str, Any] = {
     "boolean": _boolean, "int": _whole, "long": _whole, "float": _float, "double": _float, "string": _text,
     "enum": _text, "bytes": _bytes, "fixed": _bytes, "decimal": _decimal, "timestamp-millis": _time,
-    "timestamp-micros": _time,
+    "timestamp-micros": _time, "record": _record, "array": _array, "map": _map,
 }  # fmt: skip

@@ -73,7 +73,7 @@ BLANKS = ["", "", "", " ", "\n", "\t ", "\r\n"]
 def records(count: int, seed: int) -> list[bytes]:
     """Events, each spoilt in some way or in none: tokens of other kinds, names twice, text behind, other bytes."""
     rng = random.Random(seed)
-    return [_spoilt(_object(rng), rng) for _ in range(count)]
+    return [spoilt(_object(rng), rng) for _ in range(count)]
 
 
 def _object(rng: random.Random) -> str:
@@ -96,7 +96,7 @@ def _object(rng: random.Random) -> str:
     return f"{gap}{{{told}}}{gap}"
 
 
-def _spoilt(text: str, rng: random.Random) -> bytes:
+def spoilt(text: str, rng: random.Random) -> bytes:
     dice = rng.random()
     if dice < 0.1:
         text += rng.choice(BEHIND) + rng.choice(["", "}", " "])

@@ -1,7 +1,8 @@
 """Events in JSON: the allowed token of each field of the schema, and how Cutwater writes it.
 
 A field that is missing or null takes its default; without one it is null if the schema allows null. Any other
-mismatch makes the whole event undecodable. Fields that the schema does not name are ignored.
+mismatch makes the whole event undecodable. Fields that the schema does not name are ignored. The same holds for
+the fields of a record inside of the event, and for each element of an array and value of a map.
 """
 
 from __future__ import annotations
@@ -9,17 +10,30 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from cutwater.core.errors import UsageError
+from cutwater.core.events.avro_types import Schema
 
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 LAST, REJECT = "last", "reject"
+NESTED = frozenset({"record", "array", "map"})
+ELEMENTS_MAX = 10_000
+"""Elements of an array, and names of a map, in an event."""
+KEY_SHOWN = 60
+"""Characters of a map's key in the path of an unfit value."""
+LEVELS_MAX = 16
+"""Records, arrays and maps inside of each other, in a schema."""
+NESTED_FIELDS_MAX = 1_000
+"""Fields, elements and values inside of a schema's fields: each of them is part of the query plan."""
+ELEMENT_FIELDS_MAX = 200
+"""Fields of a record in an array or map. An element of two bytes, an empty object, has all of them in memory."""
 REPEATED_NAMES = (LAST, REJECT)
 """The rules for an object that repeats a name: the last value counts, or the event is rejected."""
 _NUMBER = "a number that the type holds, or the text NaN, Infinity or -Infinity"
@@ -37,6 +51,9 @@ RULES = {
     "decimal": "a number without exponent, or its text, that the type holds without rounding",
     "timestamp-millis": f"{_TIME}, in milliseconds since 1970",
     "timestamp-micros": f"{_TIME}, in microseconds since 1970",
+    "record": "an object",
+    "array": f"an array of at most {ELEMENTS_MAX:,} elements",
+    "map": f"an object of at most {ELEMENTS_MAX:,} names",
 }
 EMPTY = "the record is empty"
 NOT_UTF8 = "the record is not UTF-8"
@@ -47,13 +64,18 @@ MISSING = "is missing or null, and has no default"
 _KINDS = DIRECT | {"string", "bytes"}
 _OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
 _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
+_NAME = re.compile(r"[^\W\d]\w*")
+_REFUSED = (
+    "which events in JSON cannot have: remove it from the schema (fields that the schema does not name are "
+    "ignored), or write the events in Avro"
+)
 
 
 @dataclass(frozen=True)
 class JsonField:
     name: str
     kind: str
-    """An Avro primitive except null, or enum, fixed, decimal, timestamp-millis, timestamp-micros."""
+    """An Avro primitive except null, enum, fixed, a logical type of RULES, or one of NESTED."""
     nullable: bool
     has_default: bool = False
     default: Any = None
@@ -62,58 +84,111 @@ class JsonField:
     size: int = 0
     precision: int = 0
     scale: int = 0
+    fields: tuple[JsonField, ...] = ()
+    """Of a record."""
+    item: JsonField | None = None
+    """An array's element, or a map's value."""
 
 
 def json_fields(schema: Mapping[str, Any]) -> tuple[JsonField, ...]:
     """Return the fields of an event. Raises UsageError for a type that JSON events do not support."""
-    named: dict[str, Mapping[str, Any]] = {}
-    return tuple(_field(one, named, schema.get("namespace", "")) for one in schema["fields"])
+    found = Schema.of(schema)
+    fields = _Fields(found)
+    return tuple(fields.of(one, one["name"]) for one in found.named[found.root]["fields"])
 
 
-def _field(declared: Mapping[str, Any], named: dict[str, Mapping[str, Any]], namespace: str) -> JsonField:
-    # A type that one field defines may be used by name in later ones.
-    avro, name = declared["type"], declared["name"]
-    branches = avro if isinstance(avro, list) else [avro]
-    others = [one for one in branches if one != "null"]
-    if len(others) != 1:
-        raise UsageError(f"source.schema: field '{name}' is a union, whose types JSON events do not distinguish")
-    plain = others[0]
-    inner: Mapping[str, Any] = plain if isinstance(plain, Mapping) else named.get(plain, {"type": plain})
-    if isinstance(plain, Mapping) and "name" in plain:
-        named |= {plain["name"]: plain, f"{plain.get('namespace', namespace)}.{plain['name']}": plain}
-    return JsonField(
-        name=name,
-        kind=_kind(name, inner),
-        nullable="null" in branches,
-        has_default="default" in declared,
-        default=declared.get("default"),
-        symbols=tuple(inner.get("symbols", ())),
-        size=inner.get("size", 0),
-        precision=inner.get("precision", 0),
-        scale=inner.get("scale", 0),
-    )
+class _Fields:
+    """Reads a schema's fields, and counts those inside of others."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._nested = 0
+
+    def of(self, declared: Mapping[str, Any], path: str, level: int = 0) -> JsonField:
+        avro, name = declared["type"], declared["name"]
+        branches = avro if isinstance(avro, list) else [avro]
+        others = [one for one in branches if one != "null"]
+        if len(others) != 1:
+            raise UsageError(
+                f"source.schema: field '{path}' is a union, whose types JSON events do not distinguish"
+            )
+        inner = self._schema.type_of(others[0])
+        made = JsonField(
+            name=name,
+            kind=_kind(path, inner),
+            nullable="null" in branches,
+            has_default="default" in declared,
+            default=declared.get("default"),
+            symbols=tuple(inner.get("symbols", ())),
+            size=inner.get("size", 0),
+            precision=inner.get("precision", 0),
+            scale=inner.get("scale", 0),
+        )
+        if level or made.kind in NESTED:
+            self._require_bounds(made, path, level)
+        return self._with_inner(made, inner, path, level) if made.kind in NESTED else made
+
+    def _require_bounds(self, field: JsonField, path: str, level: int) -> None:
+        self._nested += 1 if level else 0
+        why = ""
+        if field.name and not _NAME.fullmatch(field.name):
+            why = f"the name of field '{path}' is none that Avro allows"
+        elif level == LEVELS_MAX and field.kind in NESTED:
+            why = f"field '{path}' is more than {LEVELS_MAX} levels deep"
+        elif self._nested > NESTED_FIELDS_MAX:
+            why = f"more than {NESTED_FIELDS_MAX:,} fields are inside of other fields"
+        if why:
+            raise UsageError(f"source.schema: {why}, {_REFUSED}")
+
+    def _with_inner(self, made: JsonField, inner: Mapping[str, Any], path: str, level: int) -> JsonField:
+        if made.kind != "record":
+            of, step = ("items", "[]") if made.kind == "array" else ("values", "['']")
+            item = self.of({"name": "", "type": inner[of]}, path + step, level + 1)
+            if _most_fields(item) > ELEMENT_FIELDS_MAX:
+                why = f"a record in '{path}{step}' has more than {ELEMENT_FIELDS_MAX} fields"
+                raise UsageError(f"source.schema: {why}, {_REFUSED}")
+            return replace(made, item=item)
+        if not inner["fields"]:
+            raise UsageError(f"source.schema: field '{path}' is a record without fields, {_REFUSED}")
+        fields = (self.of(one, f"{path}.{one['name']}", level + 1) for one in inner["fields"])
+        return replace(made, fields=tuple(fields))
 
 
-def _kind(name: str, inner: Mapping[str, Any]) -> str:
+def _most_fields(field: JsonField) -> int:
+    """Return the number of fields of the widest record that a field is or holds."""
+    inner = field.fields if field.item is None else (field.item,)
+    return max([len(field.fields), *map(_most_fields, inner)])
+
+
+def _kind(path: str, inner: Mapping[str, Any]) -> str:
     kind, logical = inner["type"], inner.get("logicalType")
     if logical in TIMES or (logical == "decimal" and inner.get("precision")):
         return str(logical)
-    if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"}:
+    if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"} | NESTED:
         return kind
-    raise UsageError(
-        f"source.schema: field '{name}' is {logical or kind}, which events in JSON cannot have: remove it from "
-        "the schema (fields that the schema does not name are ignored), or write the events in Avro"
-    )
+    raise UsageError(f"source.schema: field '{path}' is {logical or kind}, {_REFUSED}")
 
 
 def encode(record: Mapping[str, Any], fields: tuple[JsonField, ...]) -> bytes:
     """Return a record that fits the schema as JSON in UTF-8. Missing fields stay missing."""
-    plain = {
-        one.name: None if record[one.name] is None else _PLAIN.get(one.kind, _same)(record[one.name])
-        for one in fields
-        if one.name in record
-    }
+    plain = _plain_record(record, fields)
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _plain_record(record: Mapping[str, Any], fields: tuple[JsonField, ...]) -> dict[str, Any]:
+    return {one.name: _plain(record[one.name], one) for one in fields if one.name in record}
+
+
+def _plain(value: Any, field: JsonField) -> Any:
+    if value is None:
+        return None
+    if field.kind == "record":
+        return _plain_record(value, field.fields)
+    if field.item is None:
+        return _PLAIN.get(field.kind, _same)(value)
+    if field.kind == "array":
+        return [_plain(one, field.item) for one in value]
+    return {key: _plain(one, field.item) for key, one in value.items()}
 
 
 def _same(value: Any) -> Any:

@@ -15,9 +15,12 @@ from typing import Any
 
 from cutwater.core.events.formats import JSON, foreign
 from cutwater.core.events.json_events import (
+    ELEMENTS_MAX,
     EMPTY,
     HALF_PAIR,
+    KEY_SHOWN,
     MISSING,
+    NESTED,
     NO_OBJECT,
     NOT_UTF8,
     RULES,
@@ -26,12 +29,13 @@ from cutwater.core.events.json_events import (
 )
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, YEARS_RULE, Flaw, unit_hint
 
-DEPTH_MAX, DIGITS_MAX = 1_000, 1_000
+DEPTH_MAX, DIGITS_MAX, NAME_MAX = 1_000, 1_000, 50_000
 _BLANKS = " \t\n\r"
 _ESCAPED_BACKSLASH = r"\\"
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]')
+_NAME = re.compile(r'("(?:[^"\\]|\\.)*+")[ \t\n\r]*+(:?)')
 _WHOLE, _DECIMAL = re.compile(r"-?[0-9]+"), re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?")
 _NO_DIGIT = re.compile(r"[^0-9]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
@@ -56,25 +60,57 @@ class _Number(str):
     __slots__ = ()
 
 
+class _UnfitError(ValueError):
+    def __init__(self, rule: str, path: str) -> None:
+        super().__init__(rule)
+        self.flaw = Flaw(UNDECODABLE, rule, path)
+
+
 def read(value: bytes | None, fields: tuple[JsonField, ...]) -> dict[str, Any] | Flaw:
     """Decode a record: the values of the fields (times in microseconds since 1970), or its flaw."""
     found = tokens(value)
     if isinstance(found, Flaw):
         return found
-    event = {}
-    for one in fields:
-        token = found.get(one.name)
-        made = _default(one) if token is None else _VALUES[one.kind](token, one)
-        if token is not None and made is None:
-            return Flaw(UNDECODABLE, _rule(token, one), one.name)
-        if made is None and not one.nullable:
-            return Flaw(UNDECODABLE, MISSING, one.name)
-        event[one.name] = made
-    return event
+    try:
+        return {one.name: _made(found.get(one.name), one, one.name) for one in fields}
+    except _UnfitError as error:
+        return error.flaw
 
 
-def _rule(token: Any, field: JsonField) -> str:
-    if field.kind in _UNIT and isinstance(token, str) and _WHOLE.fullmatch(token):
+def _made(token: Any, field: JsonField, path: str) -> Any:
+    """Return the value of a token. Raises _UnfitError with the path of what does not fit."""
+    if token is None:
+        made = None if field.default is None else _default(field, field.default)
+        if made is None and not field.nullable:
+            raise _UnfitError(MISSING, path)
+        return made
+    made = _nested(token, field, path) if field.kind in NESTED else _VALUES[field.kind](token, field)
+    if made is None:
+        raise _UnfitError(_rule(token, field, path != field.name), path)
+    return made
+
+
+def _nested(token: Any, field: JsonField, path: str) -> Any:
+    """Return the value of an object or array; None for other tokens, and beyond the bound."""
+    if field.kind == "record":
+        if not isinstance(token, dict):
+            return None
+        return {one.name: _made(token.get(one.name), one, f"{path}.{one.name}") for one in field.fields}
+    if field.item is None or not isinstance(token, list if field.kind == "array" else dict):
+        return None
+    if len(token) > ELEMENTS_MAX:
+        return None
+    if field.kind == "array":
+        return [_made(one, field.item, f"{path}[{at}]") for at, one in enumerate(token)]
+    # In Spark's order of keys, so that both name the same one of two unfit values.
+    keys = sorted(token, key=lambda key: key.encode("utf-16-be"))
+    return {one: _made(token[one], field.item, f"{path}['{one[:KEY_SHOWN]}']") for one in keys}
+
+
+def _rule(token: Any, field: JsonField, inside: bool) -> str:
+    # Inside of a field Spark sees a number of more digits than it holds as one with an exponent.
+    seen = not inside or not isinstance(token, _Number) or len(token.lstrip("-")) <= _TOKEN_DIGITS
+    if field.kind in _UNIT and seen and isinstance(token, str) and _WHOLE.fullmatch(token):
         # Python does not parse numbers of thousands of digits, and no unit makes them a date.
         return YEARS_RULE + (unit_hint(int(token), field.kind) if len(token) < _TOKEN_DIGITS else "")
     return f"is not {RULES[field.kind]}"
@@ -114,7 +150,7 @@ def _object(text: str) -> dict[str, Any] | str:
         found, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
     except (ValueError, RecursionError):
         return NO_OBJECT
-    if not isinstance(found, dict) or _depth(text[:end]) > DEPTH_MAX:
+    if not isinstance(found, dict) or _depth(text[:end]) > DEPTH_MAX or _has_long_name(text[:end]):
         return NO_OBJECT
     if text[end:].strip(_BLANKS):
         return SOMETHING_BEHIND
@@ -131,6 +167,14 @@ def _depth(text: str) -> int:
     return deepest
 
 
+def _has_long_name(text: str) -> bool:
+    """Return whether a name has more characters in UTF-16 than Spark's parser takes."""
+    if 2 * len(text) <= NAME_MAX:
+        return False
+    names = (one for one, colon in _NAME.findall(text) if colon and 2 * len(one) > NAME_MAX)
+    return any(len(json.loads(one).encode("utf-16-le", "surrogatepass")) > 2 * NAME_MAX for one in names)
+
+
 def _number(text: str) -> _Number:
     # Spark's parser does not count a zero before the point.
     if len(text) > DIGITS_MAX and len(_NO_DIGIT.sub("", text)) - text.lstrip("-").startswith("0") > DIGITS_MAX:
@@ -145,13 +189,23 @@ def _refused(word: str) -> Any:
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_refused)
 
 
-def _default(field: JsonField) -> Any:
+def _default(field: JsonField, given: Any) -> Any:
+    if given is None or field.kind not in NESTED:
+        return None if given is None else _flat_default(field, given)
+    if field.item is None:
+        return {one.name: _default(one, given.get(one.name, one.default)) for one in field.fields}
+    item = field.item
+    if field.kind == "array":
+        return [_default(item, one) for one in given]
+    return {key: _default(item, one) for key, one in given.items()}
+
+
+def _flat_default(field: JsonField, given: Any) -> Any:
     # A schema has bytes as text of code points up to 255, and times in their unit.
-    given = field.default
-    if given is None or field.kind not in ("bytes", "fixed", "decimal", *_UNIT):
-        return given
     if field.kind in _UNIT:
         return given * _UNIT[field.kind]
+    if field.kind not in ("bytes", "fixed", "decimal"):
+        return given
     raw = given.encode("latin-1")
     return unscaled(raw, field.scale) if field.kind == "decimal" else raw
 

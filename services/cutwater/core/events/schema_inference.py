@@ -88,7 +88,8 @@ def _unfit(name: str, seen: set[str]) -> str:
     if not seen:
         return "it was always null"
     if seen & {"an object", "a list"}:
-        return f"it is {' or '.join(sorted(seen & {'an object', 'a list'}))}: events are flat"
+        what = " or ".join(sorted(seen & {"an object", "a list"}))
+        return f"it is {what}, and only flat fields are proposed: describe it in the schema by hand to use it"
     if len(seen) > 1 and not seen <= {"number", "whole number"}:
         return f"it is sometimes {' and sometimes '.join(sorted(seen))}"
     return ""

@@ -98,12 +98,15 @@ def propose(
 def _event_time(rows: Sequence[SampleRow], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
     able = [name for name, kind in kinds.items() if kind in TIMES]
     if said is not None:
-        _require(said, kinds, able, "event time", "a timestamp in milliseconds or microseconds, or ISO 8601 text")
+        _require(
+            said, kinds, able, rows, "event time", "a timestamp in milliseconds or microseconds, or ISO 8601 text"
+        )
         return said, "as you said"
     if not able:
         raise UsageError(
             f"no field holds a time in milliseconds, microseconds or ISO 8601 "
             f"(fields: {', '.join(kinds) or 'none'}). Name one with --event-time, or let the producers write one"
+            f"{_inner_hint(rows)}"
         )
     best = max(able, key=lambda name: (_time_score(rows, name, kinds[name]), -able.index(name)))
     return best, f"present in {_share(rows, best):.0%} of the samples{_beside(able, best)}"
@@ -128,14 +131,16 @@ def _key(rows: Sequence[SampleRow], kinds: Mapping[str, str], said: str | None) 
     able = [name for name, kind in kinds.items() if kind in ("string", "int", "long")]
     if said is None and _is_debezium(rows):
         raise UsageError(
-            "the events are Debezium envelopes: the key is inside 'after', and events must be flat. Let the "
-            "connector unwrap them (transforms: ExtractNewRecordState), or name a field of the envelope with --key"
+            "the events are Debezium envelopes: the key is inside 'after', and only flat fields are proposed. "
+            "Let the connector unwrap them (transforms: ExtractNewRecordState), or name a field of the envelope "
+            "with --key"
         )
     if said is not None:
-        _require(said, kinds, able, "key", "a string or a whole number")
+        _require(said, kinds, able, rows, "key", "a string or a whole number")
         return said, f"as you said; {_distinct_text(rows, said)}"
     if not able:
-        raise UsageError(f"no field can be the key: of {', '.join(kinds) or 'none'} none is text or whole number")
+        fields = ", ".join(kinds) or "none"
+        raise UsageError(f"no field can be the key: of {fields} none is text or whole number{_inner_hint(rows)}")
     best = max(able, key=lambda name: (_key_score(rows, kinds, name), -able.index(name)))
     same = ", and equal to the record's key" if _equals_record_key(rows, best) else ""
     return best, f"{_distinct_text(rows, best)}{same}{_beside(able, best)}"
@@ -237,11 +242,25 @@ def _measures(
     return {name: one for name, one in made.items() if first[name.lower()] == name}
 
 
-def _require(name: str, kinds: Mapping[str, str], able: Sequence[str], what: str, needed: str) -> None:
+def _require(
+    name: str, kinds: Mapping[str, str], able: Sequence[str], rows: Sequence[SampleRow], what: str, needed: str
+) -> None:
     if name not in kinds:
-        raise UsageError(f"no sampled event has a usable field '{name}'; there are: {', '.join(kinds)}")
+        there = f"there are: {', '.join(kinds) or 'none'}"
+        raise UsageError(f"no sampled event has a usable field '{name}'; {there}{_inner_hint(rows)}")
     if name not in able:
         raise UsageError(f"'{name}' is {kinds[name]} and cannot be the {what}: that is {needed}")
+
+
+def _inner_hint(rows: Sequence[SampleRow]) -> str:
+    """Return what to do if the field that is missed may be inside of another; empty if no field holds others."""
+    names = dict.fromkeys(name for row in rows for name, value in row.event.items() if isinstance(value, dict))
+    if not names:
+        return ""
+    return (
+        f". Only flat fields are proposed, and {', '.join(list(names)[:5])} hold others: write the job file by hand, "
+        "with the object in the schema and the field in source.columns (docs/JOBFILE.md)"
+    )
 
 
 def _share(rows: Sequence[SampleRow], name: str) -> float:

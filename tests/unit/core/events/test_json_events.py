@@ -58,8 +58,6 @@ def test_what_a_record_leaves_out_is_left_out() -> None:
 @pytest.mark.parametrize(
     "type_",
     [
-        {"type": "array", "items": "int"},
-        {"type": "map", "values": "int"},
         {"type": "record", "name": "B", "fields": []},
         ["null", "int", "string"],
         ["null"],
@@ -71,6 +69,50 @@ def test_a_type_that_json_events_cannot_have_is_named(type_: Any) -> None:
     """The field, and what to do about it."""
     with pytest.raises(UsageError, match=r"source\.schema: field 'a' is "):
         json_fields(schema(a=type_))
+
+
+NESTED = {
+    "type": "record",
+    "name": "B",
+    "fields": [
+        {"name": "at", "type": MILLIS},
+        {"name": "l", "type": {"type": "array", "items": ["null", DECIMAL]}},
+    ],
+}
+
+
+def test_values_inside_of_a_value_are_written_by_their_types() -> None:
+    """Records, arrays and maps, and null in them; what a record leaves out is left out."""
+    value = {"k": {"at": datetime(2013, 1, 1, tzinfo=UTC), "l": [Decimal("1.5"), None]}, "m": {"at": 5}}
+    told = '{"k":{"at":"2013-01-01T00:00:00.000000Z","l":["1.5",null]},"m":{"at":5}}'
+    assert written({"type": "map", "values": NESTED}, value) == f'{{"a":{told}}}'
+
+
+def array(levels: int) -> Any:
+    return {"type": "array", "items": array(levels - 1)} if levels else "int"
+
+
+def record(fields: list[str]) -> Any:
+    return {"type": "record", "name": "B", "fields": [{"name": one, "type": "int"} for one in fields]}
+
+
+def test_a_nested_schema_has_bounds() -> None:
+    """Levels and fields are part of the query's plan, and names are part of its paths."""
+    json_fields(schema(a=array(16), b=record([f"f{one}" for one in range(984)])))
+    wide_record = record([f"f{one}" for one in range(201)])
+    for type_, told in (
+        (array(17), "more than 16 levels deep"),
+        (record([f"f{one}" for one in range(1_001)]), "more than 1,000 fields are inside"),
+        (record(["it's"]), "the name of field 'a.it's' is none that Avro allows"),
+        (
+            {"type": "map", "values": {**NESTED, "name": "C", "fields": [{"name": "b", "type": wide_record}]}},
+            r"a record in 'a\[''\]' has more than 200 fields",
+        ),
+        ({"type": "array", "items": ["int", "string"]}, r"field 'a\[\]' is a union"),
+        ({"type": "map", "values": {"type": "int", "logicalType": "date"}}, r"field 'a\[''\]' is date"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            json_fields(schema(a=type_))
 
 
 def test_a_named_type_may_be_used_again() -> None:

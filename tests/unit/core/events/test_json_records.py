@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutwater.core.events.json_events import NO_OBJECT, json_fields
+from cutwater.core.events.json_events import NO_OBJECT, JsonField, json_fields
 from cutwater.core.events.json_records import iso_micros, read, tokens
 from cutwater.core.events.rejection import Flaw
 from support.events import jsonoracle, strangers, wide
+from support.events.nested import FIRST_FLAWS, MEETING, Nested
 
 PAGE = Path(__file__).parents[4] / "docs" / "EVENTS.md"
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 20}
@@ -27,15 +28,24 @@ TYPES: dict[str, Any] = {
     "decimal": DECIMAL,
     "timestamp_millis": wide.TYPES["seen"],
     "timestamp_micros": wide.TYPES["exact"],
+    "record": {
+        "type": "record",
+        "name": "Point",
+        "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": ["null", "string"], "default": None}],
+    },
+    "array": {"type": "array", "items": "Point"},
+    "map": {"type": "map", "values": ["null", "int"]},
 }
-FIELDS = json_fields(
-    {
-        "fields": [
-            {"name": "key", "type": "string"},
-            {"name": "at", "type": wide.TYPES["seen"]},
-            *({"name": name, "type": ["null", one], "default": None} for name, one in TYPES.items()),
-        ]
-    }
+
+
+def fields_of(*fields: dict[str, Any]) -> tuple[JsonField, ...]:
+    return json_fields({"type": "record", "name": "Event", "fields": list(fields)})
+
+
+FIELDS = fields_of(
+    {"name": "key", "type": "string"},
+    {"name": "at", "type": wide.TYPES["seen"]},
+    *({"name": name, "type": ["null", one], "default": None} for name, one in TYPES.items()),
 )
 STRANGE = json_fields(strangers.SCHEMA)
 
@@ -85,7 +95,7 @@ def test_a_second_parser_agrees_on_strangers_records() -> None:
     made = strangers.records(10_000, strangers.SEED)
     fields = tuple(one for one in STRANGE if one.name != "d")
     assert [one for one in made if not agree(one, fields)][:5] == []
-    default = json_fields({"fields": [strangers.FIELDS[-1]]})
+    default = fields_of(strangers.FIELDS[-1])
     assert read(b"{}", default) == {"d": "none"}
 
 
@@ -167,7 +177,74 @@ def test_a_time_is_read_to_the_microsecond(text: str, micros: int | None) -> Non
 )
 def test_a_default_is_what_its_schema_means_by_it(type_: Any, default: Any, value: Any) -> None:
     """Bytes are a text of code points, a decimal such bytes, and times are in their unit."""
-    fields = json_fields({"fields": [{"name": "a", "type": type_, "default": default}]})
+    fields = fields_of({"name": "a", "type": type_, "default": default})
     found = read(b"{}", fields)
     assert found == {"a": value}
     assert read(b'{"a":null}', fields) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("k" * 50_000, True), ("k" * 50_001, False), ("\\u0041" * 50_000, True), ("😀" * 25_001, False)],
+)
+def test_a_name_has_a_bound(name: str, fits: bool) -> None:
+    """That of Spark's parser (tests/spark/expressions/test_nested_json.py); a text may be longer."""
+    fields = fields_of({"name": "m", "type": {"type": "map", "values": "string"}})
+    for value in (f'{{"m":{{"{name}" :"x"}}}}', f'{{"m":{{}},"other":[{{"{name}":1}}]}}'):
+        assert isinstance(read(value.encode(), fields), dict) == fits
+    assert isinstance(read(f'{{"m":{{"k":"{name}"}}}}'.encode(), fields), dict)
+
+
+def test_defaults_of_nested_types_are_those_of_the_schema() -> None:
+    """A record's default may leave out what has one itself; times are in microseconds, decimals as bytes."""
+    point = {"type": "record", "name": "P", "fields": [
+        {"name": "t", "type": wide.TYPES["seen"]}, {"name": "x", "type": wide.TYPES["price"], "default": "\x01"},
+    ]}  # fmt: skip
+    given_ = {"list": [{"t": 2}], "map": {"k": {"t": 3, "x": "\x02"}}, "one": {"t": 1}, "none": None}
+    types = {"one": point, "list": {"type": "array", "items": "P"}, "map": {"type": "map", "values": "P"},
+             "none": ["null", "P"]}  # fmt: skip
+    fields = fields_of(*({"name": one, "type": type_, "default": given_[one]} for one, type_ in types.items()))
+    assert read(b"{}", fields) == {
+        "one": {"t": 1_000, "x": Decimal("0.01")},
+        "list": [{"t": 2_000, "x": Decimal("0.01")}],
+        "map": {"k": {"t": 3_000, "x": Decimal("0.02")}},
+        "none": None,
+    }
+
+
+def test_of_several_flaws_the_first_in_the_order_of_the_schema_is_told() -> None:
+    """Spark tells the same (tests/spark/expressions/test_nested_json.py)."""
+    fields = json_fields(MEETING)
+    for told, path in FIRST_FLAWS.items():
+        found = read(f'{{"key":"a","at":1,{told}}}'.encode(), fields)
+        assert isinstance(found, Flaw), told
+        assert found.field == path
+
+
+def test_arrays_and_maps_have_a_bound() -> None:
+    fields = json_fields(MEETING)
+    for count, flaw in ((10_000, None), (10_001, "at most 10,000")):
+        points = ",".join(['{"x":1,"y":2}'] * count)
+        names = ",".join(f'"{one}":null' for one in range(count))
+        for told in (f'"l":[{points}]', f'"m":{{{names}}}'):
+            found = read(f'{{"key":"a","at":1,{told}}}'.encode(), fields)
+            assert flaw in found.rule if isinstance(found, Flaw) and flaw else not flaw
+
+
+def in_order(value: Any) -> str:
+    """Plain values as a text, which is the same for the same values, NaN too. A map has no order."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{one!r}: {in_order(value[one])}' for one in sorted(value))}}}"
+    return f"[{', '.join(map(in_order, value))}]" if isinstance(value, list) else repr(value)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000))
+def test_a_nested_record_is_read_as_a_second_parser_reads_it(seed: int) -> None:
+    """Random schemas, each with events that are spoilt in some way or in none."""
+    nested = Nested(seed)
+    fields = json_fields(nested.schema)
+    for value in nested.records(20):
+        mine, theirs = read(value, fields), jsonoracle.read(value, fields).event
+        assert isinstance(mine, Flaw) == (theirs is None), value
+        assert isinstance(mine, Flaw) or in_order(mine) == in_order(theirs), value

@@ -70,8 +70,17 @@ def test_names_that_differ_in_case_alone_and_nested_ones_are_left_out_by_name() 
     assert dict(found.kinds) == {"id": "string"}
     left = dict(found.left_out)
     assert left["ID"] == "it differs from 'id' in case alone, which Spark does not distinguish"
-    assert left["place"] == "it is an object: events are flat; it has lat, lon"
-    assert left["list"] == "it is a list: events are flat"
+    by_hand = "and only flat fields are proposed: describe it in the schema by hand to use it"
+    assert left["place"] == f"it is an object, {by_hand}; it has lat, lon"
+    assert left["list"] == f"it is a list, {by_hand}"
+
+
+@pytest.mark.parametrize("chosen", [{}, {"event_time": "payload.at"}, {"event_time": "at", "key": "payload.id"}])
+def test_a_field_inside_of_an_object_is_refused_with_what_to_do(chosen: dict[str, str]) -> None:
+    event = {"payload": {"id": 1, "at": "2024-05-01T10:00:00Z"}} | ({"at": START} if "key" in chosen else {})
+    rows_of = [SampleRow(event, 0, at, START, None) for at in range(3)]
+    with pytest.raises(UsageError, match=r"payload hold others: .* source\.columns"):
+        propose(rows_of, infer([event]).kinds, **chosen)
 
 
 def test_no_key_is_proposed_for_changes_that_debezium_wrapped() -> None:
