@@ -25,7 +25,8 @@ TYPES: dict[str, Any] = {
     "boolean": "boolean", "int": "int", "long": "long", "float": "float", "double": "double", "string": "string",
     "enum": {"type": "enum", "name": "Kind", "symbols": ["a", "b"]}, "bytes": "bytes",
     "fixed": {"type": "fixed", "name": "Two", "size": 2}, "decimal": DECIMAL,
-    "timestamp-millis": wide.TYPES["seen"], "timestamp-micros": wide.TYPES["exact"],
+    "date": {"type": "int", "logicalType": "date"}, "timestamp-millis": wide.TYPES["seen"],
+    "timestamp-micros": wide.TYPES["exact"],
 }  # fmt: skip
 PLACE = [{"name": "key", "type": "string"}, {"name": "at", "type": wide.TYPES["seen"]}]
 SCHEMA = {
@@ -79,6 +80,9 @@ TOKENS: dict[str, list[str]] = {
     "decimal": ["0.12345678901234567890", '"0.12345678901234567890"', "1234567890.12345678901234567890", "0.5000",
                 '"0.5000"', "0.123456789012345678901", '"0.123456789012345678901"', "12345678901", "1e2", '"1e2"',
                 "0.1" + "0" * 38, '"0.1' + "0" * 38 + '"', '"x"', "true", "null"],
+    "date": ['"2013-01-31"', '"0001-01-01"', '"1582-10-10"', '"9999-12-31"', '"0000-01-01"',
+             '"10000-01-01"', '"2013-02-30"', '"2013-1-31"', '"20130131"', '"2013-01-31T00:00:00Z"',
+             "15736", "null"],
     "timestamp-millis": ["1700000000000", '"1700000000000"', "1700000000", '"2024-03-10T06:30:00Z"',
                          '"2024-03-10 06:30:00.1239+02:00"', '"2024-03-10T06:30:00"', '"2024-03-10T06:30:00+0200"',
                          '"2024-03-10"', '"2013-02-30T00:00:00Z"', "1.7e12", "1700000000000.0", '"soon"',

@@ -6,12 +6,13 @@ error would recur at each start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
 from cutwater.core.events import rejection
 from cutwater.core.events.formats import WriterSchema
+from cutwater.core.events.key_columns import DATE, UUID
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import TIMES
@@ -26,6 +27,8 @@ LEFT_OUT = "__left_out"
 USED = f"__reason is null and not {LEFT_OUT}"
 """Whether a judged event counts, as SQL."""
 _WHOLE, _WHY, _NOT_KEPT = "__whole", "__why", "__not_kept"
+_UUID = r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\z"
+_DATES = "date'0001-01-01' and date'9999-12-31'"
 # Further out, a window of a century could reach beyond the years 1 to 9999, which Python readers cannot hold. Far
 # outside of them Spark's arithmetic overflows, which would end the query at each start.
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
@@ -72,12 +75,8 @@ def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
 
 def _of_event(job: Job) -> Iterator[Flaw]:
     kinds, values = computed_columns.usable_types(job), _values(job)
-    key, time = key_text_of(job, [values[one] for one in job.key_fields]), values[job.time_field]
-    for one in job.key_fields:
-        yield flaw(f"{values[one]} is null", rejection.NO_KEY, rejection.NULL_RULE, one)
-    size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
-    too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
-    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, ", ".join(job.key_fields)))
+    time = values[job.time_field]
+    yield from _of_key(job, values)
     yield flaw(f"{time} is null", rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
     for field, kind in kinds.items():
         value = values[field]
@@ -95,6 +94,24 @@ def _of_event(job: Job) -> Iterator[Flaw]:
         # Last: any other reason has precedence.
         rule = f"is more than max_jump ({job.max_jump_ms} ms) ahead of all other event times"
         yield flaw(f"unix_millis({time}) >= {job.held_ms}L", rejection.JUMPS_AHEAD, rule, job.time_field)
+
+
+def _of_key(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
+    for one in job.key_parts:
+        if not one.nullable:
+            yield flaw(f"{values[one.name]} is null", rejection.NO_KEY, rejection.NULL_RULE, one.name)
+    computed = {one.name for one in job.columns}
+    for one in job.key_parts:
+        if one.kind == DATE:
+            outside = f"coalesce({values[one.name]} not between {_DATES}, false)"
+            yield flaw(outside, rejection.UNDECODABLE, rejection.DATES_RULE, one.name)
+        elif one.kind == UUID and one.name in computed:
+            no_uuid = f"coalesce({values[one.name]} not rlike {text(_UUID)}, false)"
+            yield flaw(no_uuid, rejection.UNDECODABLE, rejection.UUID_RULE, one.name)
+    key = key_text_of(job, [values[one] for one in job.key_fields])
+    size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
+    too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
+    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, ", ".join(job.key_fields)))
 
 
 def _values(job: Job) -> dict[str, str]:

@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from cutwater.core.errors import UsageError
+from cutwater.core.events.key_columns import date_text
 
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
@@ -35,6 +36,7 @@ RULES = {
     "bytes": "a text in base64",
     "fixed": "a text in base64, of the right length",
     "decimal": "a number without exponent, or its text, that the type holds without rounding",
+    "date": "a text such as 2013-01-31, of the years 1 to 9999",
     "timestamp-millis": f"{_TIME}, in milliseconds since 1970",
     "timestamp-micros": f"{_TIME}, in microseconds since 1970",
 }
@@ -45,7 +47,7 @@ SOMETHING_BEHIND = "text follows the JSON object"
 HALF_PAIR = "an escape is half of a surrogate pair"
 MISSING = "is missing or null, and has no default"
 _KINDS = DIRECT | {"string", "bytes"}
-_OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
+_OTHER_TYPE = frozenset({"time-millis", "time-micros", "duration", "local-timestamp-millis"})
 _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
 
 
@@ -53,7 +55,7 @@ _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
 class JsonField:
     name: str
     kind: str
-    """An Avro primitive except null, or enum, fixed, decimal, timestamp-millis, timestamp-micros."""
+    """An Avro primitive except null, or enum, fixed, decimal, date, timestamp-millis, timestamp-micros."""
     nullable: bool
     has_default: bool = False
     default: Any = None
@@ -96,7 +98,7 @@ def _field(declared: Mapping[str, Any], named: dict[str, Mapping[str, Any]], nam
 
 def _kind(name: str, inner: Mapping[str, Any]) -> str:
     kind, logical = inner["type"], inner.get("logicalType")
-    if logical in TIMES or (logical == "decimal" and inner.get("precision")):
+    if logical in TIMES or logical == "date" or (logical == "decimal" and inner.get("precision")):
         return str(logical)
     if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"}:
         return kind
@@ -149,6 +151,7 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "decimal": _decimal,
     "float": float_plain,
     "double": float_plain,
+    "date": date_text,
     "timestamp-millis": _time,
     "timestamp-micros": _time,
 }

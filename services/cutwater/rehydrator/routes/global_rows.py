@@ -62,7 +62,7 @@ class Global:
 
         Windows that end at or before `complete_above` are left out: some region no longer has its rows for them.
         """
-        key = parsing.listed_key(key, self._view.job.key_columns)
+        key = parsing.stored_key(key, self._view.job)
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
         query = query_of(limit=limit, wait_ms=wait_ms, **moments)
 
@@ -100,7 +100,7 @@ class Global:
         With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`. If the job's
         key is a list, so are its columns as parameters, all of them.
         """
-        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job.key_columns)
+        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job)
         if prefix:
             raise HTTPException(422, "the global view needs all columns of a key; /v1/state takes leading ones")
         if key is not None:
