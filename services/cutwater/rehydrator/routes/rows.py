@@ -81,7 +81,8 @@ class RowRoutes:
         may be of different milestones: compare them.
 
         With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`. If the job's
-        key is a list, so are its columns as parameters; leading columns alone choose the rows that have them.
+        key is a list, so are its columns as parameters; leading columns alone choose the rows that have them. A
+        column that is null is named by `null`, as in `null=carrier`.
         """
         key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job)
         if key is not None:
