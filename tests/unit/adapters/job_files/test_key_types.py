@@ -13,7 +13,10 @@ import pytest
 
 from cutwater.adapters.events.avro_events import AvroReader
 from cutwater.adapters.events.event_encoder import event_encoder, known_schemas
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.job_files import expressions
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UsageError
 from cutwater.core.events import json_records
 from cutwater.core.events.json_events import json_fields
@@ -29,6 +32,8 @@ TYPES: dict[str, Any] = {
     "written": {"type": "string", "logicalType": "uuid"},
     "class": {"type": "enum", "name": "Class", "symbols": ["first", "second"]},
     "price": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+    "huge": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10},
+    "tiny": {"type": "fixed", "name": "Tiny", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 38},
     "name": "string",
     "number": "int",
     "ratio": "float",
@@ -43,6 +48,7 @@ FILE = """job: legs
 source:
   topic: legs.events
   schema: event.avsc
+  columns: {columns}
   key: {key}
   null_key: {nulls}
   event_time: at
@@ -56,11 +62,19 @@ measures:
 EVENT: dict[str, Any] = {
     "flag": True, "day": date(2013, 1, 31), "id": uuid.UUID(int=15).bytes, "written": "A" * 8, "class": "first",
     "price": Decimal("-1.5"), "name": "JFK", "number": 7, "ratio": 0.5, "blob": b"", "seen": 0, "wall": 0,
+    "huge": Decimal(10), "tiny": Decimal(0),
     "null": "", "place": {"x": 1}, "at": 1_700_000_000_000,
 }  # fmt: skip
 
 
-def load(folder: Path, key: str, nulls: str = "reject", kind: str = "avro", nullable: bool = False) -> Job:
+def load(
+    folder: Path,
+    key: str,
+    nulls: str = "reject",
+    kind: str = "avro",
+    nullable: bool = False,
+    columns: str = "{}",
+) -> Job:
     """`kind`: json leaves out the types that events in JSON cannot have."""
     left_out = ("wall", *NESTED) if kind == "json" else ()
     types = {name: one for name, one in TYPES.items() if name not in left_out}
@@ -69,7 +83,7 @@ def load(folder: Path, key: str, nulls: str = "reject", kind: str = "avro", null
     schema = {"type": "record", "name": "Leg", "namespace": "test", "fields": fields}
     (folder / "event.avsc").write_text(json.dumps(schema))
     path = folder / "job.yaml"
-    path.write_text(FILE.format(key=key, nulls=nulls, format=kind))
+    path.write_text(FILE.format(key=key, nulls=nulls, format=kind, columns=columns))
     return load_job(path)
 
 
@@ -134,8 +148,24 @@ def test_a_decoded_event_has_the_same_key(tmp_path: Path, kind: str) -> None:
 )
 def test_other_types_are_refused(tmp_path: Path, key: str, told: str) -> None:
     """With the way to a key, where there is one."""
-    with pytest.raises(UsageError, match=rf"job.yaml:5: source.key.*{told}"):
+    with pytest.raises(UsageError, match=rf"job.yaml:6: source.key.*{told}"):
         load(tmp_path, key)
+
+
+COLUMNS = "{born: {sql: to_date(seen), type: date}, one: {sql: written, type: uuid}}"
+
+
+def test_a_computed_column_may_be_a_date_or_uuid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where Spark is not installed; a producer, which does not compute them, sends no key."""
+    monkeypatch.setattr(expressions, "find_spec", lambda _name: None)
+    job = load(tmp_path, "[born, one, name]", "group", columns=COLUMNS)
+    assert [one.kind for one in job.key_parts] == ["date", "uuid", "string"]
+    writer = EventWriter(Cluster("127.0.0.1:9"), job)
+    assert writer.encoded(EVENT).key is None
+    plain = EventWriter(Cluster("127.0.0.1:9"), load(tmp_path, "[price, day, name]", "group", nullable=True))
+    assert plain.encoded({**EVENT, "name": None}).key == b'["-1.50","2013-01-31",null]'
+    with pytest.raises(UsageError, match="outside the years 1 to 9999"):
+        plain.encoded({**EVENT, "day": DAYS[1] + 1})
 
 
 def test_a_null_is_a_value_of_its_own(tmp_path: Path) -> None:
