@@ -152,6 +152,22 @@ def test_other_types_are_refused(tmp_path: Path, key: str, told: str) -> None:
         load(tmp_path, key)
 
 
+FINGERPRINTS = {
+    "name": "6529508e4c5d2648",
+    "number": "921041dddf17cd5d",
+    "written": "8e50efbfccf0b83f",
+    "[name, number, class]": "ed7e60494ce44e88",
+    "[]": "4b5b9863fd88748a",
+}
+"""By the key, as the version before these types had them."""
+
+
+@pytest.mark.parametrize("key", FINGERPRINTS)
+def test_earlier_keys_mean_what_they_meant(tmp_path: Path, key: str) -> None:
+    """A running job goes on, and regions merge."""
+    assert load(tmp_path, key).fingerprint == FINGERPRINTS[key]
+
+
 COLUMNS = "{born: {sql: to_date(seen), type: date}, one: {sql: written, type: uuid}}"
 
 
