@@ -67,18 +67,17 @@ def events(**others: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[str,
     return st.lists(st.fixed_dictionaries(each), min_size=1, max_size=40)
 
 
+_EDGES: dict[str, list[Any]] = {
+    "day": [date.min, date(1582, 10, 4), date(1582, 10, 10), date(1582, 10, 15), date(1900, 2, 28), date.max],
+    "price": [Decimal("-0.00"), Decimal("0.01"), Decimal("-9999999.99")],
+    "huge": [Decimal("0E-10"), Decimal("1E-10"), Decimal("9" * 28), Decimal("-" + "9" * 28 + "." + "9" * 10)],
+    "tiny": [Decimal("0E-38"), Decimal("-1E-38"), Decimal("0." + "9" * 38)],
+    "id": [bytes(16), bytes([255] * 16), bytes(range(16))],
+    "flag": [True, False, None],
+    "name": ["", "null", "[null]", '"', "\x01\x1f\\u000b"],
+}
 EDGES: list[dict[str, Any]] = [
-    {**dict.fromkeys(VALUES), name: value}
-    for name, values in {
-        "day": [date.min, date(1582, 10, 4), date(1582, 10, 10), date(1582, 10, 15), date(1900, 2, 28), date.max],
-        "price": [Decimal("-0.00"), Decimal("0.01"), Decimal("-9999999.99")],
-        "huge": [Decimal("0E-10"), Decimal("1E-10"), Decimal("9" * 28), Decimal("-" + "9" * 28 + "." + "9" * 10)],
-        "tiny": [Decimal("0E-38"), Decimal("-1E-38"), Decimal("0." + "9" * 38)],
-        "id": [bytes(16), bytes([255] * 16), bytes(range(16))],
-        "flag": [True, False, None],
-        "name": ["", "null", "[null]", '"', "\x01\x1f\\u000b"],
-    }.items()
-    for value in values
+    {**dict.fromkeys(VALUES), name: value} for name, values in _EDGES.items() for value in values
 ]
 
 
