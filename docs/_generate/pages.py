@@ -89,16 +89,17 @@ Each value has one text, by which a key is shown and asked for:
 | boolean | `true` or `false` |
 | date | `2013-01-31`. An event with a day outside the years 1 to 9999 is a dead letter |
 | decimal | all digits of the schema's scale: `-1.50`, no exponent, no sign of a zero |
-| uuid | lower case with hyphens, of 16 bytes (`fixed`), or of a column with `type: uuid`, where any other text makes the event a dead letter |
+| uuid | lower case with hyphens, of 16 bytes (`fixed`) or of a column with `type: uuid` |
 
-Other types are refused: compute a column. `to_date(at)` makes a date of a time, `cast(fare as decimal(9,2))` a
-decimal of a double, and `hex(bytes)` a text of bytes.
+A text in a column of `type: uuid` that is none makes the event a dead letter. Other types are refused: compute a
+column. `to_date(at)` makes a date of a time, `cast(fare as decimal(9,2))` a decimal of a double, and `hex(bytes)`
+a text of bytes.
 
-An event with a null in one of these columns is a dead letter. With `null_key: group` null is a value like others: a
-key is then a JSON array for a single column too, and has null where a column has none, `["JFK",null]`, which differs
-from the text `["JFK","null"]`. Ask for it by `cutwater get --key airport=JFK --null carrier` or
-`GET /v1/state?airport=JFK&null=carrier`. Types of the key and `null_key` are part of the meaning of a row: to change
-them, start another job.
+An event with a null in one of these columns is a dead letter. With `null_key: group` null is a value like others:
+a key is then a JSON array for a single column too, and has null where a column has none, `["JFK",null]`, which
+differs from the text `["JFK","null"]`. Ask for it by `cutwater get --key airport=JFK --null carrier` or
+`GET /v1/state?airport=JFK&null=carrier`. Types of the key and `null_key` are part of the meaning of a row: to
+change them, start another job.
 
 No column of a list has the name of a measure or of a parameter of the API, such as `from`.
 """
