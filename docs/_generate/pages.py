@@ -85,11 +85,31 @@ derived:
 """
 _KEYS = """`key` may be a list of at most 8, as in `key: [airport, carrier]`: events are grouped by all of these
 columns. A row's key is then a JSON array of their values as texts, `["JFK","UA"]`. Rows of the HTTP API,
-`cutwater get`, the output, exports and the clients have each column beside it: a text, or a whole number. With an
-empty list, `key: []`, there is one row for each window.
+`cutwater get`, the output, exports and the clients have each column beside it, in its type. With an empty list,
+`key: []`, there is one row for each window. `key: [airport]` is another key than `key: airport`.
 
-An event without a value in one of the columns is a dead letter. `key: [airport]` is another key than
-`key: airport`. No column of a key has the name of a measure or of a parameter of the API, such as `from`.
+Each value has one text, by which a key is shown and asked for:
+
+| type | text |
+|---|---|
+| string, enum | itself. A UUID that events hold as a string is one, as it is written; see `uuid` below |
+| int, long | the number |
+| boolean | `true` or `false` |
+| date | `2013-01-31`. An event with a day outside the years 1 to 9999 is a dead letter |
+| decimal | all digits of the schema's scale: `-1.50`, no exponent, no sign of a zero |
+| uuid | lower case with hyphens, of 16 bytes (`fixed`) or of a column with `type: uuid` |
+
+A text in a column of `type: uuid` that is none makes the event a dead letter. Other types are refused: compute a
+column. `to_date(at)` makes a date of a time, `cast(fare as decimal(9,2))` a decimal of a double, and `hex(bytes)`
+a text of bytes.
+
+An event with a null in one of these columns is a dead letter. With `null_key: group` null is a value like others:
+a key is then a JSON array for a single column too, and has null where a column has none, `["JFK",null]`, which
+differs from the text `["JFK","null"]`. Ask for it by `cutwater get --key airport=JFK --null carrier` or
+`GET /v1/state?airport=JFK&null=carrier`. Types of the key and `null_key` are part of the meaning of a row: to
+change them, start another job.
+
+No column of a list has the name of a measure or of a parameter of the API, such as `from`.
 """
 _EXPRESSIONS = """A column may be the expression alone: `speed: miles / minutes`. It is a key, an event time or a
 measure's field like one of the schema. Expressions are Spark's SQL over the event's fields. They are checked when

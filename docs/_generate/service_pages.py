@@ -111,7 +111,8 @@ class _View:
         self.shards = ShardMap()
         self.lineage = Lineage.of(_GENERATION)
         measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
-        self.measures, self.job = measures, SimpleNamespace(measures=measures, key_columns=None)
+        self.measures = measures
+        self.job = SimpleNamespace(measures=measures, key_columns=None, stored_key=str)
 
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
         return 350

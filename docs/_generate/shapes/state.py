@@ -112,6 +112,8 @@ class Key(TypedDict):
 
 class Change(TypedDict):
     key: str
+    key_columns: NotRequired[dict[str, Any]]
+    """By column, if the key is a list: numbers, booleans, nulls, else texts."""
     window_start: str
     window_end: str
     kind: str

@@ -21,7 +21,7 @@ class Change:
     values: dict[str, Any]
     """The measures by name; None if no event had a value, and in a tombstone."""
     key_columns: dict[str, Any] = field(default_factory=dict)
-    """The key's columns by name if the job's key is a list; else empty."""
+    """The key's columns by name if the job's key is a list; else empty. A UUID is a text, a null None."""
 
 
 @dataclass(frozen=True)

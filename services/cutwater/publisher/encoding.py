@@ -128,7 +128,7 @@ class JsonEncoder:
 
     def _row(self, key: bytes, measures: Mapping[str, Any]) -> bytes:
         window = self._keys.window(key)
-        return _json(row_fields({**self._head, **self._job.key_values(window.key)}, window, measures))
+        return _json(row_fields({**self._head, **self._job.key_values_plain(window.key)}, window, measures))
 
     def end(self, _encoded: bytes, end: End) -> bytes:
         return _json(end_fields(end))

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from cutwater.core.events import rejection
 from cutwater.core.events.formats import WriterSchema
+from cutwater.core.events.key_columns import DATE, UUID
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import TIMES, FieldType
@@ -27,6 +28,8 @@ LEFT_OUT = "__left_out"
 USED = f"__reason is null and not {LEFT_OUT}"
 """Whether a judged event counts, as SQL."""
 _WHOLE, _WHY, _NOT_KEPT, _FOUND = "__whole", "__why", "__not_kept", "__found"
+_UUID = r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\z"
+_DATES = "date'0001-01-01' and date'9999-12-31'"
 # Further out, a window of a century could reach beyond the years 1 to 9999, which Python readers cannot hold. Far
 # outside of them Spark's arithmetic overflows, which would end the query at each start.
 _FIRST_TIME, _LAST_TIME = "0200-01-01 00:00:00", "9800-01-01 00:00:00"
@@ -126,15 +129,6 @@ def _of_elements(job: Job, values: Mapping[str, str]) -> Flaw:
     )
 
 
-def _of_key(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
-    key = key_text_of(job, [values[one] for one in job.key_fields])
-    for one in job.key_fields:
-        yield flaw(f"{values[one]} is null", rejection.NO_KEY, rejection.NULL_RULE, one)
-    size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
-    too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
-    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, ", ".join(job.key_fields)))
-
-
 def _of_values(kinds: Mapping[str, FieldType], values: Mapping[str, str]) -> Iterator[Flaw]:
     for field, kind in kinds.items():
         value = values[field]
@@ -146,6 +140,24 @@ def _of_values(kinds: Mapping[str, FieldType], values: Mapping[str, str]) -> Ite
             outside = f"{value} not between timestamp'{_FIRST_TIME}' and timestamp'{_LAST_TIME}'"
             rule = f"concat({text(rejection.YEARS_RULE)}, {unit_hint(number_of(value, kind.name), kind.name)})"
             yield Flaw(f"coalesce({outside}, false)", text(rejection.UNDECODABLE), rule_struct(rule, field))
+
+
+def _of_key(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
+    for one in job.key_parts:
+        if not one.nullable:
+            yield flaw(f"{values[one.name]} is null", rejection.NO_KEY, rejection.NULL_RULE, one.name)
+    computed = {one.name for one in (*job.columns, *job.element_columns)}
+    for one in job.key_parts:
+        if one.kind == DATE:
+            outside = f"coalesce({values[one.name]} not between {_DATES}, false)"
+            yield flaw(outside, rejection.UNDECODABLE, rejection.DATES_RULE, one.name)
+        elif one.kind == UUID and one.name in computed:
+            no_uuid = f"coalesce({values[one.name]} not rlike {text(_UUID)}, false)"
+            yield flaw(no_uuid, rejection.UNDECODABLE, rejection.UUID_RULE, one.name)
+    key = key_text_of(job, [values[one] for one in job.key_fields])
+    size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
+    too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
+    yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, ", ".join(job.key_fields)))
 
 
 def _values(job: Job) -> dict[str, str]:

@@ -12,9 +12,14 @@ from cutwater_spark.query.sql import binary, text
 
 _DIGITS = {"timestamp-millis": 15, "timestamp-micros": 18}
 """More digits than any valid time has, and no overflow, which would end the query."""
-_OF_EPOCH = {"timestamp-millis": "timestamp_millis", "timestamp-micros": "timestamp_micros"}
+_OF_EPOCH = {
+    "date": "date_from_unix_date",
+    "timestamp-millis": "timestamp_millis",
+    "timestamp-micros": "timestamp_micros",
+}
 _END = r"\z"
 _ISO = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})?" + _END
+_DATE = "^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}" + _END
 _BASE64 = f"^[A-Za-z0-9+/]*+={{0,2}}{_END}"
 _TYPES = {"boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double"}
 _AS_VARIANT = NESTED | {"bytes", "fixed", "decimal"}
@@ -67,7 +72,7 @@ def default(field: JsonField) -> str:
         unscaled = int.from_bytes(given.encode("latin-1"), "big", signed=True)
         return f"cast('{Decimal(unscaled).scaleb(-field.scale):f}' as decimal({field.precision}, {field.scale}))"
     if field.kind in _OF_EPOCH:
-        return f"{_OF_EPOCH[field.kind]}({int(given)}L)"
+        return f"{_OF_EPOCH[field.kind]}({int(given)})"
     return f"cast('{str(given).lower()}' as {_TYPES[field.kind]})"
 
 
@@ -111,6 +116,8 @@ def _of_text(raw: str, field: JsonField) -> str:
         return made if kind == "bytes" else f"case when octet_length({made}) = {field.size} then {made} end"
     if kind == "decimal":
         return _decimal(raw, field)
+    if kind == "date":
+        return f"case when {raw} rlike {text(_DATE)} then try_cast({raw} as date) end"
     return _time(raw, kind) if kind in _DIGITS else raw
 
 

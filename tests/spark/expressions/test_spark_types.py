@@ -23,6 +23,7 @@ TYPES: dict[str, Any] = {
     "millis": {"type": "int", "logicalType": "time-millis"},
     "micros": {"type": "long", "logicalType": "time-micros"},
     "uuid_": {"type": "string", "logicalType": "uuid"},
+    "uuid_of_bytes": {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"},
     "money": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2},
     "point": POINT,
     "again": "n.Point",
@@ -52,7 +53,7 @@ def _types(node: Any) -> Any:
     return [_types(one) for one in node] if isinstance(node, list) else node
 
 
-@pytest.mark.parametrize("name", ["boolean", "int", "long", "float", "double", "string", "bytes"])
+@pytest.mark.parametrize("name", ["boolean", "int", "long", "float", "double", "string", "bytes", "date"])
 def test_a_column_has_its_type_back(spark: SparkSession, name: str) -> None:
     of = FieldType(name)
     [field] = spark.sql(f"select cast(null as {sql_type(of)}) as c").schema.fields

@@ -170,8 +170,14 @@ def _time(token: Any, field: JsonField) -> int:
     return micros // unit * unit
 
 
+def _date(token: Any, field: JsonField) -> int:
+    found = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)", _text(token, field), re.ASCII)
+    _need(found)
+    return (datetime(*map(int, found.groups()), tzinfo=UTC) - _EPOCH).days  # type: ignore[union-attr, misc]
+
+
 _READ: Mapping[str, Any] = {
     "boolean": _boolean, "int": _whole, "long": _whole, "float": _float, "double": _float, "string": _text,
-    "enum": _text, "bytes": _bytes, "fixed": _bytes, "decimal": _decimal, "timestamp-millis": _time,
-    "timestamp-micros": _time, "record": _record, "array": _array, "map": _map,
+    "enum": _text, "bytes": _bytes, "fixed": _bytes, "decimal": _decimal, "date": _date,
+    "timestamp-millis": _time, "timestamp-micros": _time, "record": _record, "array": _array, "map": _map,
 }  # fmt: skip

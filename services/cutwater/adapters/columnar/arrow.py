@@ -31,6 +31,7 @@ _PLAIN = {
     "string": "string",
     "bytes": "binary",
 }
+_LOGICAL = {"date": "date32", "uuid": "string"}
 TIME_UNITS = {"timestamp-millis": "ms", "timestamp-micros": "us"}
 
 Schema = Any
@@ -51,9 +52,10 @@ def schema_of(job: Job, about: Mapping[str, str]) -> Schema:
     """
     pa = pyarrow()
     time = pa.timestamp("ms", "UTC")
-    columns = {one.name: _type_of(pa, one.kind) for one in job.key_columns or ()}
-    window = {"key": pa.string(), **columns, "window_start": time, "window_end": time}
-    fields = [pa.field(name, type_, nullable=False) for name, type_ in window.items()]
+    columns = job.key_columns or ()
+    fields = [pa.field("key", pa.string(), nullable=False)]
+    fields += [pa.field(one.name, _type_of(pa, one.avro), nullable=one.nullable) for one in columns]
+    fields += [pa.field(name, time, nullable=False) for name in ("window_start", "window_end")]
     fields += [pa.field(one.name, _type_of(pa, one.output)) for one in job.measures]
     return pa.schema(fields, metadata={PREFIX + name: text for name, text in about.items()})
 
@@ -65,6 +67,8 @@ def _type_of(pa: Any, avro: Any) -> Any:
         return pa.list_(_type_of(pa, avro["items"]))
     if avro["type"] == "record":
         return pa.struct([(one["name"], _type_of(pa, one["type"])) for one in avro["fields"]])
+    if avro["logicalType"] in _LOGICAL:
+        return getattr(pa, _LOGICAL[avro["logicalType"]])()
     if avro["logicalType"] == "decimal":
         return pa.decimal128(avro["precision"], avro["scale"])
     return pa.timestamp(TIME_UNITS[avro["logicalType"]], "UTC")

@@ -96,10 +96,11 @@ def _in_types(event: dict[str, Any], types: Mapping[str, FieldType]) -> dict[str
     for name, of in types.items():
         if of.name == "timestamp-millis" and event[name] is not None:
             event[name] *= 1_000
-        elif of.name == "decimal" and event[name] is not None:
+        elif of.name in ("decimal", "uuid") and isinstance(event[name], str):
             # A default is text in the schema, of code points up to 255.
-            raw = event[name].encode("latin-1") if isinstance(event[name], str) else event[name]
-            event[name] = unscaled(raw, of.scale)
+            event[name] = event[name].encode("latin-1")
+        if of.name == "decimal" and event[name] is not None:
+            event[name] = unscaled(event[name], of.scale)
             if event[name].copy_abs() >= 10 ** (of.precision - of.scale):
                 return Flaw(UNDECODABLE, f"is beyond {of}", name)
     return event

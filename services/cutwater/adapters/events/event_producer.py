@@ -161,7 +161,7 @@ class EventWriter:
         if missing and not self._is_key_computed:
             part = "the key" if self._job.key_columns is None else "a column of the key"
             raise UsageError(f"an event of {self._job.topic} has no {missing[0]}, which is {part} to group by")
-        key = None if missing else self._job.key_of(record)
+        key = None if missing or self._is_key_computed else self._job.key_of(record)
         if self._strict and len(value) > self._job.max_event_bytes:
             raise UsageError(
                 f"an event of {self._job.topic} has {len(value):,} bytes, but max_event_bytes of the job file is "

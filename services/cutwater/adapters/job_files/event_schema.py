@@ -19,7 +19,7 @@ from cutwater.core.util.suggestions import closest, listed, value_text
 SCHEMAS_MAX = 200
 """Files beside a job file that are searched for a misspelt name."""
 # Spark reads these as its own types: taken as the bare int or long, they would fail in the running query.
-_UNSUPPORTED = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
+_OWN_TYPES = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
 
 def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, Any]]:
@@ -76,7 +76,7 @@ def _field_type(avro: Any) -> FieldType:
         logical = avro.get("logicalType")
         if logical == "decimal" and "precision" in avro:  # otherwise Avro ignores the logical type
             return FieldType("decimal", avro["precision"], avro.get("scale", 0))
-        if logical in TIMES | _UNSUPPORTED:
+        if logical in TIMES | _OWN_TYPES or (logical == "uuid" and avro["type"] == "fixed"):
             return FieldType(logical)
         return FieldType("string") if avro["type"] == "enum" else _field_type(avro["type"])
     return FieldType(str(avro))

@@ -40,7 +40,8 @@ CACHED_MAX = 1_000
 _EXPLODE: Place = ("source", "explode")
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
 _NAMES = {
-    **{one: FieldType(one) for one in ("boolean", "int", "long", "float", "double", "string", "bytes")},
+    **{one: FieldType(one) for one in ("boolean", "int", "long", "float", "double", "string", "bytes", "date")},
+    "uuid": FieldType("uuid"),
     "timestamp": FieldType("timestamp-micros"),
 }
 _ALLOWED = f"{', '.join(_NAMES)}, decimal(p,s)"

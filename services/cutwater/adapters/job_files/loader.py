@@ -16,11 +16,18 @@ from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.job_files.rule_checks import frame
-from cutwater.adapters.job_files.source_fields import COLUMNS, ELEMENTS, Types, check_time, compile_key, no_field
+from cutwater.adapters.job_files.source_fields import (
+    COLUMNS,
+    ELEMENTS,
+    KeyOfFile,
+    Types,
+    check_time,
+    compile_key,
+    no_field,
+)
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, EventFormat
-from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Explode, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
@@ -49,12 +56,12 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
     columns: tuple[ComputedColumn, ...] = ()
     explode: Explode | None = None
-    key_columns: tuple[KeyColumn, ...] | None = None
+    key = KeyOfFile()
     if found is not None and types is not None:
         columns, explode = compile_columns(source, found[1], types, errors)
         of_record = {**types, **{one.name: one.type for one in columns}}
         types = {**of_record, **{one.name: one.type for one in (explode.columns if explode else ())}}
-        key_columns = compile_key(model, types, errors)
+        key = compile_key(model, types, errors)
         check_time(of_record, types, source.event_time, errors)
     events = _events(source, found, errors)
     measures = _measures(model, types, errors)
@@ -66,8 +73,9 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         topic=source.topic,
         event_schema=found[1],
         format=events,
-        key_field=source.key if key_columns is None else "",
-        key_columns=key_columns,
+        key_field=key.field,
+        key_kind=key.kind,
+        key_columns=key.columns,
         time_field=source.event_time,
         time_micros=types[source.event_time].name == "timestamp-micros",
         where=source.where,

@@ -52,6 +52,8 @@ _SPELT_SIZES = {
 }
 _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _URL = re.compile(r"(https?://[^\s@]{1,500})?")
+GROUP = "group"
+"""The rule for a null in a key by which it is a value of its own."""
 SQL_CHARS_MAX = 10_000
 COLUMNS_MAX = 100
 COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
@@ -134,8 +136,8 @@ class ColumnModel(Model):
     type: str = Field(
         "",
         max_length=20,
-        description="Its type: boolean, int, long, float, double, decimal(p,s), string, bytes or timestamp; the "
-        "value is cast to it. By default Spark's type of the expression.",
+        description="Its type: boolean, int, long, float, double, decimal(p,s), string, bytes, date, timestamp, "
+        "or uuid for a key; the value is cast to it. By default Spark's type of the expression.",
     )
 
     @model_validator(mode="before")
@@ -178,8 +180,13 @@ class SourceModel(Model):
         description="The events' Avro schema: a file beside the job file, or in schemas/.",
     )
     key: Annotated[str, WrapValidator(_names)] = Field(
-        description="The field or column to group by: string, int or long. A list, as in [airport, carrier], "
-        "groups by up to eight of them; [] makes one row a window. See below."
+        description="The field or column to group by: string, enum, int, long, boolean, date, decimal or uuid. A "
+        "list, as in [airport, carrier], groups by up to eight of them; [] makes one row a window. See below."
+    )
+    null_key: Literal["reject", "group"] = Field(
+        "reject",
+        description="An event with a null in the key is a dead letter (reject), or null is a value like others "
+        "(group); see below.",
     )
     event_time: str = Field(
         description="The field or column with the event time: timestamp-millis, timestamp-micros or a timestamp."

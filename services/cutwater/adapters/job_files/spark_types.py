@@ -39,6 +39,7 @@ _FIELD_TYPES = {
     "double": FieldType("double"),
     "string": FieldType("string"),
     "binary": FieldType("bytes"),
+    "date": FieldType("date"),
     "timestamp": FieldType("timestamp-micros"),
 }
 """Types of computed columns, by Spark's names."""
@@ -77,6 +78,8 @@ def in_brackets(expression: str) -> str:
 
 def cast_to(expression: str, of: FieldType) -> str:
     """Return a user's expression as a value of a computed column's type."""
+    if of.name == "uuid":  # Spark has no such type; the driver rejects texts that are none
+        return f"lower(cast({in_brackets(expression)} as string))"
     return f"cast({in_brackets(expression)} as {sql_type(of)})"
 
 

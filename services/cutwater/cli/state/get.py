@@ -11,7 +11,7 @@ from cutwater.cli.key_argument import KeyCommand
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import out, print_json, report_errors, table
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.events.key_columns import key_text
+from cutwater.core.events.key_columns import NULL, key_text
 from cutwater.core.query.key_path import KEY_ROUTE, key_query
 from cutwater.core.util.text_tables import Column, ranked
 from cutwater.local import running_file
@@ -36,6 +36,12 @@ def get(
         list[str] | None,
         typer.Option("--key", metavar="COLUMN=VALUE", help="A column of the key; the leading ones suffice."),
     ] = None,
+    nulls: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--null", metavar="COLUMN", help="A column of the key that is null (source.null_key: group)."
+        ),
+    ] = None,
     start: Annotated[str | None, typer.Option("--from", help="First window start, ISO 8601 or ms.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Window starts before this, ISO 8601 or ms.")] = None,
     at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
@@ -50,18 +56,19 @@ def get(
     argument is wrong. 4: the view does not answer, or does not reach --at-least in time.
 
     Examples:  cutwater get JFK --limit 5  ·  cutwater get JFK --from 2013-01-02T00:00:00Z --json
-    ·  cutwater get JFK UA  ·  cutwater get --key airport=JFK
+    ·  cutwater get JFK UA  ·  cutwater get --key airport=JFK --null carrier
     """
     settings = settings_for(data_dir)
     stack = running_file.require(settings.data_dir)
     wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
     query = {name: value for name, value in wanted.items() if value is not None}
-    named = _query(words or [], columns or [], stack.key_columns)
+    named = _query(words or [], columns or [], nulls or [], stack.key_columns)
     answer = _ask_pages(f"{stack.api_url}{KEY_ROUTE}", {**named, **query}, settings.api_headers, limit)
     if as_json:
         print_json(answer)
     else:
-        key = str(answer.get("key") or ", ".join(columns or ()))
+        parts = [*(columns or ()), *(f"{one} is null" for one in nulls or ())]
+        key = str(answer.get("key") or ", ".join(parts))
         _show(key, answer, within=f" {_within(start, end)}" if start or end else "")
     return 0 if answer["rows"] else NO_WINDOWS
 
@@ -78,16 +85,16 @@ def _show(key: str, answer: dict[str, Any], within: str) -> None:
     out.table(table(f"{key} at {token}", columns, ([row[name] for name in names] for row in rows)))
 
 
-def _query(words: list[str], pairs: list[str], columns: list[str] | None) -> dict[str, str]:
+def _query(words: list[str], pairs: list[str], nulls: list[str], columns: list[str] | None) -> dict[str, Any]:
     """Return the key as parameters. Raises UsageError if the words are not what the job's key needs."""
     if columns is None:
-        if pairs or len(words) != 1:
+        if pairs or nulls or len(words) != 1:
             raise UsageError("the job's key is one column: write one key, as in: cutwater get JFK")
         return _named(words[0])
-    if pairs and words:
-        raise UsageError("write the key as words or with --key, not both")
-    if pairs:
-        return _columns(pairs, columns)
+    if pairs or nulls:
+        if words:
+            raise UsageError("write the key as words, or with --key and --null, not both")
+        return _columns(pairs, nulls, columns)
     if len(words) == 1 != len(columns) and words[0].startswith("["):
         return _named(words[0])  # the whole key, as rows have it
     if len(words) != len(columns):
@@ -98,8 +105,10 @@ def _query(words: list[str], pairs: list[str], columns: list[str] | None) -> dic
     return _named(key_text(words))
 
 
-def _columns(pairs: list[str], columns: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _columns(pairs: list[str], nulls: list[str], columns: list[str]) -> dict[str, Any]:
+    if not columns:
+        raise UsageError("the job's key has no columns: leave --key and --null out")
+    found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or name not in columns or name in found:
@@ -107,7 +116,10 @@ def _columns(pairs: list[str], columns: list[str]) -> dict[str, str]:
                 f"--key {pair}: write each of {', '.join(columns)} at most once, as in {columns[0]}=JFK"
             )
         found[name] = value
-    return found
+    for name in nulls:
+        if name not in columns or name in found or NULL in columns:
+            raise UsageError(f"--null {name}: write each column that may be null at most once, and not in --key")
+    return {**found, NULL: nulls} if nulls else found
 
 
 def _ask_pages(url: str, query: dict[str, Any], headers: dict[str, str], limit: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import typer
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, WideOption, find_job
 from cutwater.cli.report import iso, out, print_json_line, report_errors, table
 from cutwater.client import CommittedMilestone, committed
+from cutwater.core.events.key_columns import values_plain
 from cutwater.core.util.text_tables import Column, ranked
 from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.views.query.presenter import plain
@@ -72,7 +73,7 @@ def committed_json(milestone: CommittedMilestone) -> dict[str, Any]:
         "changes": [
             {
                 "key": change.key,
-                **({"key_columns": change.key_columns} if change.key_columns else {}),
+                **({"key_columns": values_plain(change.key_columns)} if change.key_columns else {}),
                 "window_start": iso(change.window_start_ms),
                 "window_end": iso(change.window_end_ms),
                 "kind": change.kind,

@@ -19,6 +19,7 @@ from typing import Any
 
 from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
+from cutwater.core.events.key_columns import date_text
 
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
@@ -49,6 +50,7 @@ RULES = {
     "bytes": "a text in base64",
     "fixed": "a text in base64, of the right length",
     "decimal": "a number without exponent, or its text, that the type holds without rounding",
+    "date": "a text such as 2013-01-31, of the years 1 to 9999",
     "timestamp-millis": f"{_TIME}, in milliseconds since 1970",
     "timestamp-micros": f"{_TIME}, in microseconds since 1970",
     "record": "an object",
@@ -62,7 +64,7 @@ SOMETHING_BEHIND = "text follows the JSON object"
 HALF_PAIR = "an escape is half of a surrogate pair"
 MISSING = "is missing or null, and has no default"
 _KINDS = DIRECT | {"string", "bytes"}
-_OTHER_TYPE = frozenset({"date", "time-millis", "time-micros", "duration", "local-timestamp-millis"})
+_OTHER_TYPE = frozenset({"time-millis", "time-micros", "duration", "local-timestamp-millis"})
 _OTHERS = _OTHER_TYPE | {"local-timestamp-micros"}
 _NAME = re.compile(r"[^\W\d]\w*")
 _REFUSED = (
@@ -162,7 +164,7 @@ def _most_fields(field: JsonField) -> int:
 
 def _kind(path: str, inner: Mapping[str, Any]) -> str:
     kind, logical = inner["type"], inner.get("logicalType")
-    if logical in TIMES or (logical == "decimal" and inner.get("precision")):
+    if logical in TIMES or logical == "date" or (logical == "decimal" and inner.get("precision")):
         return str(logical)
     if logical not in _OTHERS and isinstance(kind, str) and kind in _KINDS | {"enum", "fixed"} | NESTED:
         return kind
@@ -224,6 +226,7 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "decimal": _decimal,
     "float": float_plain,
     "double": float_plain,
+    "date": date_text,
     "timestamp-millis": _time,
     "timestamp-micros": _time,
 }

@@ -52,6 +52,7 @@ _ISO = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]((?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])(?:\.([0-9]{1,9}))?"
     r"(Z|[+-](?:(?:0[0-9]|1[0-7]):[0-5][0-9]|18:00))?"
 )
+_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT = Context(prec=_TOKEN_DIGITS)
 
@@ -262,6 +263,16 @@ def _decimal(token: Any, field: JsonField) -> Decimal | None:
     return Decimal(f"{found[1]}{digits or 0}").scaleb(-field.scale, _EXACT)
 
 
+def _date(token: Any, _field: JsonField) -> int | None:
+    """Return a date as days since 1970."""
+    if not isinstance(token, str) or not _DATE.fullmatch(token):
+        return None
+    try:
+        return (datetime.fromisoformat(f"{token}T00:00:00+00:00") - _EPOCH).days
+    except ValueError:
+        return None
+
+
 def _time(token: Any, field: JsonField) -> int | None:
     if not isinstance(token, str):
         return None
@@ -283,6 +294,7 @@ _VALUES: dict[str, Callable[[Any, JsonField], Any]] = {
     "bytes": _bytes,
     "fixed": _bytes,
     "decimal": _decimal,
+    "date": _date,
     "timestamp-millis": _time,
     "timestamp-micros": _time,
 }

@@ -43,6 +43,8 @@ ELEMENTS_MAX = 10_000
 """Elements of an array that are events."""
 EXPRESSION_RULE = "has no value for this event: an error, such as a division by zero or a cast"
 YEARS_RULE = "is outside the years 200 to 9799"
+DATES_RULE = "is outside the years 1 to 9999"
+UUID_RULE = "is no UUID"
 """Rules that a record or field breaks, as dead letters name them."""
 
 MAX_EVENT_BYTES = 512 * 1024

@@ -258,8 +258,8 @@ def _inner_hint(rows: Sequence[SampleRow]) -> str:
     if not names:
         return ""
     return (
-        f". Only flat fields are proposed, and {', '.join(list(names)[:5])} hold others: write the job file by hand, "
-        "with the object in the schema and the field in source.columns (docs/JOBFILE.md)"
+        f". Only flat fields are proposed, and {', '.join(list(names)[:5])} hold others: write the job file "
+        "by hand, with the object in the schema and the field in source.columns (docs/JOBFILE.md)"
     )
 
 

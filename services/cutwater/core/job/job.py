@@ -9,7 +9,16 @@ from hashlib import sha256
 from typing import Any
 
 from cutwater.core.events.formats import AVRO, JSON, EventFormat, RegistryUse
-from cutwater.core.events.key_columns import KeyColumn, key_text, key_values
+from cutwater.core.events.key_columns import (
+    TEXT,
+    KeyColumn,
+    column_text,
+    key_text,
+    key_texts,
+    key_values,
+    text_of,
+    values_plain,
+)
 from cutwater.core.events.rejection import MAX_BEHIND_MS
 from cutwater.core.job.measures import FieldType, Measure
 from cutwater.core.job.shards import ShardMap
@@ -113,6 +122,8 @@ class Job:
     columns: tuple[ComputedColumn, ...] = ()
     explode: Explode | None = None
     """Set if the elements of an array are the events."""
+    key_kind: str = TEXT
+    """The kind of a key that is no list, as of a `KeyColumn`; whole numbers are texts here."""
     key_columns: tuple[KeyColumn, ...] | None = None
     """The columns of a key that is a list in the job file; none makes one row a window. None: no list."""
     attached: Attached | None = None
@@ -129,22 +140,39 @@ class Job:
         return self.explode.columns if self.explode else ()
 
     @property
-    def key_fields(self) -> tuple[str, ...]:
+    def key_parts(self) -> tuple[KeyColumn, ...]:
         """The fields and columns that make the key."""
-        return (self.key_field,) if self.key_columns is None else tuple(one.name for one in self.key_columns)
+        return (KeyColumn(self.key_field, self.key_kind),) if self.key_columns is None else self.key_columns
+
+    @property
+    def key_fields(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(one.name for one in self.key_parts)
 
     def missing_key_fields(self, event: Mapping[str, Any]) -> list[str]:
-        """Return the key fields that an event lacks or has as null: without them it has no key."""
-        return [name for name in self.key_fields if event.get(name) is None]
+        """Return the key fields that an event lacks or has as null, and must not: without them it has no key."""
+        return [one.name for one in self.key_parts if not one.nullable and event.get(one.name) is None]
 
     def key_of(self, event: Mapping[str, Any]) -> str:
-        """Return the key of an event whose key fields are not null."""
-        texts = [str(event[name]) for name in self.key_fields]
-        return texts[0] if self.key_columns is None else key_text(texts)
+        """Return the key of an event that has no missing key fields. Raises UsageError as `text_of`."""
+        if self.key_columns is None:
+            return text_of(self.key_parts[0], event[self.key_field])
+        values = ((one, event.get(one.name)) for one in self.key_columns)
+        return key_text(None if value is None else text_of(one, value) for one, value in values)
+
+    def stored_key(self, asked: str) -> str:
+        """Return a key as rows have it, of one that a person writes. Raises UsageError for no key of the job."""
+        if self.key_columns is None:
+            return column_text(self.key_parts[0], asked)
+        return key_text(key_texts(asked, self.key_columns))
 
     def key_values(self, key: str) -> dict[str, Any]:
         """Return the columns of a key that is a list; none of another. Raises UsageError for no key of the job."""
         return key_values(key, self.key_columns) if self.key_columns else {}
+
+    def key_values_plain(self, key: str) -> dict[str, Any]:
+        """Return the same for JSON."""
+        return values_plain(self.key_values(key))
 
     @property
     def row_windows(self) -> WindowSpec:
@@ -212,7 +240,7 @@ class Job:
             of = {one.name: [one.sql, str(one.type)] for one in self.explode.columns}
             shape["explode"] = [self.explode.array, self.explode.item, self.explode.where, of]
         return {
-            "key": self.key_field if self.key_columns is None else [list(one) for one in self.key_columns],
+            "key": self._key_meaning,
             "event_time": self.time_field,
             "window_size_ms": self.window.size_ms,
             "window_slide_ms": self.window.slide_ms,
@@ -222,6 +250,12 @@ class Job:
             "measures": measures,
             "state_schema": self.state_schema,
         }
+
+    @property
+    def _key_meaning(self) -> Any:
+        if self.key_columns is None:
+            return self.key_field if self.key_kind == TEXT else [self.key_field, self.key_kind]
+        return [[one.name, one.kind, *(["null"] if one.nullable else [])] for one in self.key_columns]
 
     @property
     def state_schema(self) -> dict[str, Any]:
@@ -248,7 +282,7 @@ class Job:
         measures = [
             {"name": measure.name, "type": ["null", measure.output], "default": None} for measure in self.measures
         ]
-        columns = [{"name": one.name, "type": one.kind} for one in self.key_columns or ()]
+        columns = [one.avro_field for one in self.key_columns or ()]
         kinds = {"type": "enum", "name": "Kind", "symbols": list(KINDS)}
         return {
             "type": "record",

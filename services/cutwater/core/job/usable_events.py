@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from cutwater.core.events import rejection
+from cutwater.core.events.key_columns import DATE, DAYS
 from cutwater.core.events.rejection import YEARS, Flaw
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import TIMES, FieldType, Limit
@@ -31,8 +32,8 @@ def find_flaw(
 ) -> Flaw | None:
     """Return the first flaw of a decoded event; None if it is usable.
 
-    Times are microseconds since 1970. A text that is not UTF-8 has surrogates for its bytes. `types`: the types of
-    the schema's fields. `written_ms`: the record's timestamp.
+    Times are microseconds since 1970, dates are days. A text that is not UTF-8 has surrogates for its bytes.
+    `types`: the types of the schema's fields. `written_ms`: the record's timestamp.
     """
     return next(_flaws(job, types, event, written_ms), None)
 
@@ -41,11 +42,7 @@ def _flaws(
     job: Job, types: Mapping[str, FieldType], event: Mapping[str, Any], written_ms: int | None
 ) -> Iterator[Flaw]:
     at = event[job.time_field]
-    nulls = job.missing_key_fields(event)
-    yield from (Flaw(rejection.NO_KEY, rejection.NULL_RULE, name) for name in nulls)
-    if not nulls and len(job.key_of(event).encode("utf-8", "surrogateescape")) > rejection.MAX_KEY_BYTES:
-        rule = f"has more than {rejection.MAX_KEY_BYTES} bytes"
-        yield Flaw(rejection.KEY_TOO_LARGE, rule, ", ".join(job.key_fields))
+    yield from _of_key(job, event)
     if at is None:
         yield Flaw(rejection.NO_EVENT_TIME, rejection.NULL_RULE, job.time_field)
     for name, kind in types.items():
@@ -57,6 +54,19 @@ def _flaws(
     if written_ms is not None:
         yield from _too_far(job, at, written_ms)
     yield from _no_room(job, event)
+
+
+def _of_key(job: Job, event: Mapping[str, Any]) -> Iterator[Flaw]:
+    nulls = job.missing_key_fields(event)
+    yield from (Flaw(rejection.NO_KEY, rejection.NULL_RULE, name) for name in nulls)
+    dates = {one.name: event.get(one.name) for one in job.key_parts if one.kind == DATE}
+    undated = [name for name, days in dates.items() if days is not None and not DAYS[0] <= days <= DAYS[1]]
+    yield from (Flaw(rejection.UNDECODABLE, rejection.DATES_RULE, name) for name in undated)
+    if nulls or undated:
+        return
+    if len(job.key_of(event).encode("utf-8", "surrogateescape")) > rejection.MAX_KEY_BYTES:
+        rule = f"has more than {rejection.MAX_KEY_BYTES} bytes"
+        yield Flaw(rejection.KEY_TOO_LARGE, rule, ", ".join(job.key_fields))
 
 
 def _no_room(job: Job, event: Mapping[str, Any]) -> Iterator[Flaw]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
 
 from cutwater.adapters.http.access import OPEN_PATHS
-from cutwater.core.events.key_columns import NUMBER, KeyColumn
+from cutwater.core.events.key_columns import BOOLEAN, DATE, NULL, NUMBER, UUID, KeyColumn
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import Measure
 from cutwater.rehydrator.http_api.models import WHY_UNGUARDED, Problem
@@ -36,7 +37,9 @@ class Described(FastAPI):
         if self.openapi_schema is None:
             described = super().openapi()
             row = described["components"]["schemas"]["Row"]
-            row["properties"] |= {one.name: _key_column(one) for one in self._columns}
+            row["properties"] |= {
+                one.name: {**_key_column(one), "description": "column of the key"} for one in self._columns
+            }
             row["required"] += [one.name for one in self._columns]
             row["properties"] |= {one.name: _of(one) for one in self._measures}
             row["required"] += [one.name for one in self._measures]
@@ -47,7 +50,7 @@ class Described(FastAPI):
                     if one["name"] == "measure":
                         one["schema"]["enum"] = names
             for path in ("/v1/state", "/v1/global/state"):
-                described["paths"][path]["get"]["parameters"] += [_parameter(one) for one in self._columns]
+                described["paths"][path]["get"]["parameters"] += _parameters(self._columns)
             if self._guarded:
                 _guard(described)
         return self.openapi_schema or {}
@@ -71,13 +74,23 @@ def _item(avro: Any) -> dict[str, Any]:
 
 
 def _key_column(column: KeyColumn) -> dict[str, Any]:
-    return {"type": "integer" if column.kind == NUMBER else "string", "description": "column of the key"}
+    kind = {NUMBER: "integer", BOOLEAN: "boolean"}.get(column.kind, "string")
+    form = {"format": column.kind} if column.kind in (DATE, UUID) else {}
+    return {"type": [kind, "null"] if column.nullable else kind, **form}
 
 
-def _parameter(column: KeyColumn) -> dict[str, Any]:
+def _parameters(columns: Sequence[KeyColumn]) -> list[dict[str, Any]]:
     text = "Column of the key: all choose one key, leading ones alone the rows that have them."
-    schema = {key: value for key, value in _key_column(column).items() if key == "type"}
-    return {"name": column.name, "in": "query", "required": False, "description": text, "schema": schema}
+    found = [_parameter(one.name, text, _key_column(one._replace(nullable=False))) for one in columns]
+    if any(one.nullable for one in columns):
+        text = "Columns of the key that are null."
+        names = {"type": "string", "enum": [one.name for one in columns]}
+        found.append(_parameter(NULL, text, {"type": "array", "items": names}))
+    return found
+
+
+def _parameter(name: str, text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "description": text, "schema": schema}
 
 
 def _guard(described: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from fastapi import HTTPException
 from starlette.datastructures import QueryParams
 
 from cutwater.core.errors import UsageError
-from cutwater.core.events.key_columns import KeyColumn, column_text, key_prefix, key_text, key_values
+from cutwater.core.events.key_columns import NULL, KeyColumn, column_text, key_prefix, key_text
+from cutwater.core.job.job import Job
 from cutwater.core.job.measures import Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol.generation import Generation, Token
@@ -46,26 +47,26 @@ def key(text: str | None, text64: str | None) -> str | None:
         raise HTTPException(422, f"key64={text64[:60]!r} is not base64 (URL alphabet) of UTF-8 text") from None
 
 
-def key_or_prefix(
-    key: str | None, asked: QueryParams, columns: Sequence[KeyColumn] | None
-) -> tuple[str | None, str]:
+def key_or_prefix(key: str | None, asked: QueryParams, job: Job) -> tuple[str | None, str]:
     """Return the key in a query of rows, or the prefix of the keys if only leading columns are given.
 
     Raises 400 for columns that do not lead, 422 for a text that is no key of the job, and for invalid values.
     """
-    given = [one.name for one in columns or () if one.name in asked]
-    if columns is None or not given:
-        return (None if key is None else listed_key(key, columns)), ""
+    columns = job.key_columns or ()
     names = [one.name for one in columns]
+    nulls = _nulls(asked, columns)
+    given = [one for one in names if one in asked or one in nulls]
+    if not given:
+        return (None if key is None else stored_key(key, job)), ""
     if given != names[: len(given)]:
         last = names.index(given[-1])
         raise HTTPException(
             400, f"{given[-1]}: only together with the columns before it: {', '.join(names[:last])}"
         )
-    if key is not None or any(len(asked.getlist(name)) > 1 for name in given):
+    if key is not None or any(len(asked.getlist(name)) + nulls.count(name) > 1 for name in given):
         raise HTTPException(422, f"{', '.join(given)}: pass each column once, and no key beside them")
     try:
-        texts = [column_text(one, asked[one.name]) for one in columns if one.name in asked]
+        texts = [None if one.name in nulls else column_text(one, asked[one.name]) for one in columns[: len(given)]]
     except UsageError as error:
         raise HTTPException(422, str(error)) from None
     if len(texts) == len(columns):
@@ -73,14 +74,27 @@ def key_or_prefix(
     return None, key_prefix(texts)
 
 
-def listed_key(key: str, columns: Sequence[KeyColumn] | None) -> str:
-    """Return a key as it is stored, of a JSON array in any spelling; raise 422 if it has not the job's columns."""
-    if columns is None:
-        return key
+def _nulls(asked: QueryParams, columns: Sequence[KeyColumn]) -> list[str]:
+    """Return the columns that are asked for as null. Raises 422 for others than those that may be."""
+    names = [one.name for one in columns]
+    if not columns or NULL in names:  # then the parameter is that column, which is never null
+        return []
+    found = asked.getlist(NULL)
+    if found and not any(one.nullable for one in columns):
+        raise HTTPException(422, f"{NULL}: events with a null in the key are dead letters of this job")
+    if wrong := [one for one in found if one not in names]:
+        raise HTTPException(422, f"{NULL}={wrong[0][:60]!r} is no column of the key: {', '.join(names)}")
+    return found
+
+
+def stored_key(key: str, job: Job) -> str:
+    """Return a key as it is stored, of one that a person writes; raise 422 if it is none of the job."""
     try:
-        return key_text(map(str, key_values(key, columns).values()))
+        return job.stored_key(key)
     except UsageError as error:
-        example = key_text("…" for _ in columns)
+        if job.key_columns is None:
+            raise HTTPException(422, f"key: {error}") from None
+        example = key_text("…" for _ in job.key_columns)
         raise HTTPException(422, f"key: {error}. Write each as a parameter, or all as {example}") from None
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.exceptions import HTTPException
 
 from cutwater.core.errors import UnavailableError
 from cutwater.core.query.global_merge import LineageRows, Merged, merged
@@ -62,7 +61,7 @@ class Global:
 
         Windows that end at or before `complete_above` are left out: some region no longer has its rows for them.
         """
-        key = parsing.listed_key(key, self._view.job.key_columns)
+        key = parsing.stored_key(key, self._view.job)
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
         query = query_of(limit=limit, wait_ms=wait_ms, **moments)
 
@@ -98,18 +97,18 @@ class Global:
         milestones: compare them. Windows that end at or before `complete_above` are left out.
 
         With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`. If the job's
-        key is a list, so are its columns as parameters, all of them.
+        key is a list, so are its columns as parameters; leading columns alone choose the rows that have them.
         """
-        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job.key_columns)
-        if prefix:
-            raise HTTPException(422, "the global view needs all columns of a key; /v1/state takes leading ones")
+        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job)
         if key is not None:
             parsing.require_alone(shards, after)
             return await self.key(key, from_, to, limit, at_least, wait_ms, partial)
         parsing.shards(shards, self._view.shards)
         parsing.place(after)
         moments = {"from": parsing.time_ms("from", from_), "to": parsing.time_ms("to", to)}
-        query = query_of(limit=limit, wait_ms=wait_ms, **moments, shards=shards, after=after)
+        query = query_of(
+            limit=limit, wait_ms=wait_ms, **moments, shards=shards, after=after, prefix=prefix or None
+        )
 
         def take(region: str, answer: Answer, presenter: Presenter) -> LineageRows[Any]:
             layout = int(answer["layout_ms"])
@@ -120,6 +119,8 @@ class Global:
             layout = _layout(told)
             page = merged(self._view.measures, (one.part for one in told), end_of, limit)
             following = None if page.told is None else cursor_at(page.told, layout)
+            if prefix:  # a region of an earlier version answers with all keys
+                page = page._replace(rows=[one for one in page.rows if parse(one[0]).key.startswith(prefix)])
             return {**self._answer(told, missing, page, parse), "next": following}
 
         asked = Question("/v1/stored", query, at_least, wait_ms, partial)

@@ -46,7 +46,7 @@ class RowRoutes:
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
         """The windows of one key that start in [from, to), oldest first; `next_from` if there are more."""
-        key = parsing.listed_key(key, self._view.job.key_columns)
+        key = parsing.stored_key(key, self._view.job)
         return await self._windows(request, path_of(key), key, (from_, to), limit, Wait(at_least, wait_ms))
 
     async def _windows(
@@ -81,9 +81,10 @@ class RowRoutes:
         may be of different milestones: compare them.
 
         With `key` or `key64`: the windows of that key, as by its path; without `shards` and `after`. If the job's
-        key is a list, so are its columns as parameters; leading columns alone choose the rows that have them.
+        key is a list, so are its columns as parameters; leading columns alone choose the rows that have them. A
+        column that is null is named by `null`, as in `null=carrier`.
         """
-        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job.key_columns)
+        key, prefix = parsing.key_or_prefix(key, request.query_params, self._view.job)
         if key is not None:
             parsing.require_alone(shards, after)
             return await self._windows(request, KEY_ROUTE, key, (from_, to), limit, Wait(at_least, wait_ms))

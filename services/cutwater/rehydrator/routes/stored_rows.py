@@ -24,6 +24,7 @@ from cutwater.rehydrator.http_api.parameters import (
     From,
     KeyPath,
     Limit,
+    Prefix,
     Shards,
     StoredLimit,
     To,
@@ -92,6 +93,7 @@ class StoredRows:
         shards: Shards = None,
         after: After = None,
         limit: StoredLimit = LIMIT_DEFAULT,
+        prefix: Prefix = "",
         at_least: AtLeast = None,
         wait_ms: WaitMs = WAIT_MS_DEFAULT,
     ) -> Response:
@@ -100,6 +102,7 @@ class StoredRows:
             parsing.time_ms("from", from_),
             parsing.time_ms("to", to),
             parsing.shards(shards, self._view.shards),
+            prefix,
         )
         place = parsing.place(after)
         if self._context.holds(names=False):

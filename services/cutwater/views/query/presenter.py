@@ -24,7 +24,7 @@ class Presenter:
     def __init__(self, job: Job) -> None:
         self._codec = Codec(job.state_schema)
         self._measures = job.measures
-        self._key_values = job.key_values
+        self._key_values = job.key_values_plain
         self._present = {measure.name: measure.present for measure in job.measures}
 
     def row(self, window: Window, value: bytes) -> Row:

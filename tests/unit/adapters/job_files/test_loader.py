@@ -123,7 +123,11 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("source.schema", "x" * 300, "source.schema: String should have at most 200 characters"),
     ("source.schema", "a\0b", "source.schema: 'a\\x00b' is neither"),
     ("source.key", "port", "source.key: the schema has no field 'port'; it has: airport, kind"),
-    ("source.key", "cancelled", "field 'cancelled' is boolean; allowed types: int, long, string"),
+    (
+        "source.key",
+        "scheduled_at",
+        "is timestamp-millis; allowed types: boolean, date, decimal, int, long, string, uuid",
+    ),
     ("source.event_time", "carrier", "is string; allowed types: timestamp-micros, timestamp-millis"),
     ("window.kind", "session", "window.kind: session windows are not supported: "),
     ("window.kind", "hopping", "window.kind: Input should be 'tumbling' or 'sliding' (given: 'hopping')"),

@@ -146,6 +146,7 @@ def test_an_unknown_option_is_still_refused(tmp_path: Path) -> None:
         (["JFK", "-5"], "write one key"),
         ([], "write one key"),
         (["--key", "airport=JFK"], "write one key"),
+        (["--null", "airport"], "write one key"),
     ):
         done = _get(tmp_path, *words)
         assert (done.exit_code, says in done.output) == (2, True), done.output
@@ -217,6 +218,10 @@ def test_get_takes_columns(
         (["--key", "port=JFK"], "each of airport, number"),
         (["--key", "airport=JFK", "--key", "airport=LGA"], "at most once"),
         (["--key", "number=7"], "only together with the columns before it"),
+        (["--null", "airport"], "dead letters of this job"),
+        (["--null", "port"], "each column that may be null at most once"),
+        (["--key", "airport=JFK", "--null", "airport"], "not in --key"),
+        (["JFK", "--null", "number"], "not both"),
         (["JFK", "x"], "no whole number"),
     ],
     ids=str,
@@ -226,6 +231,34 @@ def test_other_columns_are_refused(listed_url: str, tmp_path: Path, words: list[
     _stack(tmp_path, listed_url, ["airport", "number"])
     done = _get(tmp_path, *words)
     assert (done.exit_code, told in " ".join(done.output.split())) == (2, True), done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["2013-01-01", "null"], ["null"]),
+        (["--key", "day=2013-01-01", "--null", "carrier"], [None]),
+        (["--key", "day=2013-01-01"], [None, "null"]),
+        (['["2013-01-01",null]'], [None]),
+        (["--null", "day"], []),
+    ],
+    ids=str,
+)
+def test_get_takes_nulls(tmp_path: Path, words: list[str], found: list[str | None]) -> None:
+    """By the column's name, as the word null is a text."""
+    columns = (KeyColumn("day", "date", nullable=True), KeyColumn("carrier", "string", nullable=True))
+    job = replace(make_job(tmp_path)[0], key_field="", key_columns=columns)
+    own = Own(tmp_path / "v", job)
+    keys = [key_text(["2013-01-01", one]) for one in ("null", None)]
+    own.show(1, rows(job, own.store, [Sold(key, 1, 1) for key in keys]))
+    with serving(app_of(own.view)) as url:
+        _stack(tmp_path, url, ["day", "carrier"])
+        done = _get(tmp_path, "--json", *words)
+        shown = _get(tmp_path, *words)
+    own.close()
+    assert (done.exit_code, shown.exit_code) == (0 if found else 1,) * 2, done.output
+    assert sorted((row["carrier"] for row in json.loads(done.stdout)["rows"]), key=str) == sorted(found, key=str)
+    assert found or "day is null" in shown.stdout
 
 
 def _stack(folder: Path, url: str, key_columns: list[str] | None = None) -> None:

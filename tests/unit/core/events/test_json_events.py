@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +13,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.json_events import JsonField, encode, json_fields
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+DATE = {"type": "int", "logicalType": "date"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 
@@ -40,6 +41,9 @@ def written(type_: Any, value: Any) -> str:
         (MILLIS, datetime(2013, 1, 1, 12, tzinfo=UTC), '"2013-01-01T12:00:00.000000Z"'),
         (MILLIS, datetime(2013, 1, 1, 12), '"2013-01-01T12:00:00.000000Z"'),
         (MILLIS, datetime(2013, 1, 1, 12, tzinfo=timezone(timedelta(hours=2))), '"2013-01-01T10:00:00.000000Z"'),
+        (DATE, date(2013, 1, 31), '"2013-01-31"'),
+        (DATE, "2013-01-31", '"2013-01-31"'),
+        (DATE, -719_162, '"0001-01-01"'),
         (["null", "int"], None, "null"),
         (["null", MILLIS], 5, "5"),
     ],
@@ -61,7 +65,7 @@ def test_what_a_record_leaves_out_is_left_out() -> None:
         {"type": "record", "name": "B", "fields": []},
         ["null", "int", "string"],
         ["null"],
-        {"type": "int", "logicalType": "date"},
+        {"type": "int", "logicalType": "time-millis"},
         {"type": "long", "logicalType": "local-timestamp-millis"},
     ],
 )
@@ -133,6 +137,12 @@ def test_a_decimal_without_precision_is_bytes() -> None:
 
 def test_a_plain_type_has_neither_size_nor_digits() -> None:
     assert json_fields(schema(a="string")) == (JsonField("a", "string", False),)
+
+
+def test_a_day_of_other_years_is_not_written() -> None:
+    """No text of it could be read back."""
+    with pytest.raises(UsageError, match="outside the years 1 to 9999"):
+        written(DATE, 2_932_897)
 
 
 def test_no_word_is_written_that_json_does_not_have() -> None:

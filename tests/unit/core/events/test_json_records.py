@@ -26,6 +26,7 @@ TYPES: dict[str, Any] = {
     "enum": {"type": "enum", "name": "Kind", "symbols": ["a", "b"]},
     "fixed": {"type": "fixed", "name": "Two", "size": 2},
     "decimal": DECIMAL,
+    "date": {"type": "int", "logicalType": "date"},
     "timestamp_millis": wide.TYPES["seen"],
     "timestamp_micros": wide.TYPES["exact"],
     "record": {
@@ -114,7 +115,8 @@ TIMES = st.builds(
     st.sampled_from(["", "Z", "+02:00", "-18:00", "+18:01", "+0200", "+02", "+01:99", "z", "-00:30"]),
 )
 WORDS = st.sampled_from(["a", "NaN", "Infinity"])
-TEXTS = st.one_of(TIMES, NUMBERS, st.text(max_size=8), st.text("AP8=+/", max_size=8), WORDS)
+DATES = st.one_of(st.dates().map(str), st.sampled_from(["2013-02-29", "0000-01-01", "2013-1-1", "10000-01-01"]))
+TEXTS = st.one_of(TIMES, DATES, NUMBERS, st.text(max_size=8), st.text("AP8=+/", max_size=8), WORDS)
 TOKENS = st.one_of(
     NUMBERS, TEXTS.map(json.dumps), TEXTS.map(lambda one: json.dumps(one, ensure_ascii=False)),
     st.sampled_from(["null", "true", "false", "NaN", "[]", "{}", '"\\ud800"', '"\\ud83d\\ude00"', "-", "1."]),
@@ -170,6 +172,7 @@ def test_a_time_is_read_to_the_microsecond(text: str, micros: int | None) -> Non
         ({**DECIMAL, "precision": 9, "scale": 2}, "\x01\x00", Decimal("2.56")),
         (TYPES["timestamp_millis"], 5, 5_000),
         (TYPES["timestamp_micros"], 5, 5),
+        (TYPES["date"], 5, 5),
         ("long", 5, 5),
         (TYPES["enum"], "b", "b"),
         (["null", "long"], None, None),

@@ -189,6 +189,7 @@ def test_a_generation_goes_on_with_its_parents_measures_and_source() -> None:
 OVER_A, OVER_B = (build("n", "count", field, LONG, HllSketches()) for field in ("a", "b"))
 STAYS = {
     "key_field": ("other", "key was 'key' and is 'other'"),
+    "key_kind": ("date", r"key was 'key' and is \['key', 'date'\]"),
     "key_columns": ((KeyColumn("key", "string"),), r"key was 'key' and is \[\['key', 'string'\]\]"),
     "time_field": ("other", "event_time was 'at' and is 'other'"),
     "window": (WindowSpec(7_000, 7_000), "window_size_ms was 60000 and is 7000; window_slide_ms was"),
