@@ -26,8 +26,7 @@ from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import Job
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import Sample
-from cutwater_spark.query.decoding import decode
-from cutwater_spark.query.sql import group_key
+from cutwater_spark.query.decoding import decode, record_key
 from support.harness import flow
 from support.rejected_events import dead_letters
 from unit.adapters.job_files.test_key_types import COLUMNS, EVENT, load
@@ -101,7 +100,7 @@ def of_spark(spark: SparkSession, job: Job, values: Sequence[bytes]) -> list[Out
     names = "topic string, partition int, offset long, timestamp timestamp, value binary"
     raw = spark.createDataFrame(rows, names).coalesce(1)
     frame = decode(raw, job, known_schemas(job, None), only("t", "local"), explained=True)
-    key = f"case when event is not null then {group_key(job, 'event')} end as found"
+    key = f"case when event is not null then {record_key(job)} end as found"
     found = frame.selectExpr("offset", "__reason", "__flaw.field as field", key).orderBy("offset").collect()
     return [(one["__reason"], one["field"], one["found"]) for one in found]
 
