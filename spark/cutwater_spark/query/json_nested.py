@@ -23,6 +23,7 @@ _TYPES = {
     "double": "double",
     "bytes": "binary",
     "fixed": "binary",
+    "date": "date",
     "timestamp-millis": "timestamp",
     "timestamp-micros": "timestamp",
 }

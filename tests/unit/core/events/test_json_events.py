@@ -113,7 +113,7 @@ def test_a_nested_schema_has_bounds() -> None:
             r"a record in 'a\[''\]' has more than 200 fields",
         ),
         ({"type": "array", "items": ["int", "string"]}, r"field 'a\[\]' is a union"),
-        ({"type": "map", "values": {"type": "int", "logicalType": "date"}}, r"field 'a\[''\]' is date"),
+        ({"type": "map", "values": {"type": "int", "logicalType": "time-millis"}}, r"field 'a\[''\]' is time-millis"),
     ):
         with pytest.raises(UsageError, match=told):
             json_fields(schema(a=type_))
