@@ -37,6 +37,8 @@ from cutwater_spark.query.format_detection import other_format_rules
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
 
+__all__ = ["VALUES", "flaws", "repeats", "with_values"]
+
 VALUES = "__values"
 """Column: a struct of the fields in their types; NULL if one does not fit, or is missing without default."""
 _TEXT, _PARSED, _DOUBT, _CLOSELY, _CORRUPT = "__text", "__parsed", "__doubt", "__closely", "__corrupt"

@@ -15,20 +15,7 @@ from cutwater.core.events.json_events import ELEMENTS_MAX, KEY_SHOWN, MISSING, N
 from cutwater_spark.query import json_values
 from cutwater_spark.query.sql import name, text
 
-_TYPES = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "bytes": "binary",
-    "fixed": "binary",
-    "date": "date",
-    "timestamp-millis": "timestamp",
-    "timestamp-micros": "timestamp",
-}
-
-_KEY = "['", "']"
+_BEFORE_KEY, _BEHIND_KEY = text("['"), text("']")
 
 
 def value_of(token: str, field: JsonField, level: int = 0) -> str:
@@ -75,7 +62,7 @@ def _nested_flaw(token: str, field: JsonField, path: str, level: int) -> str:
         parts, inner, step = whole, part, f"{path}, '[', {at}, ']'"
         if field.kind == "map":
             parts, inner = f"map_entries({whole})", f"{part}.value"
-            step = f"{path}, {text(_KEY[0])}, left({part}.key, {KEY_SHOWN}), {text(_KEY[1])}"
+            step = f"{path}, {_BEFORE_KEY}, left({part}.key, {KEY_SHOWN}), {_BEHIND_KEY}"
         flaws = flaw_of(inner, field.item, f"concat({step})", level + 1)
         within = f"get(filter(transform({parts}, ({part}, {at}) -> {flaws}), {part} -> {part} is not null), 0)"
     rule = _struct(path, text(f"is not {RULES[field.kind]}"))
@@ -163,6 +150,4 @@ def _type(field: JsonField) -> str:
         return f"struct<{', '.join(f'{name(one.name)}: {_type(one)}' for one in field.fields)}>"
     if field.item is not None:
         return f"array<{_type(field.item)}>" if field.kind == "array" else f"map<string, {_type(field.item)}>"
-    if field.kind == "decimal":
-        return f"decimal({field.precision}, {field.scale})"
-    return _TYPES.get(field.kind, "string")
+    return json_values.sql_type(field)

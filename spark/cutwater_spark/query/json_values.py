@@ -36,6 +36,17 @@ def parsed_as(field: JsonField) -> str:
     return _TYPES.get(field.kind) or ("variant" if field.kind in _AS_VARIANT else "string")
 
 
+def sql_type(field: JsonField) -> str:
+    """Return the type of a value. The field is none of those that hold others."""
+    if field.kind == "decimal":
+        return f"decimal({field.precision}, {field.scale})"
+    if field.kind in ("bytes", "fixed"):
+        return "binary"
+    if field.kind in _OF_EPOCH:
+        return "date" if field.kind == "date" else "timestamp"
+    return _TYPES.get(field.kind, "string")
+
+
 def from_parsed(parsed: str, field: JsonField) -> str:
     """Return the value from the first parse, if that is not in doubt; NULL if it does not fit or is null."""
     if field.kind in ("float", "double"):

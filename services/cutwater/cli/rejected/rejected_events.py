@@ -154,7 +154,7 @@ def list_late(
 def _letters(
     stack: running_file.RunningStack, settings: Settings, generation: Generation | None = None
 ) -> Choice[Letter]:
-    """Return the dead letters, without the first bytes of events if CUTWATER_SHOW_PAYLOADS is off."""
+    """Return the dead letters, without anything of an event's value if CUTWATER_SHOW_PAYLOADS is off."""
     if stack.program:
         raise UsageError(
             f"job {stack.job} is attached to a query of your own, which keeps no list of events: 'rejected' of a "
@@ -163,7 +163,7 @@ def _letters(
     found = dead_letters(stack.cluster, stack.job, generation)
     if settings.show_payloads:
         return found
-    return replace(found, entries=[replace(one, head=None) for one in found.entries])
+    return replace(found, entries=[one.without_payload() for one in found.entries])
 
 
 def _note(elsewhere: Sequence[str]) -> None:

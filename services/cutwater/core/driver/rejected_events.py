@@ -64,6 +64,11 @@ class Letter:
     head: bytes | None = None
     """The first bytes of the event's value; None without a value, and if payloads must not be shown."""
 
+    def without_payload(self) -> Letter:
+        """Return the letter without anything of the event's value. The path of a flaw may have names of a map."""
+        path, key, _ = (self.field or "").partition("['")
+        return replace(self, head=None, field=f"{path}['…']" if key else self.field)
+
 
 @dataclass(frozen=True)
 class LatePair:

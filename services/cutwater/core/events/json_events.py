@@ -33,7 +33,7 @@ LEVELS_MAX = 16
 """Records, arrays and maps inside of each other, in a schema."""
 NESTED_FIELDS_MAX = 1_000
 """Fields, elements and values inside of a schema's fields: each of them is part of the query plan."""
-ELEMENT_FIELDS_MAX = 200
+ELEMENT_FIELDS_MAX = 100
 """Fields of a record in an array or map. An element of two bytes, an empty object, has all of them in memory."""
 REPEATED_NAMES = (LAST, REJECT)
 """The rules for an object that repeats a name: the last value counts, or the event is rejected."""

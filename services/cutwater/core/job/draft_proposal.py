@@ -257,9 +257,10 @@ def _inner_hint(rows: Sequence[SampleRow]) -> str:
     names = dict.fromkeys(name for row in rows for name, value in row.event.items() if isinstance(value, dict))
     if not names:
         return ""
+    shown = ", ".join(list(names)[:5])
     return (
-        f". Only flat fields are proposed, and {', '.join(list(names)[:5])} hold others: write the job file "
-        "by hand, with the object in the schema and the field in source.columns (docs/JOBFILE.md)"
+        f". Only flat fields are proposed, and {shown} hold others: write the job file by hand, "
+        "with the object in the schema and the field in source.columns (docs/JOBFILE.md)"
     )
 
 

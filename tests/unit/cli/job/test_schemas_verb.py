@@ -154,10 +154,10 @@ def test_a_mistake_in_the_format_is_named(tmp_path: Path, source: str, said: str
     assert "word@" not in str(caught.value)
 
 
-def test_json_of_nested_events_is_refused(tmp_path: Path) -> None:
-    """A type that JSON events cannot have is named when the job file is read."""
-    fields = [*wide.SCHEMA["fields"][:2], {"name": "legs", "type": {"type": "array", "items": "string"}}]
-    schema = {**wide.SCHEMA, "fields": fields}
-    with pytest.raises(UsageError, match="field 'legs' is array, which events in JSON cannot have"):
+def test_a_type_inside_that_json_events_cannot_have_is_refused(tmp_path: Path) -> None:
+    """It is named with its path when the job file is read."""
+    legs = {"type": "array", "items": {"type": "int", "logicalType": "date"}}
+    schema = {**wide.SCHEMA, "fields": [*wide.SCHEMA["fields"][:2], {"name": "legs", "type": legs}]}
+    with pytest.raises(UsageError, match=r"field 'legs\[\]' is date, which events in JSON cannot have"):
         wide.job(tmp_path, schema, "format: json")
     assert wide.job(tmp_path, schema).format.kind == "avro"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.driver.rejected_events import EpochAccount, Listed, choose
+from cutwater.core.driver.rejected_events import EpochAccount, EventPosition, Letter, Listed, choose
 from cutwater.core.protocol.generation import Generation
 
 G1, G2 = Generation(1, "local"), Generation(2, "local", "0badcafe")
@@ -66,3 +66,16 @@ def test_what_the_winners_wrote_is_always_whole(epochs: dict[int, tuple[int, int
     found = choose(listed, told)
     assert found.problems == []
     assert found.entries == [name for by, name in listed if epochs[by.epoch][0] == by.attempt]
+
+
+def test_a_letter_without_its_payload_shows_nothing_of_the_value() -> None:
+    """The path of a flaw has names of a map, which are the event's; those of the schema stay."""
+    place = EventPosition("t", 0, 1)
+    for path, shown in {
+        "items[1].price": "items[1].price",
+        "tags['a secret'].x['another']": "tags['…']",
+        "tags['it's']": "tags['…']",
+        None: None,
+    }.items():
+        letter = Letter(place, Listed(G1, 1, 0), "undecodable", b"k", 3, 5, None, (0, 0), path, "is not", b"{}")
+        assert (letter.without_payload().field, letter.without_payload().head) == (shown, None)

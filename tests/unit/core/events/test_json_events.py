@@ -103,17 +103,17 @@ def record(fields: list[str]) -> Any:
 def test_a_nested_schema_has_bounds() -> None:
     """Levels and fields are part of the query's plan, and names are part of its paths."""
     json_fields(schema(a=array(16), b=record([f"f{one}" for one in range(984)])))
-    wide_record = record([f"f{one}" for one in range(201)])
+    wide_record = record([f"f{one}" for one in range(101)])
     for type_, told in (
         (array(17), "more than 16 levels deep"),
         (record([f"f{one}" for one in range(1_001)]), "more than 1,000 fields are inside"),
         (record(["it's"]), "the name of field 'a.it's' is none that Avro allows"),
         (
             {"type": "map", "values": {**NESTED, "name": "C", "fields": [{"name": "b", "type": wide_record}]}},
-            r"a record in 'a\[''\]' has more than 200 fields",
+            r"a record in 'a\[''\]' has more than 100 fields",
         ),
         ({"type": "array", "items": ["int", "string"]}, r"field 'a\[\]' is a union"),
-        ({"type": "map", "values": {"type": "int", "logicalType": "time-millis"}}, r"field 'a\[''\]' is time-millis"),
+        ({"type": "array", "items": {"type": "int", "logicalType": "time-millis"}}, r"'a\[\]' is time-millis"),
     ):
         with pytest.raises(UsageError, match=told):
             json_fields(schema(a=type_))
