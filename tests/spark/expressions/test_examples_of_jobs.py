@@ -30,9 +30,9 @@ def drained(broker: Any, folder: Path, job_file: Path, events: list[dict[str, An
     job = load_job(job_file)
     text = job_file.read_text(encoding="utf-8").replace(f"job: {job.name}\n", f"job: {name}\n")
     text = text.replace(f"topic: {job.topic}", f"topic: {name}.events") + "partitions: 2\nshuffle_partitions: 1\n"
-    schema = EXAMPLES.parent / "schemas" / "flight_event.avsc"
-    beside = sorted(job_file.parent.glob("*.avsc"))
-    with flow(broker.cluster, text, folder, (beside or [schema])[0].read_text(encoding="utf-8")) as run:
+    beside = next(job_file.parent.glob("*.avsc"), EXAMPLES.parent / "schemas" / "flight_event.avsc")
+    text = text.replace(f"schema: {beside.name}", "schema: event.avsc")
+    with flow(broker.cluster, text, folder, beside.read_text(encoding="utf-8")) as run:
         return _state(run, events)
 
 
