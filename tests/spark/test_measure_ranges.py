@@ -169,8 +169,8 @@ def test_each_measure_over_the_whole_range_of_its_types(spark: SparkSession, tmp
         assert (shown["every_flag"], shown["any_flag"]) == (all(flags), any(flags))
         for name in ("small", "big", "kind"):
             often = Counter(event[name] for event in mine)
-            counted = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:3]
-            assert shown[f"top_{name}"] == [{"value": one, "count": 2 * n, "error": 0} for one, n in counted]
+            most = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:3]
+            assert shown[f"top_{name}"] == [{"value": one, "count": 2 * n, "error": 0} for one, n in most]
         assert shown["distinct_label"] == len({event["label"] for event in mine})
         assert shown["distinct_blob"] == len({event["blob"] for event in mine})
 
