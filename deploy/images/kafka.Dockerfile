@@ -8,6 +8,6 @@ COPY jars /opt/kafka/jars
 USER 10001:10001
 WORKDIR /var/lib/kafka
 VOLUME /var/lib/kafka
-HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=6 \
+HEALTHCHECK --interval=5s --timeout=4s --start-period=180s --retries=6 \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/localhost/${KAFKA_HEALTH_PORT:-9092}"]
 ENTRYPOINT ["/opt/kafka/run"]

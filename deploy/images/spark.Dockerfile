@@ -15,5 +15,5 @@ ENV PYTHONPATH=/opt/cutwater PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
 USER 10001:10001
 WORKDIR /data
 VOLUME /data
-HEALTHCHECK --interval=5s --timeout=4s --start-period=120s --retries=6 CMD ["healthy"]
+HEALTHCHECK --interval=5s --timeout=4s --start-period=180s --retries=6 CMD ["healthy"]
 ENTRYPOINT ["python3", "-m"]
