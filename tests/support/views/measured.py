@@ -70,7 +70,8 @@ Expected = dict[tuple[str, int, int], dict[str, Any]]
 """What users see of each (key, window start, window end)."""
 
 
-def measured_job(folder: Path) -> tuple[Job, Path]:
+def measured_job(folder: Path, tops: bool = True) -> tuple[Job, Path]:
+    """`tops`: with measures whose partials hold lists, so that rows are not decoded by columns."""
     fields = [{"name": "shop", "type": "string"}, {"name": "at", "type": _TYPES["seen"]}]
     fields += [{"name": name, "type": ["null", type_], "default": None} for name, type_ in _TYPES.items()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,8 @@ def measured_job(folder: Path) -> tuple[Job, Path]:
         f"{one}: {{measure: histogram, field: {of}, bounds: {bounds}}}" for one, (of, bounds) in _BOUNDS.items()
     ]
     measures += [f"{one}: {{measure: quantile, field: {of}, ranks: [0, 0.5, 1]}}" for one, of in _RANKS.items()]
-    measures += [f"{one}: {{measure: top, field: {of}, items: 2}}" for one, of in _TOPS.items()]
+    if tops:
+        measures += [f"{one}: {{measure: top, field: {of}, items: 2}}" for one, of in _TOPS.items()]
     name = f"measured-{os.getpid()}"
     path = folder / "measured.yaml"
     path.write_text(

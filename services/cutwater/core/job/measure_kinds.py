@@ -138,7 +138,7 @@ SYNONYMS = {
     "total": "sum",
     **dict.fromkeys(("quantiles", "percentile", "percentiles", "approx_percentile"), "quantile"),
     **dict.fromkeys(("buckets", "distribution"), "histogram"),
-    **dict.fromkeys(("topk", "top_k", "approx_top_k", "frequent_items", "most_frequent", "mode"), "top"),
+    **dict.fromkeys(("topk", "top_k", "approx_top_k", "frequent_items", "most_frequent"), "top"),
     **dict.fromkeys(("minimum", "least", "smallest"), "min"),
     **dict.fromkeys(("maximum", "greatest", "largest"), "max"),
     **dict.fromkeys(("average", "mean"), "avg"),

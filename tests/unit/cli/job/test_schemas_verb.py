@@ -156,8 +156,8 @@ def test_a_mistake_in_the_format_is_named(tmp_path: Path, source: str, said: str
 
 def test_a_type_inside_that_json_events_cannot_have_is_refused(tmp_path: Path) -> None:
     """It is named with its path when the job file is read."""
-    legs = {"type": "array", "items": {"type": "int", "logicalType": "date"}}
+    legs = {"type": "array", "items": {"type": "int", "logicalType": "time-millis"}}
     schema = {**wide.SCHEMA, "fields": [*wide.SCHEMA["fields"][:2], {"name": "legs", "type": legs}]}
-    with pytest.raises(UsageError, match=r"field 'legs\[\]' is date, which events in JSON cannot have"):
+    with pytest.raises(UsageError, match=r"field 'legs\[\]' is time-millis, which events in JSON cannot have"):
         wide.job(tmp_path, schema, "format: json")
     assert wide.job(tmp_path, schema).format.kind == "avro"
