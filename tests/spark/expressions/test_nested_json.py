@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cutwater.core.events import json_records
-from cutwater.core.events.json_events import REPEATED_NAMES, TIMES, JsonField, json_fields
+from cutwater.core.events.json_events import HALF_PAIR, NO_OBJECT, REPEATED_NAMES, TIMES, JsonField, json_fields
 from cutwater.core.events.rejection import UNDECODABLE, YEARS_RULE, Flaw
 from cutwater.core.job.job import Job
 from cutwater_spark.query.formats import with_events
@@ -52,10 +52,13 @@ def agree(mine: Any, theirs: Any, field: JsonField) -> bool:
 def same_flaw(told: Flaw, shown: dict[str, Any], fields: tuple[JsonField, ...]) -> bool:
     """Whether Spark shows Python's flaw: the first one in the order of the schema, depth first.
 
-    One difference is allowed: of a number of more than 38 digits in a field of the event itself that is a time.
+    Two differences are allowed. Half of a surrogate pair inside of a field cannot be in a VARIANT: to Spark the
+    event is no JSON object. Of a number of more than 38 digits in a field of the event itself that is a time,
     Spark's first parse knows that it is whole, as Python does; the close one, of an event with another flaw, does
     not.
     """
+    if (told.rule, shown["rule"]) == (HALF_PAIR, NO_OBJECT):
+        return True
     if (told.reason, told.field) != (UNDECODABLE, shown["field"]):
         return False
     times = {one.name for one in fields if one.kind in TIMES}
@@ -173,24 +176,24 @@ def test_a_name_has_a_bound(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_schema_at_its_bounds_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Sixteen levels of each kind, and beside them as many fields as a schema may have inside of others."""
+    """Eight levels of each kind, and beside them as many fields as a schema may have inside of others."""
     deep: Any = wide.TYPES["seen"]
-    for level in range(16):
+    for level in range(8):
         record = {"type": "record", "name": f"L{level}", "fields": [{"name": "x", "type": deep}]}
         deep = [{"type": "array", "items": deep}, {"type": "map", "values": deep}, record][level % 3]
-    broad = {"type": "record", "name": "B", "fields": [{"name": f"f{one}", "type": "int"} for one in range(984)]}
+    broad = {"type": "record", "name": "B", "fields": [{"name": f"f{one}", "type": "int"} for one in range(392)]}
     fields = [*TWICE["fields"][:2], {"name": "deep", "type": deep}, {"name": "broad", "type": broad}]
     schema = {"type": "record", "name": "E", "fields": fields}
     job, made = wide.job(tmp_path, schema, "format: json"), []
-    for leaf, last in (("1700000000000", 983), ("true", 983), ("1", 982)):
+    for leaf, last in (("1700000000000", 391), ("true", 391), ("1", 390)):
         token = leaf
-        for level in range(16):
+        for level in range(8):
             token = [f"[{token}]", f'{{"k":{token}}}', f'{{"x":{token}}}'][level % 3]
         told = ",".join(f'"f{one}":{one}' for one in range(last + 1))
         made.append(f'{{"key":"a","at":1,"deep":{token},"broad":{{{told}}}}}'.encode())
     rows = decoded(spark, job, made)
     assert [difference(value, row, json_fields(schema)) for value, row in zip(made, rows, strict=True)] == [""] * 3
-    assert rows[0]["event"]["broad"]["f983"] == 983
+    assert rows[0]["event"]["broad"]["f391"] == 391
     assert [row["flaw"] and row["flaw"]["field"] for row in rows] == [
-        None, "deep[0]" + ".x['k'][0]" * 5, "broad.f983",
+        None, "deep['k'][0]" + ".x['k'][0]" * 2, "broad.f391",
     ]  # fmt: skip

@@ -29,9 +29,9 @@ ELEMENTS_MAX = 10_000
 """Elements of an array, and names of a map, in an event."""
 KEY_SHOWN = 60
 """Characters of a map's key in the path of an unfit value."""
-LEVELS_MAX = 16
+LEVELS_MAX = 8
 """Records, arrays and maps inside of each other, in a schema."""
-NESTED_FIELDS_MAX = 1_000
+NESTED_FIELDS_MAX = 400
 """Fields, elements and values inside of a schema's fields: each of them is part of the query plan."""
 ELEMENT_FIELDS_MAX = 100
 """Fields of a record in an array or map. An element of two bytes, an empty object, has all of them in memory."""
