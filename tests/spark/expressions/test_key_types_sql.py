@@ -201,7 +201,9 @@ JOB = """job: @NAME@
 source:
   topic: @NAME@.events
   schema: event.avsc
-  key: [price, day, cancelled, carrier, id]
+  columns:
+    line: {sql: upper(carrier), type: string}
+  key: [price, day, cancelled, line, id]
   null_key: @NULLS@
   event_time: at
 window: {kind: tumbling, size: 1m}
@@ -214,7 +216,7 @@ measures:
   delay: {measure: sum, field: delay}
 """
 ORACLE = """
-select [price::varchar, day::varchar, cancelled::varchar, carrier, id::uuid::varchar] as key,
+select [price::varchar, day::varchar, cancelled::varchar, upper(carrier), id::uuid::varchar] as key,
        "at" // 60000 * 60000 as start, count(*), sum(delay)::bigint
 from events where {usable} group by all
 """
