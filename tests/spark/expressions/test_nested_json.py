@@ -60,7 +60,7 @@ def agree(mine: Any, theirs: Any, field: JsonField) -> bool:
 def same_flaw(value: bytes, told: Flaw, shown: dict[str, Any]) -> bool:
     """Whether Spark shows Python's flaw: the first one in the order of the schema, depth first.
 
-    Two differences are allowed. Half of a surrogate pair inside of a field cannot be in a VARIANT: to Spark the
+    Three differences are allowed. Half of a surrogate pair inside of a field cannot be in a VARIANT: to Spark the
     event is no JSON object. Of a number of more than 38 digits that is to be a time, Spark may not know that
     it is whole, as Python does.
     """
@@ -70,6 +70,9 @@ def same_flaw(value: bytes, told: Flaw, shown: dict[str, Any]) -> bool:
         return False
     long = re.search(rb"[0-9]{39}", value) is not None
     in_doubt = long and told.rule == YEARS_RULE and shown["rule"].startswith("is not ")
+    # A VARIANT drops zeros behind the point: 1.0, which is no time, looks whole.
+    zeros = re.search(rb"[0-9][.]0", value) is not None
+    in_doubt |= zeros and told.rule.startswith("is not ") and shown["rule"].startswith(YEARS_RULE)
     return bool(told.rule == shown["rule"] or in_doubt)
 
 
