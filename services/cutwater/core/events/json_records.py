@@ -87,7 +87,7 @@ def _made(token: Any, field: JsonField, path: str) -> Any:
         return made
     made = _nested(token, field, path) if field.kind in NESTED else _VALUES[field.kind](token, field)
     if made is None:
-        raise _UnfitError(_rule(token, field, path != field.name), path)
+        raise _UnfitError(_rule(token, field), path)
     return made
 
 
@@ -108,10 +108,8 @@ def _nested(token: Any, field: JsonField, path: str) -> Any:
     return {one: _made(token[one], field.item, f"{path}['{one[:KEY_SHOWN]}']") for one in keys}
 
 
-def _rule(token: Any, field: JsonField, inside: bool) -> str:
-    # Inside of a field Spark sees a number of more digits than it holds as one with an exponent.
-    seen = not inside or not isinstance(token, _Number) or len(token.lstrip("-")) <= _TOKEN_DIGITS
-    if field.kind in _UNIT and seen and isinstance(token, str) and _WHOLE.fullmatch(token):
+def _rule(token: Any, field: JsonField) -> str:
+    if field.kind in _UNIT and isinstance(token, str) and _WHOLE.fullmatch(token):
         # Python does not parse numbers of thousands of digits, and no unit makes them a date.
         return YEARS_RULE + (unit_hint(int(token), field.kind) if len(token) < _TOKEN_DIGITS else "")
     return f"is not {RULES[field.kind]}"
