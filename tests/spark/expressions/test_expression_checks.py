@@ -232,7 +232,7 @@ EXPLODED = """  explode:
             "one.x",
             "14: source.explode.array: the schema has no field 'spot'.* did you mean 'spots'",
         ),
-        ("place", "true", "miles", "14: source.explode.array: is .*struct.*, and only an array has elements"),
+        ("place", "1 = 1", "miles", "14: source.explode.array: is .*struct.*, and only an array has elements"),
         ("spots", "one.x", "one.x", "16: source.explode.where: is integer, and a condition is boolean"),
         ("spots", "one.x > 0", "onex", "18: source.explode.columns.speed: the schema has no field 'onex'"),
         ("spots", "one.x > 0", "speed + 1", "18: .*'speed' is a computed column, and expressions see the event's"),

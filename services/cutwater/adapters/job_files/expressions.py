@@ -164,14 +164,14 @@ def _analysed(
             raise
         return {}  # nothing depends on the answer here, and the driver is told the same
     places = {".".join(place): place for place in asked}
-    for place, text, unknown in answer["mistakes"]:
-        _report(places[place], text, unknown, scopes, fields, errors)
     types = {places[place]: of for place, of in answer["types"].items()}
     for place, of in types.items():
         if place[-1] == "where" and of != "boolean" and place[-2] != "columns":
             errors.add(place, f"is {of}, and a condition is boolean")
         elif place == (*_EXPLODE, "array") and not of.startswith("array<"):
             errors.add(place, f"is {of}, and only an array has elements")
+    for place, text, unknown in answer["mistakes"]:
+        _report(places[place], text, unknown, scopes, fields, errors)
     found = {place: _typed(place, types.get(place), errors) for place in untyped}
     return {place: of for place, of in found.items() if of}
 
@@ -194,7 +194,7 @@ def _report(
     elif any(unknown in one.columns for one in scopes):
         errors.add(place, f"'{unknown}' is a computed column, and expressions see the event's fields only")
     else:
-        names = [*fields, *(one.item for one in scopes if one.item and place[:2] == _EXPLODE)]
+        names = [*fields, *(one.item for one in scopes if one.item and place[:2] == _EXPLODE and place != array)]
         text = f"the schema has no field {value_text(unknown)}; it has: {listed(names)}"
         errors.add(place, text, errors.meant(unknown, names))
 

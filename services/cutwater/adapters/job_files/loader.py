@@ -17,6 +17,7 @@ from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
 from cutwater.adapters.job_files.rule_checks import frame
 from cutwater.adapters.job_files.source_fields import (
+    ARRAY,
     COLUMNS,
     ELEMENTS,
     KeyOfFile,
@@ -141,6 +142,8 @@ def _measure(
         return None
     # A column with a mistake is not among the types, which is no second mistake.
     named_fields = [named for named in (one.field, one.by) if named is not None]
+    if types and not types.keys() >= set(named_fields) and not errors.sound(ARRAY):
+        return None  # it may be a column of the array's elements
     if not errors.sound(*((*place, named) for place in (COLUMNS, ELEMENTS) for named in named_fields)):
         return None
     for at, named in ((field, one.field), ((*place, "by"), one.by)):

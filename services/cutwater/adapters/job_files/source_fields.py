@@ -26,7 +26,7 @@ from cutwater.core.util.suggestions import listed, value_text
 
 COLUMNS: Place = ("source", "columns")
 ELEMENTS: Place = ("source", "explode", "columns")
-_ARRAY: Place = ("source", "explode", "array")
+ARRAY: Place = ("source", "explode", "array")
 _KEY: Place = ("source", "key")
 _NULL_KEY: Place = ("source", "null_key")
 _KINDS = {"string": TEXT, "int": NUMBER, "long": NUMBER, "boolean": BOOLEAN, "date": DATE, "uuid": UUID}
@@ -141,7 +141,7 @@ def check_field(
 
 def no_field(types: Types, place: Place, field: str, errors: JobErrors) -> None:
     """Report a field that does not exist."""
-    if not errors.sound(_ARRAY):
+    if not errors.sound(ARRAY):
         return  # it may be a column of the array's elements, which have no types yet
     text = f"the schema has no field {value_text(field)}; it has: {listed(types)}"
     errors.add(place, text, errors.meant(field, types))
