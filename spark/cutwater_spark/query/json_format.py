@@ -32,7 +32,7 @@ from cutwater.core.events.json_events import (
 )
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater.core.job.job import Job
-from cutwater_spark.query import json_nested, json_values
+from cutwater_spark.query import json_complex_types, json_values
 from cutwater_spark.query.format_detection import other_format_rules
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
@@ -90,7 +90,7 @@ def _suspect(raw: str) -> str:
 
 def repeats(job: Job) -> str:
     """Return whether an object that the schema names has a name twice, as SQL over these columns."""
-    return json_nested.repeats(_TEXT, json_fields(job.event_schema))
+    return json_complex_types.repeats(_TEXT, json_fields(job.event_schema))
 
 
 def flaws(job: Job) -> list[Flaw]:
@@ -132,7 +132,7 @@ def _half_pair() -> str:
 def _of_field(field: JsonField) -> Iterator[Flaw]:
     value = f"{VALUES}.{name(field.name)}"
     if field.kind in NESTED:
-        found = json_nested.flaw_of(_nested_token(field), field, text(field.name))
+        found = json_complex_types.flaw_of(_nested_token(field), field, text(field.name))
         yield Flaw(f"{found} is not null", text(UNDECODABLE), found)
         return
     unfit, rule = f"{_has_token(field)} and {value} is null", text(f"is not {RULES[field.kind]}")
@@ -160,7 +160,7 @@ def _nested_token(field: JsonField) -> str:
 
 def _value(field: JsonField) -> str:
     if field.kind in NESTED:
-        return json_nested.value_of(_nested_token(field), field)
+        return json_complex_types.value_of(_nested_token(field), field)
     token, parsed = _both(field)
     exact, plain = json_values.from_token(token, field), json_values.from_parsed(parsed, field)
     made = f"case when {_DOUBT} then {exact} else {plain} end"

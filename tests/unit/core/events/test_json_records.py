@@ -17,7 +17,7 @@ from cutwater.core.events.json_events import NO_OBJECT, JsonField, json_fields
 from cutwater.core.events.json_records import iso_micros, read, tokens
 from cutwater.core.events.rejection import Flaw
 from support.events import jsonoracle, strangers, wide
-from support.events.nested import FIRST_FLAWS, MEETING, Nested
+from support.events.complex_types import FIRST_FLAWS, MEETING, Nested
 
 PAGE = Path(__file__).parents[4] / "docs" / "EVENTS.md"
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 20}

@@ -25,7 +25,7 @@ from cutwater.core.events.rejection import UNDECODABLE, YEARS_RULE, Flaw
 from cutwater.core.job.job import Job
 from cutwater_spark.query.formats import with_events
 from support.events import jsonoracle, wide
-from support.events.nested import FIRST_FLAWS, MEETING, Nested
+from support.events.complex_types import FIRST_FLAWS, MEETING, Nested
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 CASES = 1_000
