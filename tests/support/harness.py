@@ -58,6 +58,13 @@ class Flow:
     def produce(self, events: list[dict[str, Any]]) -> None:
         EventWriter(self.cluster, self.job, registry_for(self.job, load_settings())).write_all(events)
 
+    def state_after(self, events: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+        """Return the committed state after these events, of a commit-signal and a driver that start now."""
+        self.produce(events)
+        self.signal()
+        self.driver()
+        return self.state(self.wait_committed())
+
     def start(self, module: str, **env: str) -> subprocess.Popen[bytes]:
         """Start `python -m module JOBFILE`; its output goes to <module>.log in the folder."""
         return self.start_command(module, [sys.executable, "-m", module, str(self.job_file)], **env)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cutwater.core.events.json_events import ELEMENTS_MAX, KEY_SHOWN, MISSING, NESTED, RULES, TIMES, JsonField
+from cutwater.core.events.json_events import KEY_SHOWN, MISSING, NESTED, RULES, TIMES, JsonField
+from cutwater.core.events.rejection import ELEMENTS_MAX
 from cutwater_spark.query import json_values
 from cutwater_spark.query.sql import name, text
 

@@ -16,7 +16,7 @@ import pytest
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.events.key_columns import key_text
 from cutwater.demo.flights import events as flight_events
-from support.harness import Flow, flow
+from support.harness import flow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -33,14 +33,7 @@ def drained(broker: Any, folder: Path, job_file: Path, events: list[dict[str, An
     beside = next(job_file.parent.glob("*.avsc"), EXAMPLES.parent / "schemas" / "flight_event.avsc")
     text = text.replace(f"schema: {beside.name}", "schema: event.avsc")
     with flow(broker.cluster, text, folder, beside.read_text(encoding="utf-8")) as run:
-        return _state(run, events)
-
-
-def _state(run: Flow, events: list[dict[str, Any]]) -> State:
-    run.produce(events)
-    run.signal()
-    run.driver()
-    return run.state(run.wait_committed())
+        return run.state_after(events)
 
 
 def sample(name: str) -> list[dict[str, Any]]:

@@ -204,10 +204,7 @@ def test_every_row_is_that_of_duckdb(broker: Any, tmp_path: Path, unique: Callab
         for number in range(1_200)
     ]  # fmt: skip
     with flow(broker.cluster, job_text(name, key), tmp_path, json.dumps(SCHEMA)) as job:
-        job.produce(made)
-        job.signal()
-        job.driver()
-        state = job.state(job.wait_committed())
+        state = job.state_after(made)
         found = dead_letters(job.cluster, name)
     with duckdb.connect() as db:
         db.register("events", pa.Table.from_pylist([{**one, "position": at} for at, one in enumerate(made)]))

@@ -114,10 +114,7 @@ def test_every_row_is_that_of_duckdb(
     with flow(
         broker.cluster, JOB.replace("@NAME@", name).replace("@KEY@", key), tmp_path, json.dumps(SCHEMA)
     ) as job:
-        job.produce(made)
-        job.signal()
-        job.driver()
-        state = job.state(job.wait_committed())
+        state = job.state_after(made)
         found = dead_letters(job.cluster, name)
     with duckdb.connect() as db:
         db.register("events", pa.Table.from_pylist(made))

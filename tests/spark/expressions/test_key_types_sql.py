@@ -249,10 +249,7 @@ def test_every_row_is_that_of_duckdb(
     fields = [{"name": one, "type": type_} for one, type_ in FIELDS.items()]
     schema = json.dumps({"type": "record", "name": "Flight", "namespace": "test", "fields": fields})
     with flow(broker.cluster, JOB.replace("@NAME@", name).replace("@NULLS@", nulls), tmp_path, schema) as job:
-        job.produce(made)
-        job.signal()
-        job.driver()
-        state = job.state(job.wait_committed())
+        state = job.state_after(made)
         found = dead_letters(job.cluster, name)
     table = pa.Table.from_pylist([{**one, "id": one["id"].hex()} for one in made])
     usable = "true" if nulls == "group" else "cancelled is not null and carrier is not null"

@@ -20,13 +20,12 @@ from typing import Any
 from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.key_columns import date_text
+from cutwater.core.events.rejection import ELEMENTS_MAX
 
 DIRECT = frozenset({"boolean", "int", "long", "float", "double"})
 TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 LAST, REJECT = "last", "reject"
 NESTED = frozenset({"record", "array", "map"})
-ELEMENTS_MAX = 10_000
-"""Elements of an array, and names of a map, in an event."""
 KEY_SHOWN = 60
 """Characters of a map's key in the path of an unfit value."""
 LEVELS_MAX = 8

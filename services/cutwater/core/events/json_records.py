@@ -15,7 +15,6 @@ from typing import Any
 
 from cutwater.core.events.formats import JSON, foreign
 from cutwater.core.events.json_events import (
-    ELEMENTS_MAX,
     EMPTY,
     HALF_PAIR,
     KEY_SHOWN,
@@ -27,7 +26,15 @@ from cutwater.core.events.json_events import (
     SOMETHING_BEHIND,
     JsonField,
 )
-from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, YEARS_RULE, Flaw, unit_hint
+from cutwater.core.events.rejection import (
+    ELEMENTS_MAX,
+    NO_VALUE,
+    NO_VALUE_RULE,
+    UNDECODABLE,
+    YEARS_RULE,
+    Flaw,
+    unit_hint,
+)
 
 DEPTH_MAX, DIGITS_MAX, NAME_MAX = 1_000, 1_000, 50_000
 _BLANKS = " \t\n\r"

@@ -40,7 +40,7 @@ NO_VALUE_RULE = "the record has no value"
 NULL_RULE = "is null"
 TEXT_RULE = "is not UTF-8"
 ELEMENTS_MAX = 10_000
-"""Elements of an array that are events."""
+"""Elements of an array, and names of a map, in an event."""
 EXPRESSION_RULE = "has no value for this event: an error, such as a division by zero or a cast"
 YEARS_RULE = "is outside the years 200 to 9799"
 DATES_RULE = "is outside the years 1 to 9999"

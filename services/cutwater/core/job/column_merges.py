@@ -17,8 +17,8 @@ from cutwater.core.job.measures import (
     FieldType,
     Measure,
     add,
+    extreme,
     seed_of,
-    spark_order,
     unmergeable,
 )
 
@@ -36,12 +36,8 @@ def merging(column: Measure, of: FieldType, how: str) -> Measure:
             raise UsageError(f"column '{column.name}' is {of}: a sum has no room for a digit before the point")
         merged = replace(partial, over_both=_sum(column.name, own, seed, of), merge=add)
     else:
-        choose, closest = (min, "least") if how == "min" else (max, "greatest")
-        merged = replace(
-            partial,
-            over_both=f"{closest}({own}, {seed})",  # NULLs are skipped
-            merge=lambda one, other: choose(one, other, key=spark_order),
-        )
+        closest, merge = extreme(how)
+        merged = replace(partial, over_both=f"{closest}({own}, {seed})", merge=merge)  # NULLs are skipped
     return replace(column, partials=(merged,), merges_by=how)
 
 

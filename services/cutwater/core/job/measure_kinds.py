@@ -32,8 +32,8 @@ from cutwater.core.job.measures import (
     Sketches,
     coalesced,
     count_partial,
+    extreme,
     seed_of,
-    spark_order,
     sum_partial,
     sum_type,
 )
@@ -55,7 +55,7 @@ def _sum(declared: Declaration) -> Measure:
 
 def _extreme(order: str, kind: str = "") -> Maker:
     """`order`: min or max. `kind`: its name for booleans, of which false is the least."""
-    choose, closest = (min, "least") if order == "min" else (max, "greatest")
+    closest, merge = extreme(order)
 
     def make(declared: Declaration) -> Measure:
         name, field, of = declared.name, declared.field, declared.of
@@ -64,7 +64,7 @@ def _extreme(order: str, kind: str = "") -> Maker:
             of.avro,
             f"{order}({field})",
             f"{closest}({order}({field}), {order}({seed_of(name)}))",
-            lambda one, other: choose(one, other, key=spark_order),
+            merge,
         )
         return Measure(name, kind or order, (partial,), lambda row: row[name], of.avro)
 

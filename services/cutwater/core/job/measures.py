@@ -230,6 +230,13 @@ def spark_order(value: Any) -> Any:
     return (nan, 0 if nan else value)
 
 
+def extreme(order: str) -> tuple[str, Callable[[Any, Any], Any]]:
+    """Return Spark's function for the lesser or greater of two values that may be NULL, and the same in Python, of
+    values that are not. `order`: min or max."""
+    choose = min if order == "min" else max
+    return "least" if order == "min" else "greatest", lambda one, other: choose(one, other, key=spark_order)
+
+
 # Python's default context would round sums to 28 digits. One digit more than the widest sum holds.
 EXACT = Context(prec=MAX_DECIMAL + 1)
 

@@ -191,7 +191,7 @@ def test_a_default_is_what_its_schema_means_by_it(type_: Any, default: Any, valu
     [("k" * 50_000, True), ("k" * 50_001, False), ("\\u0041" * 50_000, True), ("😀" * 25_001, False)],
 )
 def test_a_name_has_a_bound(name: str, fits: bool) -> None:
-    """That of Spark's parser (tests/spark/expressions/test_nested_json.py); a text may be longer."""
+    """That of Spark's parser (tests/spark/expressions/test_json_complex_types.py); a text may be longer."""
     fields = fields_of({"name": "m", "type": {"type": "map", "values": "string"}})
     for value in (f'{{"m":{{"{name}" :"x"}}}}', f'{{"m":{{}},"other":[{{"{name}":1}}]}}'):
         assert isinstance(read(value.encode(), fields), dict) == fits
@@ -216,7 +216,7 @@ def test_defaults_of_nested_types_are_those_of_the_schema() -> None:
 
 
 def test_of_several_flaws_the_first_in_the_order_of_the_schema_is_told() -> None:
-    """Spark tells the same (tests/spark/expressions/test_nested_json.py)."""
+    """Spark tells the same (tests/spark/expressions/test_json_complex_types.py)."""
     fields = json_fields(MEETING)
     for told, path in FIRST_FLAWS.items():
         found = read(f'{{"key":"a","at":1,{told}}}'.encode(), fields)
