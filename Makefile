@@ -14,7 +14,6 @@ B ?= b2
 PAIRS ?=
 SIZE ?=
 ARGS ?=
-WORKERS ?= 3
 T ?=
 PART ?=
 RECORD ?=
@@ -30,7 +29,10 @@ METRICS ?=
 MIRROR ?=
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
-PYTEST := CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(WORKERS) --dist loadfile \
+# With three workers, a quarter of two cores is idle in a quick run.
+test: WORKERS ?= 4
+PROCESSES = $(or $(WORKERS),3)
+PYTEST = CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/pytest -n $(PROCESSES) --dist loadfile \
   --no-loadscope-reorder --durations=10 --durations-min=20
 ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 
@@ -123,7 +125,7 @@ check: $(STAMP) ## Lint, types, architecture, docs
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/docs
+	$(BIN)/pytest -n $(PROCESSES) --dist loadfile tests/docs
 	@$(MAKE) --no-print-directory docs
 
 docs: $(STAMP) ## Build the site of the documentation: build/site/index.html
