@@ -100,6 +100,7 @@ def test_verify_finds_all_places_equal(cli: Cli) -> None:
     assert cli.run("verify", "--place", "disk").returncode == 2
 
 
+@pytest.mark.slow
 def test_verify_starts_no_spark_where_its_state_is_not_asked_for(cli: Cli) -> None:
     """With a PATH and settings with which no Spark process could begin, three places are compared all the same."""
     told = parsed(
@@ -187,6 +188,7 @@ def test_at_least_a_token_of_the_future_is_not_answered(cli: Cli) -> None:
     assert cli.run("get", "k7", "--at-least", "nonsense").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_second_stack_on_the_folder_is_refused(cli: Cli) -> None:
     """`up` on a folder where a stack runs says so, and leaves the first one alone."""
     done = cli.run("up", str(cli.folder / "job.yaml"), "--detach")

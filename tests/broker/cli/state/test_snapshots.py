@@ -130,6 +130,7 @@ def test_a_rehydrator_of_an_earlier_version_is_named(tmp_path: Path, monkeypatch
     assert (code, "Upgrade the rehydrator" in " ".join(said.split())) == (2, True), said
 
 
+@pytest.mark.slow
 def test_damage_is_found_by_verify_and_told_by_the_rehydrator(writing: Writing, tmp_path: Path) -> None:
     """The trail, the log, the metric and the command line name what is damaged; the view is exact all the same."""
     path, objects = file_of(tmp_path, writing), Objects(str(tmp_path / "objects"))
