@@ -9,7 +9,7 @@ TIERS = Path(__file__).parents[2] / "tests" / "tiers.json"
 _HEAD = """# Tests by tier
 
 `make test` runs the quick tests, `make test-all` these and the slow ones. Seconds are a worker's in the last
-recorded `make test-all`, when two workers ran beside each other; alone a quick run takes less. The tests in
+recorded `make test-all`, when three workers ran beside each other; alone a quick run takes less. The tests in
 containers run apart, with `make test-containers`.
 
 Generated from `tests/tiers.json` by `make fmt`; a test checks it. `make test-all RECORD=1` renews that file.

@@ -1,6 +1,7 @@
 """Expressions of a job file are checked by Spark's analyser: each mistake has its line and a remedy.
 
-The analyser is asked in this process's session: one of its own for each file would take ten seconds.
+The analyser is asked in this process's session: a process for each file would take ten seconds. Its errors reach
+Python in two ways, with a session and without one: what is refused is also asked as users ask, in a process.
 """
 
 from __future__ import annotations
@@ -14,22 +15,30 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cutwater.adapters.job_files import expressions
-from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE
 from cutwater.core.errors import UsageError
 from cutwater_spark.tools.expressions import check_expressions
 from support.events.trips import HEAD, SCHEMA, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked_here")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked")]
+
+
+SESSION, PROCESS = "session", "process"
+MILES_ONLY = HEAD.replace("max, field: speed", "max, field: miles")
 
 
 @pytest.fixture
-def asked_here(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def asked(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asks the session, or a process of its own where a test's parameter says so."""
+
     def run(asked: str) -> Any:
         return json.loads(json.dumps(check_expressions(spark._jvm, json.loads(asked))))
 
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(expressions, "_run", run)
+    if getattr(request, "param", SESSION) == SESSION:
+        monkeypatch.setattr(expressions, "_run", run)
 
 
 MISTAKES = """  where: minute > 0
@@ -53,6 +62,7 @@ MISTAKES = """  where: minute > 0
 """
 
 
+@pytest.mark.parametrize("asked", [SESSION, PROCESS], indirect=True)
 def test_each_mistake_is_told_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         read(tmp_path, MISTAKES)
@@ -99,10 +109,11 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("asked", [SESSION, pytest.param(PROCESS, marks=pytest.mark.slow)], indirect=True)
 def test_what_would_end_a_query_or_change_from_run_to_run_is_refused(tmp_path: Path) -> None:
     columns = "".join(f"    c{at}: {json.dumps(sql)}\n" for at, sql in enumerate(REFUSED))
     with pytest.raises(UsageError) as refused:
-        read(tmp_path, f"  columns:\n{columns}", HEAD.replace("max, field: speed", "max, field: miles"))
+        read(tmp_path, f"  columns:\n{columns}", MILES_ONLY)
     told = {one.partition("source.columns.")[2].partition(": ")[0]: one for one in str(refused.value).splitlines()}
     for at, (sql, why) in enumerate(REFUSED.items()):
         assert re.search(why, told.get(f"c{at}", "")), (sql, why, told.get(f"c{at}"))
@@ -122,7 +133,7 @@ ALLOWED = (
 
 def test_what_is_allowed_is_a_condition(tmp_path: Path) -> None:
     columns = "".join(f"    c{at}: {json.dumps(sql)}\n" for at, sql in enumerate(ALLOWED))
-    job = read(tmp_path, f"  columns:\n{columns}", HEAD.replace("max, field: speed", "max, field: miles"))
+    job = read(tmp_path, f"  columns:\n{columns}", MILES_ONLY)
     assert {one.type.name for one in job.columns} == {"boolean"}
 
 
@@ -132,7 +143,7 @@ def test_what_is_allowed_is_a_condition(tmp_path: Path) -> None:
 )
 def test_a_condition_is_boolean_and_has_no_name(tmp_path: Path, where: str, wrong: str) -> None:
     with pytest.raises(UsageError, match=wrong):
-        read(tmp_path, f"  where: {where}\n", HEAD.replace("max, field: speed", "max, field: miles"))
+        read(tmp_path, f"  where: {where}\n", MILES_ONLY)
 
 
 EXPLODED = """  explode:
@@ -181,16 +192,16 @@ def test_expressions_over_elements_are_checked_like_others(
     """One line for each mistake, and none for what follows from it."""
     spot = {"type": "record", "name": "Spot", "fields": [{"name": "x", "type": "int"}]}
     spots = {"name": "spots", "type": {"type": "array", "items": spot}}
-    (tmp_path / "trip.avsc").write_text(json.dumps({**SCHEMA, "fields": [*SCHEMA["fields"], spots]}))
-    (tmp_path / "job.yaml").write_text(HEAD + EXPLODED.format(array=array, where=where, speed=speed))
+    schema = {**SCHEMA, "fields": [*SCHEMA["fields"], spots]}
+    source = EXPLODED.format(array=array, where=where, speed=speed)
     if not said:
-        job = load_job(tmp_path / "job.yaml")
+        job = read(tmp_path, source, schema=schema)
         assert [(one.name, one.type.name) for one in job.element_columns] == [
             ("speed", "double"),
             ("zone", "string"),
         ]
         return
     with pytest.raises(UsageError) as error:
-        load_job(tmp_path / "job.yaml")
+        read(tmp_path, source, schema=schema)
     [line] = str(error.value).splitlines()
     assert re.search(said, line), line

@@ -8,7 +8,7 @@ from typing import Any
 
 from cutwater.adapters.job_files.loader import load_job
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Trip",
     "fields": [
@@ -37,7 +37,7 @@ source:
 """
 
 
-def read(folder: Path, source: str, head: str = HEAD) -> Any:
-    (folder / "trip.avsc").write_text(json.dumps(SCHEMA))
+def read(folder: Path, source: str, head: str = HEAD, schema: dict[str, Any] = SCHEMA) -> Any:
+    (folder / "trip.avsc").write_text(json.dumps(schema))
     (folder / "job.yaml").write_text(head + source)
     return load_job(folder / "job.yaml")
