@@ -1,4 +1,4 @@
-"""The example of docs/ATTACH.md as a real program: its files, its orders, and what pandas makes of them."""
+"""The example of docs/ATTACH.md as a real program: files, orders, and what pandas or DuckDB makes of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 from confluent_kafka import Producer
 
@@ -100,3 +101,15 @@ def expected(made: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]
             "large": int(group["large"].sum()),
         }
     return rows
+
+
+def sales(made: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """The rows of sales.yaml by DuckDB: no order of the tests comes behind the end of its window."""
+    orders = pd.DataFrame(made)  # noqa: F841  (read by DuckDB)
+    rows = duckdb.sql(
+        'select region, (epoch_ms(orders."at"::timestamptz) // 600000) * 600000 as start, count(*) as orders, '
+        "sum(cents)::bigint as cents, min(cents) as smallest, max(cents) as largest, max(event_id) as latest "
+        f"from orders join read_csv('{EXAMPLE}/customers.csv', header=true) using (customer) group by all"
+    )
+    names = rows.columns[2:]
+    return {(row[0], row[1]): dict(zip(names, row[2:], strict=True)) for row in rows.fetchall()}

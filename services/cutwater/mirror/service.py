@@ -68,13 +68,13 @@ class Mirror:
         self._context, self._job = context, job
         self._account = account or unrecorded()
         self._stop = threading.Event()
-        self._topics = {one for one in (topics.milestones(job.name), job.topic) if one}
+        self._topics = {one for one in (topics.milestones(job.name), job.source) if one}
         self._replication = replication
         self._throttle = Throttle(bytes_per_s)
         self._standing = LagProbe(context)
         self._forks, self._schemas = forks, schemas
         self.copier = Copier(context, slots, replication, kept, self._unreadable)
-        self.arriving = ArrivalAnnouncer(context, job.topic, writes=0 in slots, sleep=self._stop.wait)
+        self.arriving = ArrivalAnnouncer(context, job.source, writes=0 in slots, sleep=self._stop.wait)
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -143,7 +143,7 @@ class Mirror:
 
     def _unreadable(self, pieces: Sequence[FetchedRecords]) -> Mapping[str, Gap]:
         """Check before events are written that their schema ids mean the same here."""
-        topic = self._job.topic
+        topic = self._job.source
         if self._schemas is None or topic in self.copier.stopped:
             return {}
         values = (record.value for one in pieces if one.followed.name == topic for record in one.records)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import UsageError
 from cutwater.core.job.column_merges import moves
 from cutwater.core.job.job import Attached, Job
+from cutwater.core.protocol.cuts import TopicPartition
+from cutwater.operations.regions.rejoin import rejoin_check
+from cutwater_spark.attach.copied_events import copied_events
 from cutwater_spark.attach.job_description import describe
 from cutwater_spark.attach.movable_plan import require_movable
 from cutwater_spark.attach.seeded_rows import SeededRows
@@ -93,16 +97,20 @@ def attach(
         start_of.step("checking the generation"),
     ):
         begins = Start(settings.cluster, settings.generation, parent_milestone(job, settings))
-    if not isinstance(frame, DataFrame):
-        frame = frame(begins)
-        if not isinstance(frame, DataFrame):
-            raise UsageError(f"the function given to attach returned {type(frame).__name__}: return the DataFrame")
+    frame = frame if isinstance(frame, DataFrame) else _built(frame, begins)
     spark, made = frame.sparkSession, _prepared(frame, job, query, settings)
     if moves(job):
-        require_start(frame, begins)
-    stop = threading.Event()
+        require_start(frame, begins, job.source)
+    stop, asking = threading.Event(), rejoin_check(job, settings)
+    if asking is not None:
+        with start_of.step("asking the other region"):
+            asking.await_answer(settings.generation, stop, log)
     warn_if_open(spark, log)
-    attempt = Attempt(spark, job, settings, log, stop, None, events_of, start_of)
+
+    def observe(execution: Any) -> InputStats:
+        return replace(events_of(execution), copied=_copied(job, settings, attempt, execution))
+
+    attempt = Attempt(spark, job, settings, log, stop, None, observe, start_of, asking)
 
     @contextmanager
     def explain_and_alert() -> Iterator[None]:
@@ -137,6 +145,22 @@ def _prepared(frame: DataFrame, job: Job, query: Attached, settings: Settings) -
     if moves(job):
         require_movable(frame, job)
     return made
+
+
+def _built(build: Callable[[Start], DataFrame], begins: Start) -> DataFrame:
+    made = build(begins)
+    if not isinstance(made, DataFrame):
+        raise UsageError(f"the function given to attach returned {type(made).__name__}: return the DataFrame")
+    return made
+
+
+def _copied(job: Job, settings: Settings, attempt: Attempt, execution: Any) -> dict[TopicPartition, int]:
+    """Return how far an epoch has read copies of other regions' events, in the offsets there."""
+    if not job.source:
+        return {}
+    epoch = int(execution.currentBatchId())
+    before = attempt.checkpoint.plan(epoch - 1).source_cut if epoch else attempt.origin.source_cut
+    return copied_events(settings.cluster, job.source, before, attempt.checkpoint.plan(epoch).source_cut)
 
 
 def _seeded(

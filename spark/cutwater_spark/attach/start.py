@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UsageError
+from cutwater.core.generations.source_topics import copied_region
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
@@ -42,8 +43,11 @@ class Start:
     def kafka(self, *names: str) -> dict[str, str]:
         """Return the options of Spark's Kafka source for these topics: brokers, without secrets, and offsets.
 
-        Raise UsageError if a topic is missing.
+        After a failover the copies of these topics are among them. Raise UsageError if a topic is missing.
         """
+        read = {place.topic for place, _ in self.cut}
+        copies = {topic for topic in read if any(copied_region(name, topic) is not None for name in names)}
+        names = (*names, *sorted(copies - set(names)))
         options = {**kafka_options(self.cluster), "subscribe": ",".join(names)}
         if self.parent is None:
             return {**options, "startingOffsets": "earliest"}
@@ -61,9 +65,14 @@ class Start:
         return {**options, "startingOffsets": json.dumps(firsts)}
 
 
-def require_start(frame: DataFrame, start: Start) -> None:
-    """Raise UsageError unless the query reads each topic once, and from the generation's start on."""
+def require_start(frame: DataFrame, start: Start, source: str = "") -> None:
+    """Raise UsageError unless the query reads each topic once, and from the generation's start on.
+
+    `source`: the only topic that it may read, beside its copies; empty if the job file names none.
+    """
     read = list(_sources(frame))
+    if source:
+        _require_only(source, {name for names, _ in read for name in names})
     for topic, times in Counter(name for names, _ in read for name in names).items():
         if times > 1:
             raise UsageError(
@@ -77,6 +86,16 @@ def require_start(frame: DataFrame, start: Start) -> None:
         raise UsageError(f"{start.parent.token} has read {gone[0]}, but the query does not: {_BUILD}")
     for names, offsets in read:
         _require_offsets(names, offsets, start)
+
+
+def _require_only(source: str, read: Collection[str]) -> None:
+    other = sorted(name for name in read if name != source and copied_region(source, name) is None)
+    if other or source not in read:
+        raise UsageError(
+            f"attached.source is {source}, but the query reads {', '.join(other) or 'only copies of it'}: the "
+            "mirror copies that topic alone, so a failover would lose the others' events. Correct the name; a query "
+            "of several topics has no 'source', and cannot fail over"
+        )
 
 
 def _require_offsets(names: Iterable[str], offsets: str, start: Start) -> None:

@@ -38,4 +38,4 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
         )
     parent = parent_of(candidate.claim)
     require_may_start(cluster, job, parent, settings)
-    return replace(parent, origin_cut=origin_cut_at(job.topic, candidate.claim, origin_parent(candidate.claim)))
+    return replace(parent, origin_cut=origin_cut_at(job.source, candidate.claim, origin_parent(candidate.claim)))

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pandas as pd
 import pytest
 
 from cutwater.adapters.runtime.clock import now_ms
@@ -20,7 +18,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations.claims import Claims
 from support import shop as example
 from support.harness import kill_session, wait_until
-from support.shop import EXAMPLE, SALES, Shop
+from support.shop import SALES, Shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -43,7 +41,7 @@ def test_an_attached_query_is_rolled_back_into_more_partitions(shop: Shop) -> No
     shop.signal()
     program = shop.program()
     last = milestone_of_all(shop, program, Generation(1, "local"))
-    assert shop.state(last) == expected(made)
+    assert shop.state(last) == example.sales(made)
     kill_session(program.pid)
     program.wait(60)
     parent = next(one for one, _ in shop.milestones() if one.events)
@@ -63,7 +61,7 @@ def test_an_attached_query_is_rolled_back_into_more_partitions(shop: Shop) -> No
     program.wait(60)
     program = shop.program(**named)
     last = milestone_of_all(shop, program, second)
-    assert shop.state(last) == expected(made)
+    assert shop.state(last) == example.sales(made)
     assert sum(one.events for one in of(shop, second)) + sum(end for _, end in parent.source_cut) == len(made)
     program.send_signal(signal.SIGTERM)
     program.wait(60)  # spark-submit says 143, whatever the program says
@@ -75,7 +73,7 @@ def test_an_attached_query_is_rolled_back_into_more_partitions(shop: Shop) -> No
         shop.orders(fresh)
         made += fresh
         last = milestone_of_all(shop, program, second)
-    assert shop.state(last) == expected(made)
+    assert shop.state(last) == example.sales(made)
     assert last.watermark_ms > example.START_MS + 3_600_000, "the seed's windows must have closed"
     assert len(last.changelog_cut) == 3
     assert list(find_chain_faults(shop.milestones())) == []
@@ -97,15 +95,3 @@ def milestone_of_all(shop: Shop, program: Any, generation: Generation) -> Milest
 
     made: Milestone = wait_until(newest, f"a milestone of {generation} with every order")
     return made
-
-
-def expected(made: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
-    """All orders' rows by DuckDB: no order of the test comes behind the end of its window."""
-    orders = pd.DataFrame(made)  # noqa: F841  (read by DuckDB)
-    rows = duckdb.sql(
-        'select region, (epoch_ms(orders."at"::timestamptz) // 600000) * 600000 as start, count(*) as orders, '
-        "sum(cents)::bigint as cents, min(cents) as smallest, max(cents) as largest, max(event_id) as latest "
-        f"from orders join read_csv('{EXAMPLE}/customers.csv', header=true) using (customer) group by all"
-    )
-    names = rows.columns[2:]
-    return {(row[0], row[1]): dict(zip(names, row[2:], strict=True)) for row in rows.fetchall()}

@@ -20,7 +20,9 @@ from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 from cutwater.core.util.suggestions import value_text
 
 _NO_SOURCE: dict[str, Any] = {"type": "record", "name": "None", "fields": []}
-_KEY, _WINDOW, _SCHEMA, _MERGES = (("attached", name) for name in ("key", "window", "schema", "merges"))
+_KEY, _WINDOW, _SCHEMA, _MERGES, _SOURCE = (
+    ("attached", name) for name in ("key", "window", "schema", "merges", "source")
+)
 
 
 def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job | None:
@@ -34,6 +36,12 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
     measures = _measures(columns or {}, query.key, query.window, errors)
     if query.merges and columns and errors.sound(_MERGES):
         measures = _merging(measures, columns, query.merges, errors)
+    if query.source and not query.merges:
+        errors.add(
+            _SOURCE,
+            "is for a failover, which starts a generation from a milestone: say in attached.merges how each "
+            "column merges, or delete it",
+        )
     shared = frame(model, errors)
     if shared is None or errors:
         return None
@@ -59,7 +67,7 @@ def compile_attached(path: Path, model: AttachedModel, errors: JobErrors) -> Job
         changelog_format=model.changelog.format,
         registry=shared.registry,
         max_bytes=model.max_bytes,
-        attached=Attached(query.key, query.window, query.unreadable == "drop"),
+        attached=Attached(query.key, query.window, query.unreadable == "drop", query.source),
     )
 
 

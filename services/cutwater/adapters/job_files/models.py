@@ -425,6 +425,12 @@ class AttachedQueryModel(Model):
         description="For each column how two of its values merge: `sum`, also for counts, `min` or `max`. Then "
         "generations can start from a milestone (ATTACH.md); by default they cannot.",
     )
+    source: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9._-]{0,200}$",
+        description="The one topic that your query reads. With `merges` the job can then continue in another "
+        "region (ATTACH.md). You may add it at any time.",
+    )
 
 
 class AttachedModel(Model):

@@ -128,13 +128,13 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: LoadOptio
     comes_to = capacity.estimate(job, load, sizes, counted, settings.collect_share)
     return Plan(
         job=job.name,
-        source=job.topic,
+        source=job.source,
         bootstrap=cluster.bootstrap if cluster else None,
         topics=specs,
         existing=existing,
         replication=copies,
         warnings=[*replication.doubts(copies, brokers), *capacity.doubts(job, comes_to)],
-        acls=acls.required_acls(job.name, job.topic, settings.generation),
+        acls=acls.required_acls(job.name, job.source, settings.generation),
         load=load,
         estimate=comes_to,
         measured=measured,

@@ -187,10 +187,11 @@ def _make_failover(settings: Settings, job: Job, origin: str | None) -> Failover
         raise UsageError(
             f"--origin is {origin}, but CUTWATER_ORIGIN_REGION is {settings.origin_region}: name the same region"
         )
-    if not job.topic:
+    if not job.source:
         raise UsageError(
-            f"job {job.name} is attached to a query of your own, whose sources are not mirrored, so it cannot "
-            "continue in another region. Generations within its region work with 'merges' (docs/ATTACH.md)"
+            f"job {job.name} is attached to a query of your own, and the job file does not name its topic, so no "
+            "events are mirrored and it cannot continue in another region. Name it as 'attached.source', with "
+            "'merges', in both regions, and restart the mirror (docs/ATTACH.md)"
         )
     return Failover(settings.cluster, job, settings.region, origin, now_ms)
 

@@ -55,9 +55,9 @@ class TakeoverReport:
         """Return the known loss; none while `to_come`. Events copied since the claim are read here, not lost."""
         parent, found = self.parent, self.found
         newest = parent if self.awaits_release else max(parent, found.newest, key=lambda one: one.sequence)
-        since = copied_up_to(found.copied, self.job.topic, self.claim.origin)
+        since = copied_up_to(found.copied, self.job.source, self.claim.origin)
         copied = {
-            TopicPartition(self.job.topic, place.partition): max(at, since.offset(place))
+            TopicPartition(self.job.source, place.partition): max(at, since.offset(place))
             for place, at in self.claim.origin_cut
         }
         return known_loss(parent, newest, copied, found.heard_ms)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.candidates import PARENT_DIGITS, Candidate, Candidates, EarlierClaim
+from cutwater.core.generations.source_topics import copied_region
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import REGION_PATTERN, Generation, Token
@@ -54,6 +55,24 @@ def start_cut(arrival: Arrival, milestone: Milestone, source: str, region: str, 
     read = {place.partition: offset for place, offset in milestone.origin_cut if place.topic == home}
     own = {TopicPartition(source, at): read.get(at, first) for at, first in firsts.items()}
     return Cut.of({place: offset for place, offset in arrival.source_cut if place.topic == copy} | own)
+
+
+def require_events(arrival: Arrival, milestone: Milestone, source: str) -> None:
+    """Raise UsageError if an attached query's arrival does not say where its events continue here: the mirror that
+    wrote it did not know the topic, or the query has read others."""
+    read = [place for place, _ in milestone.source_cut if copied_region(source, place.topic) is None]
+    if other := sorted({place.topic for place in read if place.topic != source}):
+        raise UsageError(
+            f"{milestone.token} has read {', '.join(other)}, but attached.source is {source}: the events of other "
+            "topics are not mirrored, so the query cannot continue here. Correct the job file"
+        )
+    here = {place for place, _ in arrival.source_cut}
+    copy = from_origin(source, arrival.origin)
+    if missing := [place for place in read if TopicPartition(copy, place.partition) not in here]:
+        raise UsageError(
+            f"{arrival.token} arrived when the mirror did not copy {source}/{missing[0].partition}: start the "
+            "mirror with the job file that has 'attached.source', and wait for a later arrival"
+        )
 
 
 def copied_up_to(positions: Iterable[Mirrored], source: str, origin: str) -> Cut:

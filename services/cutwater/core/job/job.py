@@ -72,6 +72,8 @@ class Attached:
     window: str
     drops_unreadable: bool = False
     """Whether a row that no reader could decode is dropped and counted; else it ends the query."""
+    source: str = ""
+    """The topic that the query reads, if the job file names it: then the job can continue in another region."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,11 @@ class Job:
     """The columns of a key that is a list in the job file; none makes one row a window. None: no list."""
     attached: Attached | None = None
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
+
+    @property
+    def source(self) -> str:
+        """The topic of the events, also that of a user's own query; empty if it is not known."""
+        return self.attached.source if self.attached else self.topic
 
     @property
     def has_expressions(self) -> bool:

@@ -22,6 +22,7 @@ from cutwater.core.failover.failover import (
     find_common_history,
     origin_claim,
     require_copying,
+    require_events,
     require_free,
     require_joined,
     require_kept,
@@ -162,7 +163,9 @@ class Failover:
         """Return the claim that `claim` would write. Raises UsageError if the regions share no milestone."""
         last = self._last()
         before = [found.milestone.generation, *([last.generation] if last else [])]
-        source = self._job.topic
+        source = self._job.source
+        if self._job.attached:
+            require_events(found.arrival, found.milestone, source)
         return Claim(
             job=self._job.name,
             generation=self._read_candidates().next_id(self._region, found.arrival.milestone_hash, *before),
@@ -180,12 +183,12 @@ class Failover:
 
     def prepare(self, copies: Replication) -> None:
         """Create the job's topics in this region, including its source, with the copy's number of partitions."""
-        count = partition_count(self._cluster, mirror_records.from_origin(self._job.topic, self._origin))
+        count = partition_count(self._cluster, mirror_records.from_origin(self._job.source, self._origin))
         specs = topics.generation_topics(
             self._job.name, Generation(1, self._region), count, self._job.output, self._job.lists_retention_ms
         )
         own = [one for one in specs if not one.name.startswith(topics.changelog_prefix(self._job.name))]
-        source = [] if self._exists(self._job.topic) else [topics.events(self._job.topic, count)]
+        source = [] if self._exists(self._job.source) else [topics.events(self._job.source, count)]
         admin.ensure_topics(self._cluster, own + source, copies)
         reach("topics-made")
 

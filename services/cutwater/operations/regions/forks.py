@@ -110,7 +110,7 @@ class ForkReader:
             promoted=self._promoted(claim),
             lines=self._lines(claim, there),
             asked=there is not None,
-            behind=None if there is None else _behind(there, self._job.topic, parent.source_cut),
+            behind=None if there is None else _behind(there, self._job.source, parent.source_cut),
             decision=decision,
         )
 
@@ -132,7 +132,7 @@ class _Loss:
 
     def __init__(self, own: Cluster, there: Cluster, job: Job, claim: Claim, report: Report) -> None:
         self._own, self._there, self._job, self._claim, self._report = own, there, job, claim, report
-        self._copy = from_origin(job.topic, claim.origin)
+        self._copy = from_origin(job.source, claim.origin)
         self._copies = partition_count(own, self._copy)
         self._promoted_ms = self._promotion_ms()
         self._positions = self._copy_positions()
@@ -151,7 +151,7 @@ class _Loss:
         """Yield each partition of the origin's source with its copied offset; 0 for new ones."""
         yield from self._claim.origin_cut
         known = {place.partition for place, _ in self._claim.origin_cut}
-        for number in range(partition_count(self._there, self._job.topic)):
+        for number in range(partition_count(self._there, self._job.source)):
             if number not in known:
                 yield TopicPartition(self._copy, number), 0
 
@@ -163,11 +163,11 @@ class _Loss:
     def _copy_positions(self) -> dict[int, Mirrored]:
         """Return how far the origin's source is copied, by partition."""
         copies = mirror_topics.positions(self._own, self._job.name).copies.get(self._claim.origin, {}).values()
-        return {one.partition: one for one in copies if one.topic == self._job.topic}
+        return {one.partition: one for one in copies if one.topic == self._job.source}
 
     def _made_anew(self) -> list[str]:
         """Report a recreated source in the origin, whose offsets belong to other events."""
-        topic, origin = self._job.topic, self._claim.origin
+        topic, origin = self._job.source, self._claim.origin
         copied = {one.topic_id for one in self._positions.values()}
         now = TopicIds(self._there, ASK_S).read([topic]).get(topic)
         if not copied or (now is not None and copied == {now.topic_id}):
@@ -190,7 +190,7 @@ class _Loss:
         ]
 
     def _missed(self, here: TopicPartition, copied: int, read: Cut) -> PartitionLoss:
-        place = TopicPartition(self._job.topic, here.partition)
+        place = TopicPartition(self._job.source, here.partition)
         consumer = make_consumer(self._there)
         try:
             low, end = bounds(consumer, *place)
@@ -215,7 +215,7 @@ class _Loss:
 
     def _rewritten_from(self, partition: int, low: int, end: int) -> int | None:
         """Return from where the origin has other records than those that were copied; None if it has the same."""
-        common = self._common.get(TopicPartition(self._job.topic, partition))
+        common = self._common.get(TopicPartition(self._job.source, partition))
         return None if common is None or common >= end else max(low, common)
 
     def _forgotten(self, here: TopicPartition) -> int:

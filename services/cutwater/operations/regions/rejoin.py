@@ -156,7 +156,7 @@ class RejoinCheck:
 def rejoin_check(job: Job, settings: Settings, cluster: Cluster | None = None) -> RejoinCheck | None:
     """Create the query from the settings; None if no other region is set, or none could take over the job.
     `cluster`: this region's, if not from the settings. Raises UsageError if the settings name this region."""
-    if not (job.topic and settings.origin_region and settings.origin_bootstrap_servers):
+    if not (job.source and settings.origin_region and settings.origin_bootstrap_servers):
         return None
     return RejoinCheck(
         cluster or settings.cluster,

@@ -26,7 +26,7 @@ def about(context: RouteContext, milestone: Milestone) -> Answer:
         "job": view.job.name,
         "fingerprint": view.job.fingerprint,
         "lineage": None if root is None else str(root),
-        "sources": _grouped(counted_sources(milestone, view.job.topic)),
+        "sources": _grouped(counted_sources(milestone, view.job.source)),
         "layout_ms": view.segment_ms,
         "complete_above_ms": view.complete_above_ms(milestone),
         "watermark_ms": milestone.watermark_ms,

@@ -18,6 +18,7 @@ from cutwater.core.failover.failover import (
     require_copying,
     require_current,
     require_dead,
+    require_events,
     require_free,
     require_joined,
     require_kept,
@@ -72,6 +73,19 @@ def test_how_far_a_source_is_copied_is_told_in_the_origins_offsets() -> None:
         for topic, partition, following in ((OWN, 0, 40), (OWN, 1, 50), ("other", 0, 7))
     ]
     assert copied_up_to(told, OWN, "us") == Cut.of_topic(COPY, [40, 50])
+
+
+def test_an_attached_querys_events_must_be_copied() -> None:
+    """Of each partition that its line has read, and of no other topic; copies of other regions do not count."""
+    read = Cut.of_topic(OWN, [40, 50])
+    of_ap = Cut.of({TopicPartition(f"{OWN}.from-ap", 0): 9})
+    require_events(arrival(US, 3), told(US, 3, source_cut=read.and_(of_ap)), OWN)
+    half = arrival(US, 3, Cut.of_topic(COPY, [40]))
+    with pytest.raises(UsageError, match=f"did not copy {OWN}/1: start the mirror .* a later arrival"):
+        require_events(half, told(US, 3, source_cut=read), OWN)
+    both = read.and_(Cut.of_topic("returns", [3]))
+    with pytest.raises(UsageError, match=f"has read returns, but attached.source is {OWN}"):
+        require_events(arrival(US, 3), told(US, 3, source_cut=both), OWN)
 
 
 HERE = {"5f0c21aa": Token(US, 42), "0badcafe": Token(EU, 60)}
