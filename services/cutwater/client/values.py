@@ -16,8 +16,8 @@ class Change:
     window_start_ms: int
     window_end_ms: int
     kind: str
-    """`update` or `final`. After a rewind or a hand-over of generations also `correction`, a changed value, or
-    `tombstone`, a deleted row."""
+    """`update` or `final`. After a rewind or a hand-over of generations, or if late events amend a closed window,
+    also `correction`, a changed value; after the first two also `tombstone`, a deleted row."""
     values: dict[str, Any]
     """The measures by name; None if no event had a value, and in a tombstone."""
     key_columns: dict[str, Any] = field(default_factory=dict)

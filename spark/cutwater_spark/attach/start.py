@@ -93,8 +93,8 @@ def _require_only(source: str, read: Collection[str]) -> None:
     if other or source not in read:
         raise UsageError(
             f"attached.source is {source}, but the query reads {', '.join(other) or 'only copies of it'}: the "
-            "mirror copies that topic alone, so a failover would lose the others' events. Correct the name; a query "
-            "of several topics has no 'source', and cannot fail over"
+            "mirror copies that topic alone, so a failover would lose the others' events. Correct the name; a "
+            "query of several topics has no 'source', and cannot fail over"
         )
 
 

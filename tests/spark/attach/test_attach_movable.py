@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,6 +128,33 @@ def test_a_query_must_read_from_its_generations_start(spark: SparkSession) -> No
     ):
         with pytest.raises(UsageError, match=said):
             require_start(frame, start)
+
+
+def test_a_query_that_can_fail_over_reads_one_topic_and_its_copies(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program names the topic; the copies in the generation's cut come by themselves, with their offsets."""
+    cut = Cut.of_topic("orders", [7, 9]).and_(Cut.of_topic("orders.from-us", [40]))
+    third = Start(SECOND.cluster, Generation(3, "eu", "0badcafe"), milestone(5, source_cut=cut))
+    counts = {"orders": [1, 2, 3], "orders.from-us": [1]}
+
+    def found(_: Cluster, names: Iterable[str]) -> dict[str, Any]:
+        return {name: SimpleNamespace(partitions=counts[name]) for name in names}
+
+    monkeypatch.setattr("cutwater_spark.attach.start.descriptions", found)
+    options = third.kafka("orders")
+    assert options["subscribe"] == "orders,orders.from-us"
+    offsets = {"orders": {"0": 7, "1": 9, "2": -2}, "orders.from-us": {"0": 40}}
+    assert json.loads(options["startingOffsets"]) == offsets
+    whole = events(spark, options["subscribe"], options["startingOffsets"])
+    require_start(whole, third, "orders")
+    with pytest.raises(UsageError, match=r"has read orders\.from-us, but the query does not"):
+        require_start(events(spark, offsets=json.dumps({"orders": offsets["orders"]})), third, "orders")
+    first = Start(SECOND.cluster, Generation(1, "local"))
+    require_start(events(spark), first, "orders")
+    for frame in (events(spark, "returns"), events(spark).union(events(spark, "returns"))):
+        with pytest.raises(UsageError, match=r"attached\.source is orders, but the query reads returns"):
+            require_start(frame, first, "orders")
 
 
 @pytest.mark.slow
