@@ -6,9 +6,9 @@ last record of each copied partition is read once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from confluent_kafka import Consumer
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
@@ -18,7 +18,7 @@ from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.mirror_records import SOURCE_OFFSET
 
 FIRST_STEP = 64
-"""Offsets that are read first; as many again if they hold only markers of transactions."""
+"""Offsets that are read first, and twice as many while they hold only markers of transactions."""
 
 
 def copied_events(cluster: Cluster, source: str, before: Cut, cut: Cut) -> dict[TopicPartition, int]:
@@ -34,37 +34,34 @@ def copied_events(cluster: Cluster, source: str, before: Cut, cut: Cut) -> dict[
     ]
     if not read:
         return {}
-    consumer = make_consumer(cluster)
+    consumer, found = make_consumer(cluster), dict[TopicPartition, int]()
     try:
-        last = ((place, _last(consumer, place, first, end)) for place, first, end in read)
-        return {place: offset + 1 for place, offset in last if offset is not None}
+        for place, first, end in read:
+            first = max(first, bounds(consumer, *place)[0])
+            last = _last(partial(read_range, consumer, *place, end=end), first, end)
+            if last is not None:
+                found[place] = _offset_there(last) + 1
     finally:
         consumer.close()
+    return found
 
 
-def _last(consumer: Consumer, place: TopicPartition, first: int, end: int) -> int | None:
-    """Return the offset there of the last record from `first` up to `end`; None if there is none."""
-    first = max(first, bounds(consumer, *place)[0])
-    for at in _backwards(first, end):
-        found = None
-        for message in read_range(consumer, *place, at, end):
-            found = message
-        if found is not None:
-            told = dict(found.headers() or [])
-            if SOURCE_OFFSET not in told:
-                raise DivergenceError(
-                    f"{place.topic}/{place.partition}@{found.offset()} has no header with its offset in its "
-                    "region, so no mirror has written it. Find out which other program writes to this topic"
-                )
-            return int(told[SOURCE_OFFSET])
-    return None
+def _last(read_from: Callable[[int], Iterable[Any]], first: int, end: int) -> Any:
+    """Return the last record from `first` up to `end`; None if only markers of transactions are there."""
+    step, last = FIRST_STEP, None
+    at = end
+    while last is None and at > first:
+        at, step = max(first, end - step), 2 * step
+        for last in read_from(at):
+            pass
+    return last
 
 
-def _backwards(first: int, end: int) -> Iterator[int]:
-    """Return where to begin to read, each time further back."""
-    step = FIRST_STEP
-    while end - step > first:
-        yield end - step
-        step *= 2
-    if first < end:
-        yield first
+def _offset_there(record: Any) -> int:
+    headers = dict(record.headers() or [])
+    if SOURCE_OFFSET not in headers:
+        raise DivergenceError(
+            f"{record.topic()}/{record.partition()}@{record.offset()} has no header with its offset in its region, "
+            "so no mirror has written it. Find out which other program writes to this topic"
+        )
+    return int(headers[SOURCE_OFFSET])
