@@ -6,6 +6,7 @@ last record of each copied partition is read once more.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -37,8 +38,8 @@ def copied_events(cluster: Cluster, source: str, before: Cut, cut: Cut) -> dict[
     consumer, found = make_consumer(cluster), dict[TopicPartition, int]()
     try:
         for place, first, end in read:
-            first = max(first, bounds(consumer, *place)[0])
-            last = _last(partial(read_range, consumer, *place, end=end), first, end)
+            kept_from = max(first, bounds(consumer, *place)[0])
+            last = last_record(partial(read_range, consumer, *place, end=end), kept_from, end)
             if last is not None:
                 found[place] = _offset_there(last) + 1
     finally:
@@ -46,22 +47,24 @@ def copied_events(cluster: Cluster, source: str, before: Cut, cut: Cut) -> dict[
     return found
 
 
-def _last(read_from: Callable[[int], Iterable[Any]], first: int, end: int) -> Any:
-    """Return the last record from `first` up to `end`; None if only markers of transactions are there."""
-    step, last = FIRST_STEP, None
-    at = end
-    while last is None and at > first:
+def last_record(read_from: Callable[[int], Iterable[Any]], first: int, end: int) -> Any:
+    """Return the last record from `first` up to `end`; None if only markers of transactions are there.
+
+    `read_from`: returns the records from an offset up to `end`.
+    """
+    at, step = end, FIRST_STEP
+    while at > first:
         at, step = max(first, end - step), 2 * step
-        for last in read_from(at):
-            pass
-    return last
+        if newest := deque(read_from(at), maxlen=1):
+            return newest[0]
+    return None
 
 
 def _offset_there(record: Any) -> int:
     headers = dict(record.headers() or [])
     if SOURCE_OFFSET not in headers:
         raise DivergenceError(
-            f"{record.topic()}/{record.partition()}@{record.offset()} has no header with its offset in its region, "
-            "so no mirror has written it. Find out which other program writes to this topic"
+            f"{record.topic()}/{record.partition()}@{record.offset()} has no header with its offset in its "
+            "region, so no mirror has written it. Find out which other program writes to this topic"
         )
     return int(headers[SOURCE_OFFSET])

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cutwater.adapters.kafka.admin import create_topics
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
-from cutwater_spark.attach.copied_events import copied_events
+from cutwater_spark.attach.copied_events import copied_events, last_record
 from support.kafka.copied import Record, write
 
 
@@ -38,3 +40,10 @@ def test_the_last_record_below_the_cut_says_it(broker: Any, unique: Callable[[st
     write(cluster, copy, [record()], 1)
     with pytest.raises(DivergenceError, match=f"{copy}/0@.* no mirror has written it"):
         copied_events(cluster, source, cut, source_end(cluster, copy))
+
+
+@given(st.sets(st.integers(0, 400)), st.integers(0, 400), st.integers(0, 400))
+def test_it_is_looked_for_backwards_and_no_offset_is_left_out(held: set[int], first: int, end: int) -> None:
+    """The newest of the offsets that hold records, however many hold markers behind it."""
+    found = last_record(lambda at: [one for one in sorted(held) if at <= one < end], first, end)
+    assert found == max((one for one in held if first <= one < end), default=None)
