@@ -116,13 +116,12 @@ def await_parent(us: Region, eu: Region) -> None:
     kill_session(program.pid)
     program.wait(60)
     wait_until(us.milestones, "a milestone")
-    token = us.milestones()[-1][0].token
 
     def arrived() -> bool:
         last = mirror_topics.last_arrival(eu.cluster, eu.job.name, US)
-        return last is not None and last.token == token
+        return last is not None and last.token == us.milestones()[-1][0].token
 
-    wait_until(arrived, lambda: f"the arrival of {token}: {eu.log('cutwater.mirror').read_text()[-2000:]}", 120)
+    wait_until(arrived, lambda: f"its newest arrival: {eu.log('cutwater.mirror').read_text()[-2000:]}", 120)
     parent = us.milestones()[-1][0]
     assert 0 < sum(offset for _, offset in parent.source_cut) < 2_200, "orders must be left behind the arrival"
 
