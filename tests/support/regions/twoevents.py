@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import random
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -24,9 +22,9 @@ from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measures import HLL_LG_K
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
+from support.naming import unique
 from support.views.changelogs import HOUR_MS, Writing
 
-_names = itertools.count()
 _EVENT = {
     "type": "record",
     "name": "Sale",
@@ -82,7 +80,7 @@ class Row(NamedTuple):
 
 def make_job(folder: Path) -> tuple[Job, Path]:
     """A job with every kind of measure, and its file."""
-    name = f"both-{os.getpid()}-{next(_names)}"
+    name = unique("both")
     (folder / "sale.avsc").write_text(json.dumps(_EVENT))
     path = folder / f"{name}.yaml"
     path.write_text(_JOB.format(name=name))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -38,11 +36,11 @@ from cutwater.views.follow.applier import Applied
 from cutwater.views.follow.follower import Follower
 from cutwater.views.query.view import State, View
 from cutwater.views.store.store import Store
+from support.naming import unique
 from support.waits import What, wait_until
 
 GENERATION = Generation(1, "local")
 HOUR_MS = 3_600_000
-_names = itertools.count()
 _codecs_of: dict[str, tuple[Codec, Codec]] = {}
 
 _EVENT = {
@@ -89,7 +87,7 @@ def now_ms() -> int:
 def make_job(folder: Path, partitions: int = 3) -> tuple[Job, Path]:
     """A job of its own name, and its file."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"sales-{os.getpid()}-{next(_names)}"
+    name = unique("sales")
     (folder / "sale.avsc").write_text(json.dumps(_EVENT))
     path = folder / f"{name}.yaml"
     path.write_text(_JOB.format(name=name, partitions=partitions))
