@@ -54,6 +54,15 @@ rounded, and three that are estimates:
   text of more than 1,024 bytes is not counted: its event is a dead letter. Of equally frequent values the least is
   first.
 
+A `sum` of decimals is a decimal of 38 digits and the field's scale, exact to the last one, without any setting. An
+event whose value has more than 28 digits is a dead letter, so that a row has room for 10^9 events. `min`, `max`,
+`first`, `last`, `min_by` and `max_by` of decimals have the field's own digits. `top` and `distinct` take none.
+
+`avg` of a decimal, int or long is a double. With a `scale`, as in `{measure: avg, field: price, scale: 4}`, it is
+the true quotient as a decimal with so many digits behind the point, rounded once, half away from zero. A scale is
+not part of the state: to add, change or remove one, restart the services that read the job file. With
+`output.format` avro or confluent that needs a new output, as a change of derived values does.
+
 Spark draws lots when it makes a KLL sketch smaller. An epoch that is computed again may so write another sketch
 of the same events, within the same bound; the milestone proves the one that counts. Readers that merge sketches,
 of panes or of regions, draw no lots: all of them get the same value.

@@ -47,6 +47,8 @@ MEASURES = {
     "max_ratio": "max(ratio)",
     "avg_small": "avg(small)",
     "avg_price": "avg(price::DOUBLE)",
+    "mean_price": "(sign(sum(price)) * ((abs(sum((price * 100)::HUGEINT)) * 200 + count(*)) // (2 * count(*))))"
+    "::DECIMAL(20,0) * 0.0001::DECIMAL(5,4)",
     "first_label": "first(label ORDER BY at_ms, position) FILTER (label IS NOT NULL)",
     "last_small": "last(small ORDER BY at_ms, position) FILTER (small IS NOT NULL)",
     "distinct_label": "count(DISTINCT label)",
@@ -67,6 +69,7 @@ MEASURES = {
     "min_by_big": "first(big ORDER BY ratio, at_ms, position) FILTER (big IS NOT NULL)",
 }
 DECLARED = {
+    "mean_price": "measure: avg, field: price, scale: 4",
     "max_by_label": "measure: max_by, field: label, by: small",
     "min_by_big": "measure: min_by, field: big, by: ratio",
     "histogram_small": "measure: histogram, field: small, bounds: [-10, 50]",

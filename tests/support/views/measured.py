@@ -39,6 +39,8 @@ _TYPES: dict[str, Any] = {
     "exact": {"type": "long", "logicalType": "timestamp-micros"},
 }
 _SUMS = ("small", "big", "ratio", "price")
+_MEAN = "mean_price"
+"""An average with a scale of one digit."""
 _DISTINCT = ("label", "big")
 _SPREAD = {"variance_small": "small", "stddev_price": "price", "variance_half": "half"}
 """Their fields: values whose squares have room."""
@@ -80,6 +82,7 @@ def measured_job(folder: Path, tops: bool = True) -> tuple[Job, Path]:
     for kind in ("min", "max", "first", "last"):
         measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for name in _TYPES]
     measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for kind in ("sum", "avg") for name in _SUMS]
+    measures += [f"{_MEAN}: {{measure: avg, field: price, scale: 1}}"]
     measures += [f"distinct_{name}: {{measure: distinct, field: {name}}}" for name in _DISTINCT]
     measures += [f"{name}: {{measure: {name.partition('_')[0]}, field: {of}}}" for name, of in _SPREAD.items()]
     measures += [f"{kind}_flag: {{measure: {kind}, field: flag}}" for kind in ("every", "any")]
@@ -157,7 +160,8 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     partials |= {f"{one}_{bucket}": count for one, found in counts.items() for bucket, count in enumerate(found)}
     seen |= {measure: place["value"] if place else None for measure, place in decided.items()}
     sketches, found = _quantiles(events)
-    partials |= sketches
+    partials |= sketches | {f"{_MEAN}_{part}": partials[f"avg_price_{part}"] for part in ("sum", "count")}
+    found[_MEAN] = _tenths(partials["avg_price_sum"], partials["avg_price_count"])
     frequent, most_frequent = _tops(events)
     partials |= frequent
     found |= most_frequent
@@ -165,6 +169,14 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     seen["spread"] = None if least is None else float(most) - float(least)
     seen["per_event"] = 0.0 if price is None else price / len(events)
     return partials, seen | counts | found
+
+
+def _tenths(total: Decimal | None, count: int) -> Decimal | None:
+    """The average with one digit behind the point, half away from zero."""
+    if total is None:
+        return None
+    tenths = math.floor(abs(Fraction(total)) / count * 10 + Fraction(1, 2))
+    return Decimal(tenths if total > 0 else -tenths).scaleb(-1)
 
 
 def _quantiles(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -153,7 +153,7 @@ def _measure(
         return None
     of = types[one.field] if types and one.field in types else None
     by = By(one.by, types[one.by]) if types and one.by in types else None
-    more = by, one.bounds or (), one.ranks or (), one.items, model.source.explode is not None
+    more = by, one.bounds or (), one.ranks or (), one.items, model.source.explode is not None, one.scale
     return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches(), *more))
 
 

@@ -263,6 +263,12 @@ class MeasureModel(Model):
         description="top: how many of the most frequent values users see, from 1 to 100. Each has its count, and "
         "by how many events at most the true number is above it.",
     )
+    scale: int | None = Field(
+        None,
+        strict=True,
+        description="avg of a decimal, int or long: the digits behind the point. Users then see the exact average "
+        "as a decimal, rounded half away from zero; without it a double.",
+    )
 
 
 class OutputModel(Model):

@@ -202,14 +202,20 @@ class Job:
 
     @property
     def output_form(self) -> str:
-        """`Output.form`, with the derived values if they are part of the schema that readers look for.
+        """`Output.form`, with what else is part of the schema that readers look for.
 
-        Measures are part of the definition. Derived values are not, so that they may change at any time.
+        Measures are part of the definition. Derived values and the scale of an average are not, because rows are
+        the same with others.
         """
-        derived = [one.name for one in self.measures if not one.partials]
-        if not derived or self.output.format == JSON:
+        shown = [one.name for one in self.measures if not one.partials]
+        shown += [
+            f"{one.name} of scale {one.output['scale']}"
+            for one in self.measures
+            if one.kind == "avg" and one.output != "double"
+        ]
+        if not shown or self.output.format == JSON:
             return self.output.form
-        return f"{self.output.form} with {', '.join(derived)}"
+        return f"{self.output.form} with {', '.join(shown)}"
 
     @property
     def definition(self) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
+from cutwater.core.job.kinds.averages import average
 from cutwater.core.job.kinds.frequent_items import FREQUENT, top
 from cutwater.core.job.kinds.histogram import histogram
 from cutwater.core.job.kinds.moments import FACTOR_DIGITS, deviation, variance
@@ -71,20 +71,6 @@ def _extreme(order: str, kind: str = "") -> Maker:
     return make
 
 
-def _avg(declared: Declaration) -> Measure:
-    name, field = declared.name, declared.field
-    total, count = f"{name}_sum", f"{name}_count"
-
-    def present(row: Partials) -> float | None:
-        if not row[count]:
-            return None
-        quotient: Decimal | float = row[total] / row[count]
-        return float(quotient)
-
-    partials = (sum_partial(total, str(field), declared.of), count_partial(count, field))
-    return Measure(name, "avg", partials, present, "double")
-
-
 EMPTY = "\\u0000cutwater: the empty value 5b1e93c07d1f4f0c\\u0000"
 """What a sketch gets for an empty text or empty bytes, as Spark SQL, because the library ignores those."""
 
@@ -111,7 +97,7 @@ KINDS: dict[str, tuple[frozenset[str], Maker]] = {
     "sum": (NUMBERS, _sum),
     "min": (ORDERED, _extreme("min")),
     "max": (ORDERED, _extreme("max")),
-    "avg": (NUMBERS, _avg),
+    "avg": (NUMBERS, average),
     "first": (ORDERED, positioned("first")),
     "last": (ORDERED, positioned("last")),
     "distinct": (COUNTABLE, _distinct),
@@ -125,8 +111,15 @@ KINDS: dict[str, tuple[frozenset[str], Maker]] = {
     "quantile": (NUMBERS, quantile),
     "top": (FREQUENT, top),
 }
-PARAMETERS = {"min_by": "by", "max_by": "by", "histogram": "bounds", "quantile": "ranks", "top": "items"}
-"""The field of a declaration that a kind needs, and others must not have."""
+PARAMETERS = {
+    "min_by": "by",
+    "max_by": "by",
+    "histogram": "bounds",
+    "quantile": "ranks",
+    "top": "items",
+    "avg": "scale",
+}
+"""The field of a declaration that a kind needs (`avg` may do without), and others must not have."""
 _EXAMPLES = {"bounds": "[0, 15, 60]", "ranks": "[0.5, 0.99]", "items": "10"}
 DECIDING = NUMBERS | TIMES
 """The types of the field that decides a `min_by` or `max_by`. A text would need room in the row of its own."""
@@ -173,6 +166,7 @@ def build(
     ranks: tuple[float, ...] = (),
     items: int | None = None,
     exploded: bool = False,
+    scale: int | None = None,
 ) -> Measure:
     """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match.
 
@@ -199,6 +193,7 @@ def build(
         ranks=ranks,
         items=items or 0,
         exploded=exploded,
+        scale=scale,
     )
     needed = PARAMETERS.get(kind, "")
     if needed in _EXAMPLES and {"bounds": bounds, "ranks": ranks, "items": items}[needed] in ((), None):

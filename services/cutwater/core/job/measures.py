@@ -104,6 +104,8 @@ class Declaration(NamedTuple):
     items: int = 0
     exploded: bool = False
     """Whether events are the elements of arrays."""
+    scale: int | None = None
+    """The digits behind the point of an exact average; None for a double."""
 
 
 class Limit(NamedTuple):
@@ -239,6 +241,8 @@ def extreme(order: str) -> tuple[str, Callable[[Any, Any], Any]]:
 
 # Python's default context would round sums to 28 digits. One digit more than the widest sum holds.
 EXACT = Context(prec=MAX_DECIMAL + 1)
+WIDE = Context(prec=120)
+"""Holds the product of a number of events and a sum of squares, exactly."""
 
 
 def add(one: Any, other: Any) -> Any:

@@ -168,7 +168,7 @@ def require_mine(position: Published, mine: Published, output: str, place: str) 
         )
     if position.form != mine.form:
         raise UsageError(
-            f"{output} holds '{position.form}' (mode, format and derived values), but the job file "
+            f"{output} holds '{position.form}' (mode, format, derived values, scales), but the job file "
             f"says '{mine.form}': put the job file back; or, once nothing reads that output any more, delete the "
             f"topics {output} and {place} and create them again, and the output starts from the beginning"
         )

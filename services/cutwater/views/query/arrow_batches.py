@@ -83,6 +83,8 @@ def _histogram(measure: Measure, arrays: Arrays) -> Any:
 
 
 def _average(measure: Measure, arrays: Arrays) -> Any:
+    if measure.output != "double":
+        return _row_by_row(measure, arrays)
     import numpy as np
 
     pa = pyarrow()

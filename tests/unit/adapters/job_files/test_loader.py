@@ -92,6 +92,17 @@ def test_derived_values_are_shown_and_belong_to_no_state(load: Load) -> None:
     assert replace(job, output=Output(format="json")).output_form == "updates json"
 
 
+def test_the_scale_of_an_average_is_shown_and_belongs_to_no_state(load: Load) -> None:
+    """Definition and meaning are those of the job without it; the output's schema has it, so its form does."""
+    mean = {"measure": "avg", "field": "delay_minutes"}
+    plain, job = load(changed("measures.x", mean)), load(changed("measures.x", {**mean, "scale": 3}))
+    assert (job.definition, job.meaning) == (plain.definition, plain.meaning)
+    assert job.state_schema == plain.state_schema
+    [shown] = [one["type"][1] for one in job.output_schema["fields"] if one["name"] == "x"]
+    assert shown == {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 3}
+    assert (plain.output_form, job.output_form) == ("updates avro", "updates avro with x of scale 3")
+
+
 def test_a_derived_value_of_an_invalid_one_is_not_a_mistake_of_its_own(load: Load) -> None:
     document = changed("measures.x", {"measure": "median"})
     document["derived"] = {"a": "x + 1", "b": "a + 1", "c": "nothing + 1", "d": "c + 1"}
@@ -228,6 +239,21 @@ MISTAKES: list[tuple[str, Any, str]] = [
         "measures.x",
         {"measure": "sum", "field": "delay_minutes", "ranks": [0.5]},
         "measures.x.ranks: belongs to quantile; this one is sum",
+    ),
+    (
+        "measures.x",
+        {"measure": "sum", "field": "delay_minutes", "scale": 2},
+        "measures.x.scale: belongs to avg; this one is sum",
+    ),
+    (
+        "measures.x",
+        {"measure": "avg", "field": "delay_minutes", "scale": 99},
+        "scale is 99; allowed for int: 0 to",
+    ),
+    (
+        "measures.x",
+        {"measure": "avg", "field": "delay_minutes", "scale": "2"},
+        "measures.x.scale: Input should be",
     ),
     ("derived", {"x": "mils * 2"}, "derived.x: 'mils' is no measure of the job: best_delay, carriers"),
     ("derived", {"x": "last_carrier + 1"}, "derived.x: measure 'last_carrier' is no number but a string"),

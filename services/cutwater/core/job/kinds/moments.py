@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 from cutwater.core.job.measures import (
     MAX_DECIMAL,
+    WIDE,
     Declaration,
     FieldType,
     Measure,
@@ -29,8 +30,6 @@ from cutwater.core.job.measures import (
 
 FACTOR_DIGITS = 14
 """Digits of one event's value: its square has twice as many, which is what an addend may have."""
-_WIDE = Context(prec=120)
-"""Holds the product of a number of events and a sum of squares, exactly."""
 
 
 def variance(declared: Declaration) -> Measure:
@@ -68,8 +67,8 @@ def _of_sums(count: int | None, total: Any, squares: Decimal | None) -> float | 
     if not count or count < 2 or squares is None:
         return None
     # In whole: the difference of two large numbers is exact before it is divided.
-    scaled = _WIDE.subtract(_WIDE.multiply(Decimal(count), squares), _WIDE.power(Decimal(total), 2))
-    return float(_WIDE.divide(scaled, Decimal(count * (count - 1))))
+    scaled = WIDE.subtract(WIDE.multiply(Decimal(count), squares), WIDE.power(Decimal(total), 2))
+    return float(WIDE.divide(scaled, Decimal(count * (count - 1))))
 
 
 def _of_moments(found: Any) -> float | None:
