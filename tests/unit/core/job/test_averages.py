@@ -61,6 +61,7 @@ def test_an_average_is_the_true_quotient_rounded_once(
         (["-0.01", "-0.02"], 2, "-0.02"),
         (["0.01", "0.01", "0.00"], 4, "0.0067"),
         (["10.00"], 0, "10"),
+        (["-0.01", "0.00", "0.00"], 2, "0.00"),
         (["0.25", "0.26"], 1, "0.3"),
     ],
 )
@@ -84,7 +85,7 @@ def test_without_a_scale_an_average_stays_a_double() -> None:
 @pytest.mark.parametrize(
     ("of", "scale", "said"),
     [
-        (FieldType("double"), 2, "has no scale, because sums of double are rounded; allowed types: decimal, int"),
+        (FieldType("double"), 2, "an average of double has no scale, because its sum is rounded; allowed types: decimal"),
         (FieldType("int"), 29, r"scale is 29; allowed for int: 0 to 28"),
         (FieldType("long"), -1, r"scale is -1; allowed for long: 0 to 19"),
         (FieldType("decimal", 9, 2), 32, r"scale is 32; allowed for decimal\(9,2\): 0 to 31"),

@@ -37,7 +37,7 @@ def average(declared: Declaration) -> Measure:
             return None
         if unit is not None:
             quotient = WIDE.divide(Decimal(row[total]), row[count])
-            return quotient.quantize(unit, ROUND_HALF_UP, WIDE)
+            return WIDE.plus(quotient.quantize(unit, ROUND_HALF_UP, WIDE))  # plus: a zero has no sign
         return float(row[total] / row[count])
 
     partials = (sum_partial(total, str(field), declared.of), count_partial(count, field))
@@ -50,8 +50,8 @@ def _check_scale(declared: Declaration, scale: int) -> int:
     name, of = declared.name, declared.of
     if of.name not in (*_WHOLE_DIGITS, "decimal"):
         raise UsageError(
-            f"measure '{name}': an average of field {declared.field} has no scale, because sums of {of} are "
-            "rounded; allowed types: decimal, int, long"
+            f"measure '{name}': an average of {of} has no scale, because its sum is rounded; allowed types: "
+            "decimal, int, long"
         )
     whole = _WHOLE_DIGITS.get(of.name, min(of.precision, ADDEND_DIGITS) - of.scale)
     most = MAX_DECIMAL - whole
