@@ -12,7 +12,7 @@ import random
 from bisect import bisect_right
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from statistics import variance
@@ -40,7 +40,8 @@ _TYPES: dict[str, Any] = {
 }
 _SUMS = ("small", "big", "ratio", "price")
 _MEAN = "mean_price"
-"""An average with a scale of one digit."""
+"""An average with more digits than a double has."""
+_SCALE = 20
 _DISTINCT = ("label", "big")
 _SPREAD = {"variance_small": "small", "stddev_price": "price", "variance_half": "half"}
 """Their fields: values whose squares have room."""
@@ -82,7 +83,7 @@ def measured_job(folder: Path, tops: bool = True) -> tuple[Job, Path]:
     for kind in ("min", "max", "first", "last"):
         measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for name in _TYPES]
     measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for kind in ("sum", "avg") for name in _SUMS]
-    measures += [f"{_MEAN}: {{measure: avg, field: price, scale: 1}}"]
+    measures += [f"{_MEAN}: {{measure: avg, field: price, scale: {_SCALE}}}"]
     measures += [f"distinct_{name}: {{measure: distinct, field: {name}}}" for name in _DISTINCT]
     measures += [f"{name}: {{measure: {name.partition('_')[0]}, field: {of}}}" for name, of in _SPREAD.items()]
     measures += [f"{kind}_flag: {{measure: {kind}, field: flag}}" for kind in ("every", "any")]
@@ -161,7 +162,7 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     seen |= {measure: place["value"] if place else None for measure, place in decided.items()}
     sketches, found = _quantiles(events)
     partials |= sketches | {f"{_MEAN}_{part}": partials[f"avg_price_{part}"] for part in ("sum", "count")}
-    found[_MEAN] = _tenths(partials["avg_price_sum"], partials["avg_price_count"])
+    found[_MEAN] = _exact_mean(partials["avg_price_sum"], partials["avg_price_count"])
     frequent, most_frequent = _tops(events)
     partials |= frequent
     found |= most_frequent
@@ -171,12 +172,12 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     return partials, seen | counts | found
 
 
-def _tenths(total: Decimal | None, count: int) -> Decimal | None:
-    """The average with one digit behind the point, half away from zero."""
+def _exact_mean(total: Decimal | None, count: int) -> Decimal | None:
+    """The average, rounded half away from zero."""
     if total is None:
         return None
-    tenths = math.floor(abs(Fraction(total)) / count * 10 + Fraction(1, 2))
-    return Decimal(tenths if total > 0 else -tenths).scaleb(-1)
+    whole = math.floor(abs(Fraction(total)) / count * 10**_SCALE + Fraction(1, 2))
+    return Decimal(whole if total > 0 else -whole).scaleb(-_SCALE, Context(prec=40))
 
 
 def _quantiles(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
