@@ -12,7 +12,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ from benchmarks.harness.figures import DURABLE, READABLE, Figure, Run, document,
 from benchmarks.windows import columns, oracle
 from benchmarks.windows.contenders import Contest, Stage
 from benchmarks.windows.readable_contest import READABLE_CONTENDERS, ReadableContest
-from benchmarks.windows.shapes import CUTWATER, JAVA_PEERS, NOOP, SHAPES, STREAMS, THREE, Shape
+from benchmarks.windows.shapes import CUTWATER, JAVA_PEERS, NOOP, SHAPED, SHAPES, STREAMS, THREE, WIDE, Shape
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
@@ -144,11 +144,23 @@ def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence
         mine = [run for run in runs if run.shape == shape]
         found |= ratios([run for run in mine if run.until != READABLE], CUTWATER, figures(shape))
         found |= ratios([run for run in mine if run.until == READABLE], CUTWATER, readable_figures(shape))
+    found |= of_shaping(runs)
     written = document("b2", about, runs, found)
     text = markdown(TITLE, written, runs, notes, of=name_of)
     (out / "b2.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     (out / "b2.md").write_text(text, encoding="utf-8")
     return written
+
+
+def of_shaping(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+    """What a condition, computed columns and a key of two columns cost: `wide` with and without them."""
+    ours = [run for run in runs if run.contender == CUTWATER and run.until != READABLE]
+    by_shape = [replace(run, contender=str(run.shape)) for run in ours]
+    rates = (
+        Figure(f"{SHAPED.name}-durable", WIDE.name, lambda run: run.events_per_s),
+        Figure(f"{SHAPED.name}-durable-cpu", WIDE.name, lambda run: run.events_per_cpu_s),
+    )
+    return ratios(by_shape, SHAPED.name, rates)
 
 
 def name_of(run: Run) -> str:
@@ -178,7 +190,9 @@ def prepare(
 ) -> tuple[Stage, list[str]]:
     """Generate the events, compute the right answer, and produce the events unless their topic is `filled`."""
     job, made = shape.job(), shape.generate(options.size, options.seed)
-    expected, took_s = oracle.expected(made, shape.measures, job.window.size_ms, job.window.slide_ms)
+    size_ms, slide_ms = job.window.size_ms, job.window.slide_ms
+    found, took_s = oracle.expected(made, shape.measures, size_ms, slide_ms, shape.where)
+    expected = {(shape.key_text(key), start_ms): row for (key, start_ms), row in found.items()}
     notes = [
         f"{shape.name}: {options.size:,} events of seed {options.seed}, {len(expected):,} rows (key, window).",
         f"DuckDB over the same rows in memory, no stream: {options.size / took_s:,.0f} events/s.",

@@ -41,6 +41,10 @@ class Shape:
     read_row: ReadRow = TICKS_ROW
     """A row in the bytes that the Java programs write."""
     equal: Equal = eq
+    where: str = "true"
+    """Which events count, in DuckDB's SQL."""
+    key_text: Callable[[str], str] = str
+    """The text of a row's key, by the key of its events' records."""
 
     @property
     def contenders(self) -> tuple[str, ...]:
@@ -75,6 +79,17 @@ WIDE = Shape(
     wide.read_row,
     wide.equal,
 )
+SHAPED = Shape(
+    "wide-shaped",
+    "b2-shaped.yaml",
+    wide.generate,
+    wide.SHAPED_MEASURES,
+    {},
+    wide.read_row,
+    wide.equal,
+    where="distance >= 100 and kind in ('departure', 'arrival')",
+    key_text=wide.shaped_key,
+)
 Q5 = Shape(
     "nexmark-q5",
     "nexmark-q5.yaml",
@@ -99,4 +114,4 @@ Q8 = Shape(
     {STREAMS: streams("NexmarkQ8Streams"), FLINK_SQL: flink("NexmarkQ8FlinkSql", "FlinkSqlBacklog")},
     longs(2),
 )
-SHAPES = (THREE, SIXTY, WIDE, Q5, Q7, Q8)
+SHAPES = (THREE, SIXTY, WIDE, SHAPED, Q5, Q7, Q8)

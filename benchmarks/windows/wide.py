@@ -16,6 +16,7 @@ from benchmarks.windows.columns import PARTITIONS, Backlog, Numbers, Texts, rank
 from benchmarks.windows.oracle import Row
 from benchmarks.windows.workload import key_names, keys_and_times
 from cutwater.adapters.sketches import HllSketches
+from cutwater.core.events.key_columns import key_text
 from cutwater.core.job.measures import HLL_LG_K
 
 CARRIERS, FLIGHTS, AIRPORTS = 1_000, 5_000, 400
@@ -35,6 +36,10 @@ arg_max(carrier, ("at", record_partition, record_offset)),
 count(DISTINCT carrier),
 sum(distance)::BIGINT
 """
+SHAPED_MEASURES = MEASURES.replace("sum(delay)::BIGINT,\nmax(delay)", "sum({0})::BIGINT,\nmax({0})").format(
+    "CASE WHEN delay IS NULL THEN NULL ELSE greatest(delay, 0) END"
+)
+"""Of the shape `wide-shaped`, which sums no negative delays."""
 DISTINCT = 8
 """The measure that is an estimate, by its place."""
 ERROR = 5 * 1.04 / sqrt(1 << HLL_LG_K)
@@ -65,6 +70,11 @@ def generate(size: int, seed: int) -> Backlog:
         own,
         key % PARTITIONS,
     )
+
+
+def shaped_key(key: str) -> str:
+    """The key of two columns, of which the first is computed of the second."""
+    return key_text([key[4:6], key])
 
 
 def equal(found: Row, wanted: Row) -> bool:
