@@ -260,7 +260,7 @@ A type that holds itself may stand in fields that the job's schema does not have
 levels of a small record and fewer of a large one (the driver's plan holds each level); deeper events are rejected.
 No event is taken of a schema whose bytes bound nothing: an array of items that take no byte, such as `array of
 null`, and types that are more than 1,000 within each other. Nor of a version in a registry that is not Avro,
-refers to other subjects, or is no schema by Avro's rules: the other versions are read.
+refers to what is missing, or is no schema by Avro's rules: the other versions are read.
 
 ## Names
 

@@ -139,7 +139,7 @@ class StandIn:
         return 200, {"mode": self.modes.pop(subject) if method == "DELETE" else self.modes[subject]}
 
     def _versions(self, method: str, path: str, query: str, body: Any) -> tuple[int, Any]:
-        found = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+))?", path)
+        found = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+|latest))?", path)
         if found is None:
             return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
         subject, number = found[1], found[2]
@@ -150,7 +150,8 @@ class StandIn:
             return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
         if number is None:
             return 200, [one["version"] for one in kept]
-        named = [one for one in kept if one["version"] == int(number)]
+        wanted = kept[-1]["version"] if number == "latest" else int(number)
+        named = [one for one in kept if one["version"] == wanted]
         return self._one(method, named[0]) if named else (404, {"error_code": 40402, "message": "no such version"})
 
     def _one(self, method: str, version: dict[str, Any]) -> tuple[int, Any]:

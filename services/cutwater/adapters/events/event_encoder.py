@@ -73,8 +73,10 @@ def event_encoder(job: Job, registry: Registry | None) -> Encode:
             return encode(record, fields)
 
         return as_json
-    allowed = job.registry.auto_register
-    number = _required(job, registry).number_of(job.format.subject, job.event_schema, allowed)
+    asked, subject, allowed = _required(job, registry), job.format.subject, job.registry.auto_register
+    number = asked.equal_number(subject, job.event_schema)  # a registered schema may refer to others
+    if number is None:
+        number = asked.number_of(subject, job.event_schema, allowed)
     header = confluent_header(number)
     return lambda record: header + codec.body(record)
 

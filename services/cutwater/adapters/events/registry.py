@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from cutwater.adapters.avro.codec import check_schema
 from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.registry_references import SchemaReader
 from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.events.avro_types import in_one_piece
 from cutwater.core.events.formats import CONFLUENT
 from cutwater.core.job.job import Job
 
@@ -24,6 +25,7 @@ TIMEOUT_S = 10.0
 WAIT_S_MAX = 5.0
 VERSIONS_MAX = 200
 """Maximum versions of one subject: each is a branch of the query that decodes."""
+_DELETED = {"deleted": "true"}
 _CONTENT = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
 
 
@@ -85,19 +87,30 @@ class Registry:
     def close(self) -> None:
         self._client.close()
 
-    def versions(self, subject: str) -> list[Registered]:
+    def versions(self, subject: str, deleted: bool = True) -> list[Registered]:
         """Return every version of a subject, newest first, with deleted ones: their events may be kept.
 
-        Raises UsageError if the subject does not exist, UnavailableError if the registry does not answer in time.
+        A schema that refers to others is returned together with them, in one piece. Raises UsageError if the subject does not exist, UnavailableError if the registry does not answer in time.
         A version that cannot be read has a `problem`: other versions may have written most events.
         """
         base = f"/subjects/{quote(subject, safe='')}/versions"
-        numbers = self.call("GET", base, subject, params={"deleted": "true"})
+        numbers = self.call("GET", base, subject, params=_DELETED if deleted else None)
         if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
             raise MuteError(f"the registry at {self.url} answers {numbers!r:.100} for the versions of {subject}")
         if not 0 < len(numbers) <= VERSIONS_MAX:
             raise UsageError(f"subject {subject} has {len(numbers)} versions; 1 to {VERSIONS_MAX} can be read")
-        return [self._version(subject, base, one) for one in sorted(numbers, reverse=True)]
+        reader = SchemaReader(self._referenced)
+        return [self._version(subject, base, one, reader) for one in sorted(numbers, reverse=True)]
+
+    def equal_number(self, subject: str, schema: dict[str, Any]) -> int | None:
+        """Return the id of the newest version that is this schema, in one piece or in several; None without one."""
+        try:
+            found = self.versions(subject, deleted=False)
+        except NotThereError:
+            return None
+        wanted = in_one_piece(schema, ())
+        equal = (one.id for one in found if not one.problem and in_one_piece(one.schema, ()) == wanted)
+        return next(equal, None)
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """Register a schema, if new, and return its id. Raises UsageError with the registry's reason."""
@@ -121,14 +134,25 @@ class Registry:
         """Return the record schema of an id; raises UsageError if there is none."""
         found = self.call("GET", f"/schemas/ids/{number}", f"with number {number}")
         origin = f"number {number} at {self.url}"
-        return _parsed(found, origin)
+        return SchemaReader(self._referenced).schema(found, origin)
 
-    def _version(self, subject: str, base: str, number: int) -> Registered:
-        found = self.call("GET", f"{base}/{number}", subject, params={"deleted": "true"})
+    def _referenced(self, subject: str, version: int) -> Any:
+        path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
+        try:
+            return self.call("GET", path, subject, params=_DELETED)
+        except NotThereError:
+            raise NotThereError(
+                f"the schema registry at {self.url} has no version {version} of {subject}, to which a schema refers"
+            ) from None
+
+    def _version(self, subject: str, base: str, number: int, reader: SchemaReader) -> Registered:
+        found = self.call("GET", f"{base}/{number}", subject, params=_DELETED)
         origin = f"version {number} of {subject} at {self.url}"
         id_ = _number(found, "id", self.url)
         try:
-            return Registered(number, id_, _readable(found, origin))
+            return Registered(number, id_, reader.schema(found, origin))
+        except MuteError:  # of a schema that it refers to: nothing is known about the events
+            raise
         except UsageError as error:
             return Registered(number, id_, {}, str(error))
 
@@ -189,23 +213,6 @@ def _number(found: Any, name: str, url: str) -> int:
     if not isinstance(value, int) or not 0 <= value < 2**31:
         raise UsageError(f"the registry at {url} returns no valid {name}: {found!r:.100}")
     return value
-
-
-def _readable(found: dict[str, Any], origin: str) -> dict[str, Any]:
-    kind = found.get("schemaType") or "AVRO"
-    if kind != "AVRO":
-        raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
-    if found.get("references"):
-        raise UsageError(f"{origin} refers to other subjects, which is not supported: register it in one piece")
-    return _parsed(found, origin)
-
-
-def _parsed(found: Any, origin: str) -> dict[str, Any]:
-    try:
-        schema = json.loads(found["schema"])
-    except (KeyError, ValueError, TypeError, RecursionError) as error:
-        raise UsageError(f"{origin}: not an Avro schema: {error!r:.200}") from None
-    return check_schema(schema, origin)
 
 
 def registry_for(job: Job, settings: Settings) -> Registry | None:

@@ -15,11 +15,11 @@ from urllib.parse import quote
 
 from cutwater.adapters.avro.codec import meaning
 from cutwater.adapters.events.registry import VERSIONS_MAX, ClosedError, MuteError, NotThereError, Registry
+from cutwater.adapters.events.registry_references import AVRO_SCHEMA, references_of, schema_kind
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.registry_ids import Entry, Reference
 
 IMPORT, READ_ONLY, READ_WRITE = "IMPORT", "READONLY", "READWRITE"
-_AVRO = "AVRO"
 _DELETED = {"deleted": "true"}
 """Read deleted versions too: their events may be kept."""
 
@@ -117,7 +117,7 @@ class Subjects:
 
     def _add(self, one: Entry) -> None:
         body: dict[str, Any] = {"schema": one.text, "id": one.id, "version": one.version}
-        if one.kind != _AVRO:
+        if one.kind != AVRO_SCHEMA:
             body["schemaType"] = one.kind
         if one.references:
             body["references"] = [ref._asdict() for ref in one.references]
@@ -167,18 +167,14 @@ def _entry(found: Any, url: str) -> Entry:
 
 def _schema(found: Any, url: str) -> tuple[str, str, tuple[Reference, ...]]:
     try:
-        references = tuple(
-            Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-            for one in found.get("references") or ()
-        )
-        return str(found.get("schemaType") or _AVRO), str(found["schema"]), references
+        return schema_kind(found), str(found["schema"]), references_of(found)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise MuteError(f"the registry at {url} answers {found!r:.100}, which is not a schema") from None
 
 
 def _meaning(kind: str, text: str, references: tuple[Reference, ...]) -> str:
     # Plain Avro schemas are compared by what readers resolve by, not by text; all others by their text.
-    if kind == _AVRO and not references and (found := meaning(text)) is not None:
+    if kind == AVRO_SCHEMA and not references and (found := meaning(text)) is not None:
         return found
     whole = json.dumps([kind, " ".join(text.split()), references])
     return hashlib.sha256(whole.encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +25,62 @@ class Schema:
     @staticmethod
     def of(schema: Any) -> Schema:
         named: dict[str, dict[str, Any]] = {}
-        try:
-            return Schema(_qualified(schema, "", named, 0), named)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"not an Avro schema: {error!r}") from None
+        return Schema(_in(schema, named), named)
 
     def type_of(self, node: Any) -> dict[str, Any]:
         if isinstance(node, dict):
             return node
         return {"type": node} if node in PRIMITIVES else self.named[node]
+
+
+def in_one_piece(schema: Any, referenced: Sequence[Any]) -> Any:
+    """Return a schema together with the named types that it uses of others, each defined at its first use.
+
+    `referenced`: schemas in an order in which each uses named types of earlier ones alone. Raises UsageError if a
+    type is not defined, or is defined in two ways.
+    """
+    named: dict[str, dict[str, Any]] = {}
+    for one in (*referenced, schema):
+        own: dict[str, dict[str, Any]] = dict(named)
+        root = _in(one, own)
+        for name, before in named.items():
+            if own[name] != before:
+                raise UsageError(f"the type '{name}' is defined in two ways by the schemas that it refers to")
+        named = own
+    return _Definitions(named).of(root, 0)
+
+
+def _in(schema: Any, named: dict[str, dict[str, Any]]) -> Any:
+    try:
+        return _qualified(schema, "", named, 0)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"not an Avro schema: {error!r}") from None
+
+
+class _Definitions:
+    """Writes normalised types, each defined at its first use."""
+
+    def __init__(self, named: dict[str, dict[str, Any]]) -> None:
+        self._named = named
+        self._defined: set[str] = set()
+
+    def of(self, node: Any, depth: int) -> Any:
+        if depth > DEPTH_MAX:
+            raise UsageError(f"the schema and those that it refers to nest more than {DEPTH_MAX} types")
+        if isinstance(node, list):
+            return [self.of(one, depth + 1) for one in node]
+        if isinstance(node, dict):
+            inner = {one: self.of(node[one], depth + 1) for one in ("items", "values") if one in node}
+            return {**node, **inner}
+        if node not in self._named or node in self._defined:
+            return node
+        self._defined.add(node)
+        made = dict(self._named[node])
+        # Explicit, because a type inside of another would inherit its namespace.
+        made["namespace"], _, made["name"] = node.rpartition(".")
+        if "fields" in made:
+            made["fields"] = [{**one, "type": self.of(one["type"], depth + 1)} for one in made["fields"]]
+        return made
 
 
 def _qualified(node: Any, namespace: str, named: dict[str, dict[str, Any]], depth: int) -> Any:

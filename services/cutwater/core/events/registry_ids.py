@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+REFERENCED_MAX, REFERENCES_DEEP = 100, 20
+"""Schemas that one subject's schemas refer to, and the depth of references."""
+
 
 class Reference(NamedTuple):
     name: str

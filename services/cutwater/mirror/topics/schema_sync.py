@@ -13,11 +13,17 @@ from itertools import groupby
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.events.registry import VERSIONS_MAX, ClosedError, Registry
+from cutwater.adapters.events.registry import VERSIONS_MAX, ClosedError, NotThereError, Registry
 from cutwater.adapters.events.registry_subjects import IMPORT, Subjects
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.formats import CONFLUENT
-from cutwater.core.events.registry_ids import Entry, SubjectComparison, compare_subject
+from cutwater.core.events.registry_ids import (
+    REFERENCED_MAX,
+    REFERENCES_DEEP,
+    Entry,
+    SubjectComparison,
+    compare_subject,
+)
 from cutwater.core.job.job import Job
 from cutwater.core.mirror.gaps import SCHEMAS, Gap
 from cutwater.mirror.metrics import Metrics
@@ -30,8 +36,6 @@ RETRY_S, AGAIN_S = 60.0, 600.0
 SHOWN_MAX = 5
 STRANGE_MAX = 1_000
 """Ids that neither registry knows, kept so that each is queried once."""
-REFERENCED_MAX, REFERENCES_DEEP = 100, 20
-"""Schemas that one subject's schemas refer to, and the depth of references."""
 
 _ADVICE = "a driver here cannot read these events: copy the subject into the registry here with its schema ids"
 _MEND = (
@@ -205,22 +209,31 @@ def _with_references(missing: Collection[Entry], there: Subjects, here: Subjects
     """Return the schemas and their missing references, in the order in which a registry accepts them."""
     found: dict[Entry, None] = {}
     for one in missing:
-        _add_referenced(one, there, here, found, 0)
+        _add_referenced(one, there, here, found, ())
     return list(found)
 
 
-def _add_referenced(one: Entry, there: Subjects, here: Subjects, found: dict[Entry, None], depth: int) -> None:
-    if depth > REFERENCES_DEEP or len(found) > VERSIONS_MAX + REFERENCED_MAX:
+def _add_referenced(
+    one: Entry, there: Subjects, here: Subjects, found: dict[Entry, None], path: tuple[Entry, ...]
+) -> None:
+    if one in path:
+        raise UsageError(f"{one} refers to itself through others, which no registry accepts")
+    if len(path) > REFERENCES_DEEP or len(found) > VERSIONS_MAX + REFERENCED_MAX:
         raise UsageError(f"{one}: references are too deep or too many to follow")
     for subject, version in [(ref.subject, ref.version) for ref in one.references]:
-        needed = there.entry(subject, version)
+        try:
+            needed = there.entry(subject, version)
+        except NotThereError:
+            raise UsageError(
+                f"{one} refers to version {version} of {subject}, which the origin's registry does not have"
+            ) from None
         stands = {other.version: other for other in here.entries(subject, {})}.get(version)
         if needed in found or (stands is not None and stands.meaning == needed.meaning):
             continue
         judgement = _compared(subject, [needed], here)
         if not judgement.missing:
             raise UsageError(f"{one} refers to {needed}, but the registry here has {stands}")
-        _add_referenced(needed, there, here, found, depth + 1)
+        _add_referenced(needed, there, here, found, (*path, one))
     found[one] = None
 
 

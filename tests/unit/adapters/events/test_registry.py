@@ -193,7 +193,10 @@ def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp
     ("body", "said"),
     [
         ({"schemaType": "PROTOBUF"}, "is PROTOBUF; only Avro can be read"),
-        ({"references": [{"name": "a", "subject": "b", "version": 1}]}, "refers to other subjects"),
+        (
+            {"references": [{"name": "a", "subject": "b", "version": 1}]},
+            "has no version 1 of b, to which a schema refers",
+        ),
         ({"schema": '"int"'}, "the schema of an event must be a record"),
         ({"schema": '{"type": "record"}'}, "not an Avro schema"),
     ],
@@ -203,7 +206,7 @@ def test_a_subject_of_no_use_is_named(stand_in: StandIn, tmp_path: Path, body: d
     schema = '{"type": "record", "name": "A", "fields": []}'
     httpx.post(f"{stand_in.url}/subjects/odd/versions", json={"schema": schema, **body})
     job = _job(tmp_path, "odd")
-    with Registry(stand_in.url) as registry, pytest.raises(UsageError, match=f"version 1 of odd at .*{said}"):
+    with Registry(stand_in.url) as registry, pytest.raises(UsageError, match=said):
         known_schemas(job, registry)
 
 
@@ -243,7 +246,10 @@ def test_the_environment_goes_before_the_job_file(tmp_path: Path) -> None:
     ("body", "said"),
     [
         ({"schemaType": "PROTOBUF"}, "is PROTOBUF"),
-        ({"references": [{"name": "a", "subject": "b", "version": 1}]}, "refers to other subjects"),
+        (
+            {"references": [{"name": "a", "subject": "b", "version": 1}]},
+            "has no version 1 of b, to which a schema refers",
+        ),
         ({"schema": '{"type": "record"}'}, "not an Avro schema"),
         (
             {"schema": json.dumps({**V1, "fields": [{"name": "a-b", "type": "int"}]})},

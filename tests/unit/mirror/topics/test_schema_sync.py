@@ -336,6 +336,29 @@ def test_what_a_schema_refers_to_is_copied_first(
     assert list(here._subjects) == ["unit", "weight", SUBJECT]
 
 
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (7, "refers to version 7 of unit, which the origin's registry does not have"),
+        (1, "refers to itself through others"),
+    ],
+)
+def test_references_that_lead_nowhere_are_said(
+    registries: tuple[StandIn, StandIn], looking: Callable[[], Looking], version: int, said: str
+) -> None:
+    """A missing one, and a circle, which no registry accepts: nothing is copied."""
+    there, here = registries
+    with Registry(there.url) as registry:
+        for subject, of, of_version in (("unit", SUBJECT, 1), (SUBJECT, "unit", version)):
+            references = [{"name": of, "subject": of, "version": of_version}]
+            body = {"schema": json.dumps(V1), "references": references}
+            registry.call("POST", f"/subjects/{subject}/versions", subject, None, body)
+    mirror = looking()
+    assert mirror.look() is None
+    assert said in mirror.told.errors()
+    assert here._subjects == {}
+
+
 def test_a_mode_that_could_not_be_put_back_is_put_back_later(
     registries: tuple[StandIn, StandIn], looking: Callable[[], Looking], monkeypatch: pytest.MonkeyPatch
 ) -> None:
