@@ -110,7 +110,7 @@ def test_what_is_no_event_has_a_reason(spark: SparkSession, tmp_path: Path) -> N
 @pytest.mark.variations
 @pytest.mark.parametrize("kind", ["avro", "confluent", "json"])
 def test_an_event_in_another_format_says_in_which(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """And one that JSON Schema's serializer wrote says that nobody reads it: its schema is no Avro."""
+    """And one that JSON Schema's serializer wrote says which format reads it."""
     registry = ", registry: 'http://127.0.0.1:1'" if kind == "confluent" else ""
     job = versions(tmp_path, f"format: {kind}{registry}")
     event = {**PLACE, "total": 0.5, "unit": None, "rank": 1}

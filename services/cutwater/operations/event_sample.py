@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cutwater.adapters.events.avro_events import AvroReader
@@ -12,7 +12,8 @@ from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.checks.event_sample import SampledEvent
 from cutwater.core.events import json_records
-from cutwater.core.events.formats import JSON, WriterSchema
+from cutwater.core.events.formats import CONFLUENT_JSON, JSON, WriterSchema
+from cutwater.core.events.framed_json import FramedJsonReader
 from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.job.job import Job
@@ -53,14 +54,22 @@ def judge_records(
     job: Job, samples: Sequence[Sample], known: Sequence[WriterSchema]
 ) -> Iterator[tuple[Sample, dict[str, Any] | Flaw]]:
     """Yield each record with its event, times in microseconds, or with the reason why the driver would reject
-    it. `known`: the schemas of the writers; JSON needs none."""
-    fields = json_fields(job.event_schema) if job.format.kind == JSON else ()
-    avro = None if job.format.kind == JSON else AvroReader(job.format.kind, job.event_schema, known)
+    it. `known`: the schemas of the writers; plain JSON needs none."""
+    read = _reader(job, known)
     types = field_types(job.event_schema)
     for one in samples:
         found: dict[str, Any] | Flaw | None = too_large(job, one.value)
         if found is None:
-            found = avro.read(one.value) if avro else json_records.read(one.value, fields)
+            found = read(one.value)
         if not isinstance(found, Flaw):
             found = find_flaw(job, types, found, one.timestamp_ms) or found
         yield one, found
+
+
+def _reader(job: Job, known: Sequence[WriterSchema]) -> Callable[[bytes | None], dict[str, Any] | Flaw]:
+    if job.format.kind == CONFLUENT_JSON:
+        return FramedJsonReader(job.event_schema, known).read
+    if job.format.kind == JSON:
+        fields = json_fields(job.event_schema)
+        return lambda value: json_records.read(value, fields)
+    return AvroReader(job.format.kind, job.event_schema, known).read

@@ -15,16 +15,20 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import (
     AVRO,
     CONFLUENT,
+    CONFLUENT_HEADER_BYTES,
+    CONFLUENT_JSON,
     FORMATS,
     JSON,
-    JSON_SCHEMA,
+    NOT_FRAMED,
+    REGISTRY_FORMATS,
     WriterSchema,
     confluent_header,
     confluent_numbers,
-    foreign,
     framed,
+    is_confluent,
+    is_framed_json,
 )
-from cutwater.core.events.rejection import Flaw
+from cutwater.core.events.rejection import UNDECODABLE, Flaw
 from cutwater.core.events.schema_inference import parse_event
 from cutwater.core.job.draft_proposal import SampleRow
 from cutwater.core.job.job import Job
@@ -49,9 +53,10 @@ class DetectedFormat:
 def written_with(job: Job, samples: Sequence[Sample]) -> tuple[WriterSchema, ...]:
     """Return the schemas that the records of a drafted job may be written with. The registry is not queried:
     each of its ids in the sample is assumed to be the given schema."""
-    if job.format.kind != CONFLUENT:
+    if job.format.kind not in REGISTRY_FORMATS:
         return known_schemas(job, None)
-    return tuple(WriterSchema(one, job.event_schema, one.hex()) for one in _headers(samples))
+    schema = job.event_schema if job.format.kind == CONFLUENT else {}
+    return tuple(WriterSchema(one, schema, one.hex()) for one in _headers(samples))
 
 
 def detect_format(
@@ -66,8 +71,8 @@ def detect_format(
     format_ = _most(_format(value) for value in values)
     if format_ == JSON:
         return _decoded(JSON, samples, parse_event, None, None)
-    if format_ == JSON_SCHEMA:
-        raise UsageError(f"topic {topic}, schemas {_numbers(samples)} of a registry: a record {JSON_SCHEMA}")
+    if format_ == CONFLUENT_JSON:
+        return _decoded(CONFLUENT_JSON, samples, _parse_framed, None, None)
     if format_ == CONFLUENT:
         return _confluent(samples, topic, schema)
     if format_ == AVRO:
@@ -80,8 +85,8 @@ def detect_format(
 
 
 def _format(value: bytes) -> str:
-    if foreign(CONFLUENT, value) == JSON_SCHEMA:
-        return JSON_SCHEMA
+    if is_framed_json(value):
+        return CONFLUENT_JSON
     return next((one for one in FORMATS if framed(one, value.lstrip(b" \t\n\r"))), "")
 
 
@@ -132,6 +137,12 @@ def _numbers(samples: Sequence[Sample]) -> str:
 
 def _headers(samples: Sequence[Sample]) -> list[bytes]:
     return [confluent_header(one) for one in confluent_numbers(one.value for one in samples)]
+
+
+def _parse_framed(value: bytes | None) -> _Found:
+    if value is not None and not is_confluent(value):
+        return Flaw(UNDECODABLE, NOT_FRAMED.format(CONFLUENT_JSON))
+    return parse_event(value and value[CONFLUENT_HEADER_BYTES:])
 
 
 def _avro(kind: str, schema: dict[str, Any], headers: Iterable[bytes]) -> Callable[[bytes | None], _Found]:

@@ -13,19 +13,18 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from cutwater.core.events.enum_symbols import all_unknown, widened
-from cutwater.core.events.formats import DAMAGED, JSON, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
+from cutwater.core.events.formats import DAMAGED, JSON_FORMATS, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
 from cutwater.core.events.schema_alignment import aligned
 from cutwater.core.events.schema_bounds import unroll_recursion
 from cutwater.core.events.schema_compatibility import refusal
 from cutwater.core.job.job import Job
 from cutwater_spark.query import avro_decimals, enum_defaults, json_format
-from cutwater_spark.query.format_detection import FRAMED, other_format_rules
-from cutwater_spark.query.rejection_reasons import FLAW, Flaw, cases, flaw
+from cutwater_spark.query.format_detection import is_framed, other_format_rules
+from cutwater_spark.query.rejection_reasons import FLAW, RULE_CHARS_MAX, Flaw, cases, flaw
 from cutwater_spark.query.sql import binary, name, text
 
 EVENT, REASON, REMARK = "event", "__reason", "__remark"
-RULE_CHARS_MAX = 500
 _PARSED = "__parsed"
 # After the body: an event that ends too early or too late does not match it. No prefix of it is a suffix.
 _TAIL = bytes(range(0xF0, 0xF8))
@@ -36,11 +35,11 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
 
     Exactly one of the two is NULL. `__remark`: whether an event was read in part (JSON with a name twice, Avro
     with an enum symbol unknown to the job's schema). `known`: the schemas that events may be written with; none
-    for JSON. `explained`: add the column `__flaw`, field and rule of a rejected record.
+    for plain JSON. `explained`: add the column `__flaw`, field and rule of a rejected record.
     """
-    if job.format.kind == JSON:
-        values = json_format.with_values(raw, job)
-        flaws = json_format.flaws(job)
+    if job.format.kind in JSON_FORMATS:
+        values = json_format.with_values(raw, job, known)
+        flaws = json_format.flaws(job, known)
         return _with_reason(values, raw.columns, json_format.VALUES, flaws, json_format.repeats(job), explained)
     wide = avro_decimals.wide(job.event_schema)
     refused = [refusal(one, job.event_schema) for one in known]
@@ -55,7 +54,7 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     reader = widened(avro_decimals.widened(job.event_schema, wide), unknown)
     named = [replace(one, schema=aligned(one.schema, job.event_schema)) for one in known]
     parsed = raw.selectExpr("*", f"{_avro_by_header(reader, named)} as {_PARSED}")
-    framed = f"{_PARSED} is null and {FRAMED[job.format.kind]}"
+    framed = f"{_PARSED} is null and {is_framed(job.format.kind)}"
     whole = f"coalesce({_PARSED}.tail = {binary(_TAIL)}, false)"
     flaws = [
         flaw("value is null", NO_VALUE, NO_VALUE_RULE),

@@ -11,11 +11,18 @@ equal names. These cases are detected here, in the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame
 
-from cutwater.core.events.formats import JSON
+from cutwater.core.events.formats import (
+    CONFLUENT_HEADER_BYTES,
+    CONFLUENT_JSON,
+    JSON,
+    NO_SUCH_SCHEMA,
+    NOT_FRAMED,
+    WriterSchema,
+)
 from cutwater.core.events.json_events import (
     EMPTY,
     HALF_PAIR,
@@ -30,17 +37,18 @@ from cutwater.core.events.json_events import (
     JsonField,
     json_fields,
 )
-from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
+from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
 from cutwater.core.job.job import Job
 from cutwater_spark.query import json_complex_types, json_values
-from cutwater_spark.query.format_detection import other_format_rules
-from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
-from cutwater_spark.query.sql import name, text
+from cutwater_spark.query.format_detection import is_framed, other_format_rules
+from cutwater_spark.query.rejection_reasons import RULE_CHARS_MAX, Flaw, flaw, rule_struct
+from cutwater_spark.query.sql import binary, name, text
 
 __all__ = ["VALUES", "flaws", "repeats", "with_values"]
 
 VALUES = "__values"
 """Column: a struct of the fields in their types; NULL if one does not fit, or is missing without default."""
+_BODY = f"substring(value, {CONFLUENT_HEADER_BYTES + 1})"
 _TEXT, _PARSED, _DOUBT, _CLOSELY, _CORRUPT = "__text", "__parsed", "__doubt", "__closely", "__corrupt"
 _OPTIONS = (
     f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}', 'allowSingleQuotes', 'false', "
@@ -55,19 +63,32 @@ _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF = r"\\u[dD][89a-fA-F]"
 
 
-def with_values(raw: DataFrame, job: Job) -> DataFrame:
+def with_values(raw: DataFrame, job: Job, known: Sequence[WriterSchema] = ()) -> DataFrame:
     """Add columns: the text, its first and its close parse, and the fields' values."""
     fields = json_fields(job.event_schema)
     parsed = _parse({one.name: json_values.parsed_as(one) for one in fields})
     closely = f"case when {_DOUBT} then {_parse({one.name: 'variant' for one in fields})} end"
     made = ", ".join(f"{text(one.name)}, {_value(one)}" for one in fields)
     return (
-        raw.selectExpr("*", f"cast(value as string) as {_TEXT}")
+        raw.selectExpr("*", f"{_text(job, known)} as {_TEXT}")
         .selectExpr("*", f"{parsed} as {_PARSED}")
         .selectExpr("*", f"{_doubtful(fields)} as {_DOUBT}")
         .selectExpr("*", f"{closely} as {_CLOSELY}")
         .selectExpr("*", f"named_struct({made}) as {VALUES}")
     )
+
+
+def _text(job: Job, known: Sequence[WriterSchema]) -> str:
+    if job.format.kind == JSON:
+        return "cast(value as string)"
+    readable = [one.header for one in known if not one.problem]
+    return f"case when {_headed(readable)} then cast({_BODY} as string) end"
+
+
+def _headed(headers: Sequence[bytes]) -> str:
+    if not headers:
+        return "false"
+    return f"substring(value, 1, {CONFLUENT_HEADER_BYTES}) in ({', '.join(map(binary, headers))})"
 
 
 def _parse(types: dict[str, str]) -> str:
@@ -93,18 +114,36 @@ def repeats(job: Job) -> str:
     return json_complex_types.repeats(_TEXT, json_fields(job.event_schema))
 
 
-def flaws(job: Job) -> list[Flaw]:
+def flaws(job: Job, known: Sequence[WriterSchema] = ()) -> list[Flaw]:
     found = [flaw("value is null", NO_VALUE, NO_VALUE_RULE)]
+    found += _of_value() if job.format.kind == JSON else _of_framing(known)
     found += [flaw(when, UNDECODABLE, rule) for when, rule in _of_text()]
     if job.repeated_names == REJECT:
         found.append(flaw(repeats(job), UNDECODABLE, "the object has a name twice (source.repeated_names)"))
     return found + [one for field in json_fields(job.event_schema) for one in _of_field(field)]
 
 
-def _of_text() -> Iterator[tuple[str, str]]:
-    yield "octet_length(value) = 0", EMPTY
+def _of_value() -> Iterator[Flaw]:
+    yield flaw("octet_length(value) = 0", UNDECODABLE, EMPTY)
     # No JSON starts with these bytes: one is a control character, one is no UTF-8.
-    yield from other_format_rules(JSON)
+    for when, rule in other_format_rules(JSON):
+        yield flaw(when, UNDECODABLE, rule)
+
+
+def _of_framing(known: Sequence[WriterSchema]) -> Iterator[Flaw]:
+    """Yield the flaws of records without the number of a readable schema, and without a body."""
+    for one in known:
+        if one.problem:
+            yield flaw(_headed([one.header]), UNDECODABLE, one.problem[:RULE_CHARS_MAX])
+    other = f"not ({_headed([one.header for one in known])})"
+    yield flaw(f"{other} and {is_framed(CONFLUENT_JSON)}", UNKNOWN_SCHEMA, NO_SUCH_SCHEMA)
+    for when, rule in other_format_rules(CONFLUENT_JSON):
+        yield flaw(f"{other} and {when}", UNDECODABLE, rule)
+    yield flaw(other, UNDECODABLE, NOT_FRAMED.format(CONFLUENT_JSON))
+    yield flaw(f"octet_length({_BODY}) = 0", UNDECODABLE, EMPTY)
+
+
+def _of_text() -> Iterator[tuple[str, str]]:
     yield f"not is_valid_utf8({_TEXT})", NOT_UTF8
     unparsed = f"{_CLOSELY} is null or {_CLOSELY}.{_CORRUPT} is not null"
     yield f"{_DOUBT} and ({unparsed})", NO_OBJECT

@@ -18,7 +18,7 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.driver.input_stats import SKEW_SLOTS, InputStats
 from cutwater.core.errors import UnavailableError
-from cutwater.core.events.formats import JSON, WriterSchema
+from cutwater.core.events.formats import JSON_FORMATS, WriterSchema
 from cutwater.core.events.rejection import REASONS
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
@@ -122,7 +122,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         F.expr("count_if(__reason is not null) as rejected"),
         F.expr(f"sum({SIZE}) as size"),
         *(F.expr(f"count_if(__reason = {text(one)}) as reason_{at}") for at, one in enumerate(REASONS)),
-        F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind == JSON else 'defaulted'}"),
+        F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind in JSON_FORMATS else 'defaulted'}"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
         *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
         *([F.expr(f"count_if({LEFT_OUT}) as left_out")] if job.where or job.explode else []),

@@ -10,6 +10,8 @@ from cutwater_spark.query.sql import text
 
 FLAW = "__flaw"
 """Column: field and rule of a rejected event, a struct of two texts."""
+RULE_CHARS_MAX = 500
+"""Of a rule that shows why a schema is not read."""
 
 
 class Flaw(NamedTuple):

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from cutwater.adapters.avro.codec import MARKER, Codec, crc64
-from cutwater.adapters.events.registry import Registry
+from cutwater.adapters.events.registry import NotThereError, Registered, Registry
+from cutwater.adapters.events.registry_references import JSON_SCHEMA
 from cutwater.core.errors import UsageError
 from cutwater.core.events.enum_symbols import unknown_symbols
-from cutwater.core.events.formats import AVRO, CONFLUENT, JSON, WriterSchema, confluent_header
+from cutwater.core.events.formats import AVRO, CONFLUENT, JSON, JSON_FORMATS, WriterSchema, confluent_header
 from cutwater.core.events.json_events import encode, json_fields
 from cutwater.core.events.schema_compatibility import reading
 from cutwater.core.job.job import Job
@@ -18,12 +19,12 @@ Encode = Callable[[dict[str, Any]], bytes]
 
 
 def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ...]:
-    """Return every schema that may have written events of the job, newest first; none for JSON."""
+    """Return every schema that may have written events of the job, newest first; none for plain JSON."""
     if job.format.kind == JSON:
         return ()
     if job.format.kind == AVRO:
         return tuple(_by_fingerprint(schema) for schema in (job.event_schema, *job.format.older))
-    found = _required(job, registry).versions(job.format.subject)
+    found = _versions(job, registry)
     if all(one.problem for one in found):
         raise UsageError(found[0].problem)
     # Two versions of a subject may be one schema with one id.
@@ -40,6 +41,7 @@ def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
     for one in known:
         if one.problem:
             lines.append(f"schema {one.name}: {one.problem}; all of its events are rejected")
+        if not one.schema:
             continue
         found = reading(one.schema, job.event_schema)
         lines += [f"schema {one.name}: {problem}; all of its events are rejected" for problem in found.refused]
@@ -52,7 +54,7 @@ def defaulted(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
     return [
         f"schema {one.name}: {field}: the symbols {', '.join(found.symbols)} are read as {found.default}"
         for one in known
-        if not one.problem
+        if one.schema
         for field, found in unknown_symbols(one.schema, job.event_schema).items()
     ]
 
@@ -65,12 +67,12 @@ def event_encoder(job: Job, registry: Registry | None) -> Encode:
     codec = Codec(job.event_schema)
     if job.format.kind == AVRO:
         return codec.encode
-    if job.format.kind == JSON:
-        fields = json_fields(job.event_schema)
+    if job.format.kind in JSON_FORMATS:
+        fields, framed = json_fields(job.event_schema), _json_header(job, registry)
 
         def as_json(record: dict[str, Any]) -> bytes:
             codec.body(record)  # it must fit the schema before it is written without one
-            return encode(record, fields)
+            return framed + encode(record, fields)
 
         return as_json
     asked, subject, allowed = _required(job, registry), job.format.subject, job.registry.auto_register
@@ -81,6 +83,29 @@ def event_encoder(job: Job, registry: Registry | None) -> Encode:
     return lambda record: header + codec.body(record)
 
 
+def _json_header(job: Job, registry: Registry | None) -> bytes:
+    """Return the framing with the subject's newest JSON Schema, which producers register; empty for plain JSON."""
+    if job.format.kind == JSON:
+        return b""
+    newest = _versions(job, registry, deleted=False)[0]
+    if newest.problem:
+        raise UsageError(newest.problem)
+    return confluent_header(newest.id)
+
+
+def _versions(job: Job, registry: Registry | None, deleted: bool = True) -> list[Registered]:
+    asked = _required(job, registry)
+    if job.format.kind == CONFLUENT:
+        return asked.versions(job.format.subject, deleted)
+    try:
+        return asked.versions(job.format.subject, deleted, JSON_SCHEMA)
+    except NotThereError:
+        raise NotThereError(
+            f"the schema registry at {asked.url} has no subject {job.format.subject}: name it in source.subject, "
+            "or register the JSON Schema of the events under it; Cutwater registers none"
+        ) from None
+
+
 def _by_fingerprint(schema: dict[str, Any]) -> WriterSchema:
     fingerprint = crc64(schema)
     return WriterSchema(MARKER + fingerprint, schema, fingerprint.hex())
@@ -88,5 +113,5 @@ def _by_fingerprint(schema: dict[str, Any]) -> WriterSchema:
 
 def _required(job: Job, registry: Registry | None) -> Registry:
     if registry is None:
-        raise UsageError(f"job {job.name}: events in format {CONFLUENT} need a schema registry")
+        raise UsageError(f"job {job.name}: events in format {job.format.kind} need a schema registry")
     return registry

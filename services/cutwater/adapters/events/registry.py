@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.events.registry_references import SchemaReader
+from cutwater.adapters.events.registry_references import AVRO_SCHEMA, SchemaReader
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.events.avro_types import in_one_piece
-from cutwater.core.events.formats import CONFLUENT
+from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.job.job import Job
 
 if TYPE_CHECKING:
@@ -87,11 +87,13 @@ class Registry:
     def close(self) -> None:
         self._client.close()
 
-    def versions(self, subject: str, deleted: bool = True) -> list[Registered]:
+    def versions(self, subject: str, deleted: bool = True, kind: str = AVRO_SCHEMA) -> list[Registered]:
         """Return every version of a subject, newest first, with deleted ones: their events may be kept.
 
-        A schema that refers to others is returned together with them, in one piece. Raises UsageError if the subject does not exist, UnavailableError if the registry does not answer in time.
-        A version that cannot be read has a `problem`: other versions may have written most events.
+        `kind`: that of the schemas. An Avro schema that refers to others is returned together with them, in one
+        piece; of other kinds the schema is left empty. Raises UsageError if the subject does not exist,
+        UnavailableError if the registry does not answer in time. A version that cannot be read has a `problem`:
+        other versions may have written most events.
         """
         base = f"/subjects/{quote(subject, safe='')}/versions"
         numbers = self.call("GET", base, subject, params=_DELETED if deleted else None)
@@ -99,11 +101,11 @@ class Registry:
             raise MuteError(f"the registry at {self.url} answers {numbers!r:.100} for the versions of {subject}")
         if not 0 < len(numbers) <= VERSIONS_MAX:
             raise UsageError(f"subject {subject} has {len(numbers)} versions; 1 to {VERSIONS_MAX} can be read")
-        reader = SchemaReader(self._referenced)
+        reader = SchemaReader(self._referenced, kind)
         return [self._version(subject, base, one, reader) for one in sorted(numbers, reverse=True)]
 
     def equal_number(self, subject: str, schema: dict[str, Any]) -> int | None:
-        """Return the id of the newest version that is this schema, in one piece or in several; None without one."""
+        """Return the id of the newest version that is this schema, maybe in several pieces; None without one."""
         try:
             found = self.versions(subject, deleted=False)
         except NotThereError:
@@ -142,7 +144,8 @@ class Registry:
             return self.call("GET", path, subject, params=_DELETED)
         except NotThereError:
             raise NotThereError(
-                f"the schema registry at {self.url} has no version {version} of {subject}, to which a schema refers"
+                f"the schema registry at {self.url} has no version {version} of {subject}, to which a schema "
+                "refers"
             ) from None
 
     def _version(self, subject: str, base: str, number: int, reader: SchemaReader) -> Registered:
@@ -218,10 +221,10 @@ def _number(found: Any, name: str, url: str) -> int:
 def registry_for(job: Job, settings: Settings) -> Registry | None:
     """Return a job's registry; None if no format needs one. Raises UsageError if none is configured."""
     formats = {"source": job.format.kind, "changelog": job.changelog_format, "output": job.output.format}
-    wanted = [f"{place}.format" for place, kind in formats.items() if kind == CONFLUENT]
+    wanted = [f"{place}.format {kind}" for place, kind in formats.items() if kind in REGISTRY_FORMATS]
     if not wanted:
         return None
-    return registry_at(job, settings, f"{' and '.join(wanted)} confluent needs it")
+    return registry_at(job, settings, f"{' and '.join(wanted)} needs it")
 
 
 def registry_at(job: Job, settings: Settings, why: str = "a record was framed by one") -> Registry:

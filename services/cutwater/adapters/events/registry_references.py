@@ -11,7 +11,12 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import in_one_piece
 from cutwater.core.events.registry_ids import REFERENCED_MAX, REFERENCES_DEEP, Reference
 
-AVRO_SCHEMA = "AVRO"
+AVRO_SCHEMA, JSON_SCHEMA, PROTOBUF_SCHEMA = "AVRO", "JSON", "PROTOBUF"
+_REMEDIES = {
+    AVRO_SCHEMA: "set source.format: confluent",
+    JSON_SCHEMA: "set source.format: confluent-json",
+    PROTOBUF_SCHEMA: "events in Protobuf cannot be read: write Avro or JSON, under another subject",
+}
 READ_MAX = 1_000
 """Schemas that all versions of one subject together refer to."""
 
@@ -32,15 +37,22 @@ def references_of(found: Any) -> tuple[Reference, ...]:
 
 
 class SchemaReader:
-    """Reads the Avro schemas of one subject's versions, each in one piece. What they refer to is read once."""
+    """Reads the schemas of one subject's versions, Avro in one piece. What they refer to is read once."""
 
-    def __init__(self, read: Callable[[str, int], Any]) -> None:
-        """`read`: returns the registry's answer for a version of a subject; raises UsageError without one."""
-        self._read = read
+    def __init__(self, read: Callable[[str, int], Any], kind: str = AVRO_SCHEMA) -> None:
+        """`read`: returns the registry's answer for a version of a subject; raises UsageError without one. `kind`:
+        that of the schemas."""
+        self._read, self._kind = read, kind
         self._found: dict[_Version, Any] = {}
 
     def schema(self, found: Any, origin: str) -> dict[str, Any]:
-        """Return the schema of a registry's answer. Raises UsageError if it cannot be read."""
+        """Return the schema of a registry's answer, empty if it is not Avro.
+
+        Raises UsageError if it cannot be read, or is of another kind.
+        """
+        if self._kind != AVRO_SCHEMA:
+            _require_kind(found, origin, self._kind)
+            return {}
         referenced: dict[_Version, Any] = {}
         self._add_referenced(found, origin, (), referenced)
         schema = _parsed(found, origin)
@@ -55,8 +67,7 @@ class SchemaReader:
         self, found: Any, origin: str, path: tuple[_Version, ...], referenced: dict[_Version, Any]
     ) -> None:
         """Add the schemas that one refers to, each after those that it refers to itself."""
-        if (kind := schema_kind(found)) != AVRO_SCHEMA:
-            raise UsageError(f"{origin} is {kind}; only Avro can be read: name another source.subject")
+        _require_kind(found, origin, AVRO_SCHEMA)
         for one in _references(found, origin):
             at = one.subject, one.version
             name = f"version {one.version} of {one.subject}"
@@ -79,6 +90,12 @@ class SchemaReader:
                 raise UsageError(f"{origin}: all versions of a subject together may refer to {READ_MAX:,} schemas")
             self._found[at] = self._read(*at)
         return self._found[at]
+
+
+def _require_kind(found: Any, origin: str, kind: str) -> None:
+    if (other := schema_kind(found)) != kind:
+        remedy = _REMEDIES.get(other, "name another source.subject")
+        raise UsageError(f"{origin} is {other}, and source.format reads {kind}: {remedy}")
 
 
 def _references(found: Any, origin: str) -> tuple[Reference, ...]:

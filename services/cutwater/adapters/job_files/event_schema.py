@@ -9,7 +9,7 @@ from typing import Any
 from cutwater.adapters.avro.codec import load_schema, schema_folder
 from cutwater.adapters.job_files.schema_files import older_versions
 from cutwater.core.errors import UsageError
-from cutwater.core.events.formats import AVRO, JSON, EventFormat
+from cutwater.core.events.formats import AVRO, JSON_FORMATS, EventFormat
 from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.schema_compatibility import obstacles
 from cutwater.core.events.schema_inference import alike_but_for_case
@@ -26,7 +26,7 @@ def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, A
     """Return the schema file beside the job file, else from the project's schemas. `kind`: the events' format."""
     for candidate in (job_path.parent / name, schema_folder() / name):
         if is_file(candidate):
-            return candidate, load_schema(candidate, plain_names=kind != JSON, own=True)
+            return candidate, load_schema(candidate, plain_names=kind not in JSON_FORMATS, own=True)
     beside = [one.name for one in sorted(job_path.parent.glob("*.avsc"))[:SCHEMAS_MAX]]
     meant = closest(name, beside)
     advice = f"; did you mean '{meant}'?" if meant else ""
@@ -43,7 +43,7 @@ def is_file(path: Path) -> bool:
 
 def event_format(kind: str, path: Path, schema: dict[str, Any], subject: str) -> EventFormat:
     """Return the event format. Raises UsageError if the schema cannot read an older version."""
-    if kind == JSON:
+    if kind in JSON_FORMATS:
         json_fields(schema)
     if kind != AVRO:
         return EventFormat(kind, subject=subject)

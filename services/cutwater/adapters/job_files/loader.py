@@ -28,7 +28,7 @@ from cutwater.adapters.job_files.source_fields import (
 )
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
-from cutwater.core.events.formats import CONFLUENT, EventFormat
+from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FORMATS, EventFormat
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Explode, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
@@ -109,8 +109,9 @@ def _events(
 ) -> EventFormat | None:
     kind = ("source", "format")
     named = ("source", "registry" if source.registry else "subject")
-    if errors.sound(kind, named) and (source.registry or source.subject) and source.format != CONFLUENT:
-        text = f"source.registry and source.subject belong to format {CONFLUENT}; this one is {source.format}"
+    if errors.sound(kind, named) and (source.registry or source.subject) and source.format not in REGISTRY_FORMATS:
+        formats = f"{CONFLUENT} and {CONFLUENT_JSON}"
+        text = f"source.registry and source.subject belong to the formats {formats}; this one is {source.format}"
         errors.add(named, text)
     if found is None:
         return None

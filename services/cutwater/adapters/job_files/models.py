@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from cutwater.core.events.formats import CONFLUENT
+from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.events.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
 from cutwater.core.job.job import MAX_BYTES_PER_EPOCH
 from cutwater.core.job.shards import MAX_SHARDS
@@ -205,19 +205,23 @@ class SourceModel(Model):
     explode: ExplodeModel | None = Field(
         None, description="Makes an event of each element of an array; see below."
     )
-    format: Literal["avro", "confluent", "json"] = Field(
-        "avro", description="avro (single-object encoding), confluent (a schema registry's framing) or json."
+    format: Literal["avro", "confluent", "json", "confluent-json"] = Field(
+        "avro",
+        description="avro (single-object encoding), confluent (Avro in a schema registry's framing), json, or "
+        "confluent-json (JSON in that framing).",
     )
     registry: Annotated[str, BeforeValidator(registry_url)] = Field(
         "", description="The same as registry.url: set one of the two."
     )
     subject: str = Field(
-        "", max_length=300, description="confluent: the subject of the events' schemas; default `<topic>-value`."
+        "",
+        max_length=300,
+        description="confluent and confluent-json: the subject of the events' schemas; default `<topic>-value`.",
     )
 
     repeated_names: Literal["last", "reject"] = Field(
         "last",
-        description="json: if a name is repeated within an object, its last value counts (last), or the event is "
+        description="JSON: if a name is repeated within an object, its last value counts (last), or the event is "
         "rejected (reject).",
     )
 
@@ -230,7 +234,7 @@ class SourceModel(Model):
     @property
     def subject_of_topic(self) -> str:
         """The subject of the events' schemas; empty for formats without one."""
-        return self.subject or (f"{self.topic}-value" if self.format == CONFLUENT else "")
+        return self.subject or (f"{self.topic}-value" if self.format in REGISTRY_FORMATS else "")
 
 
 class WindowModel(Model):

@@ -19,7 +19,7 @@ from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, cluster_for, settings_for
 from cutwater.cli.report import out, print_json, print_note, report_errors
 from cutwater.core.errors import CutwaterError, UsageError
-from cutwater.core.events.formats import CONFLUENT, WriterSchema
+from cutwater.core.events.formats import REGISTRY_FORMATS, WriterSchema
 from cutwater.core.events.schema_compatibility import BACKWARD, reading, refusal
 from cutwater.core.events.schema_versions import SchemaFile, changes_problems, problems
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
@@ -109,7 +109,7 @@ def _describe_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _writers(job: Job, settings: Settings) -> list[dict[str, Any]] | None:
     try:
-        with registry_at(job, settings) if job.format.kind == CONFLUENT else nullcontext() as registry:
+        with registry_at(job, settings) if job.format.kind in REGISTRY_FORMATS else nullcontext() as registry:
             known = known_schemas(job, registry)
     except CutwaterError as error:
         print_note(f"the schemas of the events' writers are not known: {error}")
@@ -118,7 +118,9 @@ def _writers(job: Job, settings: Settings) -> list[dict[str, Any]] | None:
 
 
 def _writer(one: WriterSchema, reader: dict[str, Any]) -> dict[str, Any]:
-    unfit = () if one.problem else reading(one.schema, reader).unfit
+    if not one.schema:
+        return {"name": one.name, "refused": one.problem or None, "unfit": [], "schema": {}}
+    unfit = reading(one.schema, reader).unfit
     return {"name": one.name, "refused": refusal(one, reader), "unfit": list(unfit), "schema": one.schema}
 
 
@@ -142,7 +144,7 @@ def register_schemas(
     """
     job, settings = load_job(job_file), settings_for(data_dir, bootstrap_servers)
     registry = registry_for(job, settings)
-    if registry is None:
+    if registry is None or not written_subjects(job, settings.generation):
         raise UsageError(f"{job_file}: no format is confluent, and only that format has a registry")
     with registry:
         if cluster := cluster_for(settings, bootstrap_servers):

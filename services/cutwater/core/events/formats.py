@@ -1,8 +1,9 @@
-"""The three formats of records on a topic, and the schemas that wrote them.
+"""The formats of records on a topic, and the schemas that wrote them.
 
 avro: single-object encoding, where the fingerprint names the writer's schema. confluent: a zero byte and the
-schema id of a registry, 4 bytes, big endian. json: one object (events: `cutwater.core.events.json_events`). The
-first byte of a record (c3, 00 or {) shows the format, so a topic may change its format and keep older records.
+schema id of a registry, 4 bytes, big endian, before Avro. json: one object (events:
+`cutwater.core.events.json_events`). The first byte of a record (c3, 00 or {) shows the format, so a topic may
+change its format and keep older records. confluent-json: such an object behind a registry's framing; events only.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 AVRO, CONFLUENT, JSON = "avro", "confluent", "json"
+CONFLUENT_JSON = "confluent-json"
 FORMATS = (AVRO, CONFLUENT, JSON)
+"""Those that the first bytes of a record tell."""
+REGISTRY_FORMATS = frozenset({CONFLUENT, CONFLUENT_JSON})
+JSON_FORMATS = frozenset({JSON, CONFLUENT_JSON})
 SINGLE_OBJECT_MARKER = b"\xc3\x01"
 SINGLE_OBJECT_HEADER_BYTES = 10
 CONFLUENT_MARKER = b"\0"
 CONFLUENT_HEADER_BYTES = 5
-JSON_SCHEMA = (
-    "is JSON behind a schema registry's framing (JSON Schema), which is not supported: write plain JSON "
-    "(source.format: json), or Avro"
-)
-"""The rule that records with this framing break, in every format."""
+JSON_SCHEMA = "is JSON behind a schema registry's framing, which source.format confluent-json reads"
+"""The rule that records with this framing break, in every other format."""
 OTHER_FORMAT = "is written as '{}', and source.format is '{}'"
 NOT_FRAMED = "is not framed as {}"
 NO_SUCH_SCHEMA = "is framed by a schema that the job does not know"
@@ -34,7 +36,7 @@ class EventFormat:
     older: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     """avro: the earlier versions of the schema."""
     subject: str = ""
-    """confluent: the subject whose versions are on this topic."""
+    """confluent and confluent-json: the subject whose versions are on this topic."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,16 @@ class WriterSchema:
     header: bytes
     """The first bytes of the value of such an event."""
     schema: dict[str, Any]
+    """Empty for JSON, whose events are checked against the job's schema."""
     name: str
     """For display: a fingerprint, or a schema id of the registry."""
     problem: str = ""
     """Why the schema cannot be used for reading; then `schema` is empty."""
+
+
+def framing(kind: str) -> str:
+    """Return which of FORMATS has the first bytes of a format."""
+    return CONFLUENT if kind in REGISTRY_FORMATS else kind
 
 
 def confluent_header(schema_id: int) -> bytes:
@@ -70,15 +78,20 @@ def is_confluent(value: bytes) -> bool:
 def framed(kind: str, value: bytes) -> bool:
     if kind == AVRO:
         return value.startswith(SINGLE_OBJECT_MARKER) and len(value) >= SINGLE_OBJECT_HEADER_BYTES
-    return is_confluent(value) if kind == CONFLUENT else value[:1] == b"{"
+    return is_confluent(value) if kind in REGISTRY_FORMATS else value[:1] == b"{"
 
 
 def foreign(kind: str, value: bytes) -> str | None:
     """Return the rule that a record breaks if it is written in another format; else None."""
-    if is_confluent(value) and value[CONFLUENT_HEADER_BYTES:][:1] == b"{" and value.endswith(b"}"):
+    if kind != CONFLUENT_JSON and is_framed_json(value):
         return JSON_SCHEMA
-    others = (one for one in FORMATS if one != kind and framed(one, value))
+    others = (one for one in FORMATS if one != framing(kind) and framed(one, value))
     return next((OTHER_FORMAT.format(one, kind) for one in others), None)
+
+
+def is_framed_json(value: bytes) -> bool:
+    """Return whether a record looks like JSON behind a registry's framing."""
+    return is_confluent(value) and value[CONFLUENT_HEADER_BYTES:][:1] == b"{" and value.endswith(b"}")
 
 
 def confluent_numbers(values: Iterable[bytes | None]) -> set[int]:

@@ -74,9 +74,12 @@ class _UnfitError(ValueError):
         self.flaw = Flaw(UNDECODABLE, rule, path)
 
 
-def read(value: bytes | None, fields: tuple[JsonField, ...]) -> dict[str, Any] | Flaw:
-    """Decode a record: the values of the fields (times in microseconds since 1970), or its flaw."""
-    found = tokens(value)
+def read(value: bytes | None, fields: tuple[JsonField, ...], kind: str = JSON) -> dict[str, Any] | Flaw:
+    """Decode a record: the values of the fields (times in microseconds since 1970), or its flaw.
+
+    `kind`: JSON, or CONFLUENT_JSON for what is behind the framing.
+    """
+    found = tokens(value, kind)
     if isinstance(found, Flaw):
         return found
     try:
@@ -122,11 +125,14 @@ def _rule(token: Any, field: JsonField) -> str:
     return f"is not {RULES[field.kind]}"
 
 
-def tokens(value: bytes | None) -> dict[str, Any] | Flaw:
+def tokens(value: bytes | None, kind: str = JSON) -> dict[str, Any] | Flaw:
     """Return the object's values by name, numbers as sent; for repeated names the last value."""
     if value is None:
         return Flaw(NO_VALUE, NO_VALUE_RULE)
-    if broken := foreign(JSON, value) if value else EMPTY:
+    broken = None if value else EMPTY
+    if value and kind == JSON:
+        broken = foreign(JSON, value)
+    if broken:
         return Flaw(UNDECODABLE, broken)
     try:
         found = _object(value.decode())

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.events.rejection import MAX_BEHIND_MS
 from cutwater.core.job.draft_proposal import MAX_AHEAD_DEFAULT, Proposal, duration
 from cutwater.core.job.usable_events import Rejected
@@ -51,7 +52,7 @@ def _head(draft: Draft) -> list[str]:
 def _body(draft: Draft) -> list[str]:
     one = draft.proposal
     format_line = [] if draft.format == "avro" else [f"  format: {draft.format}"]
-    if draft.format == "confluent":
+    if draft.format in REGISTRY_FORMATS:
         format_line.append("  # registry: URL   # or CUTWATER_REGISTRY_URL")
     bounds = (("max_ahead", one.max_ahead_ms, MAX_AHEAD_DEFAULT), ("max_behind", one.max_behind_ms, MAX_BEHIND_MS))
     seen = [_line(name, ms, "as seen") for name, ms, default in bounds if ms != default]

@@ -16,7 +16,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.registry import VERSIONS_MAX, ClosedError, NotThereError, Registry
 from cutwater.adapters.events.registry_subjects import IMPORT, Subjects
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
-from cutwater.core.events.formats import CONFLUENT
+from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.events.registry_ids import (
     REFERENCED_MAX,
     REFERENCES_DEEP,
@@ -169,7 +169,7 @@ def schemas_of(
     job: Job, settings: Settings, log: Any, metrics: Metrics, clock_s: Callable[[], float]
 ) -> Schemas | None:
     """Return the schemas that a mirror of the job copies; None without schemas or without two registries."""
-    if job.format.kind != CONFLUENT:
+    if job.format.kind not in REGISTRY_FORMATS:
         return None
     # The job file is the origin's.
     there = settings.origin_registry_url or job.registry.url

@@ -192,7 +192,10 @@ def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"schemaType": "PROTOBUF"}, "is PROTOBUF; only Avro can be read"),
+        (
+            {"schemaType": "PROTOBUF"},
+            "is PROTOBUF, and source.format reads AVRO: events in Protobuf cannot be read",
+        ),
         (
             {"references": [{"name": "a", "subject": "b", "version": 1}]},
             "has no version 1 of b, to which a schema refers",

@@ -88,7 +88,7 @@ def job_of(folder: Path, subject: str) -> Job:
 
 
 def test_events_of_confluent_s_serializer_are_read(url: str, tmp_path: Path) -> None:
-    """One schema through another and one used twice; `produce` takes the registered schema, and adds no version."""
+    """One schema through another and one used twice; `produce` takes the registered schema, adding no version."""
     from confluent_kafka.schema_registry import Schema as Stated
     from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
     from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -130,7 +130,7 @@ def test_a_reference_to_another_kind_is_named(registry: Registry) -> None:
     """Avro uses no type of JSON Schema."""
     put(registry, "weight", {"type": "object"}, kind="JSON")
     put(registry, "event-value", EVENT, ("test.Weight", "weight", 1))
-    assert one_version(registry).problem.startswith("version 1 of weight is JSON; only Avro can be read")
+    assert one_version(registry).problem.startswith("version 1 of weight is JSON, and source.format reads AVRO")
 
 
 def test_a_type_that_no_reference_defines_is_named(registry: Registry) -> None:

@@ -139,9 +139,12 @@ def test_older_versions_beside_the_schema_are_part_of_the_job(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("format: xml", "source.format: Input should be 'avro', 'confluent' or 'json'"),
-        ("format: json, registry: 'http://r'", "belong to format confluent; this one is json"),
-        ("format: avro, subject: s", "belong to format confluent; this one is avro"),
+        ("format: xml", "source.format: Input should be 'avro', 'confluent', 'json' or 'confluent-json'"),
+        (
+            "format: json, registry: 'http://r'",
+            "belong to the formats confluent and confluent-json; this one is json",
+        ),
+        ("format: avro, subject: s", "belong to the formats confluent and confluent-json; this one is avro"),
         ("format: confluent, registry: 'ftp://r'", "source.registry: write http:// or https:// and"),
         ("format: confluent, registry: 'http://ann:word@r'", "user and password are settings"),
     ],

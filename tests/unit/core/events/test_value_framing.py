@@ -8,6 +8,7 @@ from cutwater.core.events.formats import (
     AVRO,
     CONFLUENT,
     CONFLUENT_HEADER_BYTES,
+    CONFLUENT_JSON,
     JSON,
     JSON_SCHEMA,
     EventFormat,
@@ -58,8 +59,9 @@ def test_a_number_may_fill_its_four_bytes(number: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [AVRO, CONFLUENT, JSON])
-def test_json_behind_a_registrys_framing_is_none_of_the_formats(kind: str) -> None:
+def test_json_behind_a_registrys_framing_is_another_format(kind: str) -> None:
     assert foreign(kind, FRAMED[:5] + b'{"a":1}') == JSON_SCHEMA
+    assert foreign(CONFLUENT_JSON, FRAMED[:5] + b'{"a":1}') is None
 
 
 @pytest.mark.parametrize("body", [b"\x02}", b"{\x02", b""])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.events.avro_events import AvroReader
 from cutwater.core.errors import UsageError
-from cutwater.core.events.formats import CONFLUENT, WriterSchema, confluent_header
+from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, WriterSchema, confluent_header
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_KEY, UNDECODABLE, Flaw
 from cutwater.core.events.schema_inference import infer, parse_event, time_ms
 from cutwater.core.job.draft_file import Draft, job_name, render, schema_name, text
@@ -37,12 +37,10 @@ def why(name: str, *events: Mapping[str, Any]) -> str:
 
 
 def test_init_asks_for_no_schema_of_what_is_no_avro() -> None:
-    """A registry's framing holds JSON, too: the finding was asked for its Avro schema, which there is not."""
+    """A registry's framing holds JSON, too, whose schema is inferred."""
     told = b'\0\0\0\0\7{"customer":"a","qty":1}'
     samples = [Sample(0, at, START, None, told, 0) for at in range(3)]
-    with pytest.raises(UsageError, match="schemas 7 of a registry: a record is JSON behind") as refused:
-        detect_format(samples, "orders", None, ())
-    assert "--schema" not in str(refused.value)
+    assert detect_format(samples, "orders", None, ()).format == CONFLUENT_JSON
     avro = [Sample(0, 0, START, None, b"\0\0\0\0\7\2a\2", 0)]
     with pytest.raises(UsageError, match="--schema FILE"):
         detect_format(avro, "orders", None, ())
