@@ -25,6 +25,8 @@ TIMEOUT_S = 10.0
 WAIT_S_MAX = 5.0
 VERSIONS_MAX = 200
 """Maximum versions of one subject: each is a branch of the query that decodes."""
+ANSWER_BYTES_MAX = 16_000_000
+"""Of one answer; a registry keeps schemas in records of a topic, by default of at most 1 MB."""
 _DELETED = {"deleted": "true"}
 _CONTENT = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
 
@@ -108,7 +110,7 @@ class Registry:
         """Return the id of the newest version that is this schema, maybe in several pieces; None without one."""
         try:
             found = self.versions(subject, deleted=False)
-        except NotThereError:
+        except (NotThereError, ClosedError):  # who may register need not be allowed to read
             return None
         wanted = in_one_piece(schema, ())
         equal = (one.id for one in found if not one.problem and in_one_piece(one.schema, ()) == wanted)
@@ -143,10 +145,7 @@ class Registry:
         try:
             return self.call("GET", path, subject, params=_DELETED)
         except NotThereError:
-            raise NotThereError(
-                f"the schema registry at {self.url} has no version {version} of {subject}, to which a schema "
-                "refers"
-            ) from None
+            return None
 
     def _version(self, subject: str, base: str, number: int, reader: SchemaReader) -> Registered:
         found = self.call("GET", f"{base}/{number}", subject, params=_DELETED)
@@ -175,7 +174,8 @@ class Registry:
         import httpx
 
         try:
-            answer = self._client.request(method, self.url + path, params=params, json=body)
+            with self._client.stream(method, self.url + path, params=params, json=body) as answer:
+                text = self._read(answer)
         except httpx.TransportError as error:
             raise _Passing(
                 f"the schema registry at {self.url} does not answer ({type(error).__name__}): check that it runs "
@@ -185,15 +185,23 @@ class Registry:
             raise MuteError(f"{self._setting}_URL: the schema registry's URL is invalid: {error}") from None
         if answer.is_success:
             try:
-                return answer.json()
-            except ValueError:
+                return json.loads(text)
+            except (ValueError, RecursionError):
                 raise MuteError(
                     f"{self.url} does not answer in JSON: is it a schema registry? Check {self._setting}_URL"
                 ) from None
-        raise self._refusal(answer, subject)
+        raise self._refusal(answer.status_code, text, subject)
 
-    def _refusal(self, answer: httpx.Response, subject: str) -> Exception:
-        code, reason = answer.status_code, " ".join(answer.text.split())[:300]
+    def _read(self, answer: httpx.Response) -> bytes:
+        found = bytearray()
+        for part in answer.iter_bytes():
+            found += part
+            if len(found) > ANSWER_BYTES_MAX:
+                raise MuteError(f"{self.url} answers with more than {ANSWER_BYTES_MAX:,} bytes, which is not read")
+        return bytes(found)
+
+    def _refusal(self, code: int, text: bytes, subject: str) -> Exception:
+        reason = " ".join(text.decode(errors="replace").split())[:300]
         if code >= 500 or code in (408, 429):
             return _Passing(f"the schema registry at {self.url} answers {code}: {reason}")
         if code in (401, 403):

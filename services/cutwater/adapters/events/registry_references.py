@@ -17,8 +17,8 @@ _REMEDIES = {
     JSON_SCHEMA: "set source.format: confluent-json",
     PROTOBUF_SCHEMA: "events in Protobuf cannot be read: write Avro or JSON, under another subject",
 }
-READ_MAX = 1_000
-"""Schemas that all versions of one subject together refer to."""
+READ_MAX, CHARACTERS_MAX = 1_000, 4_000_000
+"""Schemas that all versions of one subject together refer to, and their characters."""
 
 _Version = tuple[str, int]
 
@@ -40,10 +40,11 @@ class SchemaReader:
     """Reads the schemas of one subject's versions, Avro in one piece. What they refer to is read once."""
 
     def __init__(self, read: Callable[[str, int], Any], kind: str = AVRO_SCHEMA) -> None:
-        """`read`: returns the registry's answer for a version of a subject; raises UsageError without one. `kind`:
-        that of the schemas."""
+        """`read`: returns the registry's answer for a version of a subject; None if there is none. `kind`: that of
+        the schemas."""
         self._read, self._kind = read, kind
         self._found: dict[_Version, Any] = {}
+        self._characters = 0
 
     def schema(self, found: Any, origin: str) -> dict[str, Any]:
         """Return the schema of a registry's answer, empty if it is not Avro.
@@ -86,9 +87,15 @@ class SchemaReader:
 
     def _answer(self, at: _Version, origin: str) -> Any:
         if at not in self._found:
-            if len(self._found) >= READ_MAX:
-                raise UsageError(f"{origin}: all versions of a subject together may refer to {READ_MAX:,} schemas")
+            if len(self._found) >= READ_MAX or self._characters > CHARACTERS_MAX:
+                raise UsageError(
+                    f"{origin}: all versions of a subject together may refer to {READ_MAX:,} schemas of "
+                    f"{CHARACTERS_MAX:,} characters"
+                )
             self._found[at] = self._read(*at)
+            self._characters += len(str(self._found[at]))
+        if self._found[at] is None:
+            raise UsageError(f"{origin}, which the registry does not have")
         return self._found[at]
 
 

@@ -145,7 +145,7 @@ def register_schemas(
     job, settings = load_job(job_file), settings_for(data_dir, bootstrap_servers)
     registry = registry_for(job, settings)
     if registry is None or not written_subjects(job, settings.generation):
-        raise UsageError(f"{job_file}: no format is confluent, and only that format has a registry")
+        raise UsageError(f"{job_file}: no format is confluent, so no schema of the job is registered")
     with registry:
         if cluster := cluster_for(settings, bootstrap_servers):
             _, settings = working_for(job, settings, cluster)

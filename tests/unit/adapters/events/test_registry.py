@@ -12,6 +12,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+import cutwater.adapters.events.registry as client
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.avro_events import AvroReader
@@ -170,6 +171,17 @@ def test_a_registry_that_is_not_there_is_named() -> None:
         registry.versions("orders")
 
 
+def test_an_answer_without_end_is_not_read(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given up at the bound; just below it is read."""
+    monkeypatch.setattr(client, "ANSWER_BYTES_MAX", 1_000)
+    with Registry(stand_in.url) as registry:
+        monkeypatch.setattr(stand_in, "answer", lambda *_: (200, "x" * 998))
+        assert registry.call("GET", "/subjects", "") == "x" * 998
+        monkeypatch.setattr(stand_in, "answer", lambda *_: (200, "x" * 999))
+        with pytest.raises(UsageError, match="answers with more than 1,000 bytes"):
+            registry.call("GET", "/subjects", "")
+
+
 @pytest.mark.slow
 def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp_path: Path) -> None:
     """401 is not tried again; with the right user it works; the password is in no message."""
@@ -198,7 +210,7 @@ def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp
         ),
         (
             {"references": [{"name": "a", "subject": "b", "version": 1}]},
-            "has no version 1 of b, to which a schema refers",
+            "refers to version 1 of b, which the registry does not have",
         ),
         ({"schema": '"int"'}, "the schema of an event must be a record"),
         ({"schema": '{"type": "record"}'}, "not an Avro schema"),
@@ -251,7 +263,7 @@ def test_the_environment_goes_before_the_job_file(tmp_path: Path) -> None:
         ({"schemaType": "PROTOBUF"}, "is PROTOBUF"),
         (
             {"references": [{"name": "a", "subject": "b", "version": 1}]},
-            "has no version 1 of b, to which a schema refers",
+            "refers to version 1 of b, which the registry does not have",
         ),
         ({"schema": '{"type": "record"}'}, "not an Avro schema"),
         (

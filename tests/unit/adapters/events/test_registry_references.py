@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.events import registry_references
 from cutwater.adapters.events.avro_events import AvroReader
 from cutwater.adapters.events.event_encoder import event_encoder, known_schemas, unreadable
-from cutwater.adapters.events.registry import MuteError, Registered, Registry
+from cutwater.adapters.events.registry import ClosedError, MuteError, Registered, Registry
 from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema, in_one_piece
 from cutwater.core.events.formats import CONFLUENT, EventFormat
@@ -123,7 +124,7 @@ def one_version(registry: Registry, subject: str = "event-value") -> Registered:
 def test_a_missing_reference_is_named(registry: Registry) -> None:
     """And the version alone is of no use."""
     put(registry, "event-value", EVENT, ("test.Weight", "weight", 3))
-    assert "has no version 3 of weight, to which a schema refers" in one_version(registry).problem
+    assert "refers to version 3 of weight, which the registry does not have" in one_version(registry).problem
 
 
 def test_a_reference_to_another_kind_is_named(registry: Registry) -> None:
@@ -171,6 +172,36 @@ def test_references_have_bounds(registry: Registry, deep: bool) -> None:
         put(registry, f"event{number}", {**EVENT, "fields": []}, *((one, one, 1) for one in names))
     assert one_version(registry, f"event{most}").problem == ""
     assert f"at most {REFERENCED_MAX} schemas" in one_version(registry, f"event{most + 1}").problem
+
+
+@pytest.mark.parametrize("bound", ["READ_MAX", "CHARACTERS_MAX"])
+def test_all_references_of_a_subject_have_bounds(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    """Newer versions are read before older ones."""
+    monkeypatch.setattr(registry_references, bound, 1)
+    for version in (1, 2):
+        put(registry, f"unit{version}", {**UNIT, "name": f"Unit{version}"})
+        put(registry, "event-value", {**EVENT, "fields": [{"name": "unit", "type": f"test.units.Unit{version}"}]},
+            ("u", f"unit{version}", 1))  # fmt: skip
+    newer, older = registry.versions("event-value")
+    assert newer.problem == ""
+    assert "all versions of a subject together may refer to" in older.problem
+
+
+def test_who_may_register_need_not_be_allowed_to_read(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`produce` registers then, as it did before it looked for an equal version."""
+    call = registry.call
+
+    def refusing(method: str, *more: Any, **named: Any) -> Any:
+        if method == "GET":
+            raise ClosedError("the registry refuses this client (403)")
+        return call(method, *more, **named)
+
+    monkeypatch.setattr(registry, "call", refusing)
+    assert event_encoder(job_of(tmp_path, "event-value"), registry)(ROW)
 
 
 def test_a_registry_that_refuses_a_reference_makes_no_dead_letters(
