@@ -143,8 +143,8 @@ def register_schemas(
     Examples:  cutwater schemas register job.yaml  ·  cutwater schemas register job.yaml --json
     """
     job, settings = load_job(job_file), settings_for(data_dir, bootstrap_servers)
-    registry = registry_for(job, settings)
-    if registry is None or not written_subjects(job, settings.generation):
+    registry = registry_for(job, settings) if written_subjects(job, settings.generation) else None
+    if registry is None:
         raise UsageError(f"{job_file}: no format is confluent, so no schema of the job is registered")
     with registry:
         if cluster := cluster_for(settings, bootstrap_servers):
