@@ -30,7 +30,7 @@ from cutwater.core.events.formats import (
 )
 from cutwater.core.events.rejection import UNDECODABLE, Flaw
 from cutwater.core.events.schema_inference import parse_event
-from cutwater.core.job.draft_proposal import SampleRow
+from cutwater.core.job.drafts.draft_proposal import SampleRow
 from cutwater.core.job.job import Job
 from cutwater.operations.topic_sample import Sample
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
+from cutwater_spark.tools.catalyst import KEEPS, items
 
 _STATELESS = frozenset(
     {
@@ -41,15 +42,6 @@ _STATELESS = frozenset(
     }
 )
 """Spark's operators that keep nothing from one epoch to the next. Any other operator is refused."""
-_KEEPS = {
-    "Aggregate": "the groups of an aggregation below the last one",
-    "Deduplicate": "the events that were seen",
-    "DeduplicateWithinWatermark": "the events that were seen",
-    "Distinct": "the rows that were seen",
-    "GlobalLimit": "the number of rows that were taken",
-    "Join": "the events of both streams that wait for each other",
-    "LocalLimit": "the number of rows that were taken",
-}
 _FUNCTIONS = {
     "sum": frozenset({"sum", "count", "count_if"}),
     "min": frozenset({"min", "every", "bool_and"}),
@@ -78,7 +70,7 @@ def require_movable(frame: DataFrame, job: Job) -> None:
 def _below(listed: Any, columns: dict[str, str]) -> dict[str, str]:
     """Return the name that each column has below a projection."""
     found = {}
-    for one in (listed.apply(number) for number in range(listed.size())):
+    for one in items(listed):
         source = one.child() if one.nodeName() == "Alias" else one
         found[one.name().lower()] = source.name() if source.nodeName() == "AttributeReference" else ""
     made = {column: found.get(name.lower(), "") for column, name in columns.items()}
@@ -93,7 +85,7 @@ def _below(listed: Any, columns: dict[str, str]) -> dict[str, str]:
 
 def _require_functions(listed: Any, columns: dict[str, str], job: Job) -> None:
     functions = {}
-    for one in (listed.apply(number) for number in range(listed.size())):
+    for one in items(listed):
         functions[one.name().lower()] = one.child() if one.nodeName() == "Alias" else one
     for measure in job.measures:
         made, how = functions[columns[measure.name].lower()], measure.merges_by
@@ -115,11 +107,10 @@ def _require_functions(listed: Any, columns: dict[str, str], job: Job) -> None:
 def _require_stateless(plan: Any) -> None:
     if not plan.isStreaming():
         return  # a static table
-    children = [plan.children().apply(number) for number in range(plan.children().size())]
-    kind = plan.nodeName()
+    children, kind = items(plan.children()), plan.nodeName()
     joins_static = kind == "Join" and sum(1 for one in children if one.isStreaming()) == 1
     if kind not in _STATELESS and not joins_static:
-        kept = _KEEPS.get(kind, "what its operator keeps from one epoch to the next")
+        kept = KEEPS.get(kind, "what its operator keeps from one epoch to the next")
         raise UsageError(
             f"below its aggregation the query has the operator {kind}, whose state is in no milestone: {kept}. "
             "With 'merges' a query must be stateless there. Do this step in another query before, or leave out "

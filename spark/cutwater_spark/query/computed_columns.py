@@ -9,24 +9,25 @@ A value may be NULL without an error. So what is tried is a struct, which is NUL
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.adapters.job_files.spark_types import cast_to, each_of, in_brackets
 from cutwater.core.events.rejection import ELEMENTS_MAX, EXPRESSION_RULE, FAILED_EXPRESSION, NO_ROOM
-from cutwater.core.job.job import ComputedColumn, Explode, Job
+from cutwater.core.job.columns import ComputedColumn, Explode
+from cutwater.core.job.job import Job
 from cutwater.core.job.measures import FieldType
 from cutwater_spark.query.formats import EVENT, REASON
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
+from cutwater_spark.tools.catalyst import tried
+from cutwater_spark.transform.function import TRANSFORMED, with_transform
 
 WHERE, COLUMNS, ELEMENTS = "__where", "__columns", "__elements"
 INDEX = "__index"
 """The place of an element in its array."""
+_FILTERED = f"not {TRANSFORMED}.kept and not {TRANSFORMED}.failed"
 _OUTER, _COLUMN, _ELEMENT = "__outer_", "__column_", "__element_"
 """Prefixes: of the Kafka record's columns beside an event's fields, and of expressions tried one by one."""
 
@@ -36,7 +37,8 @@ def with_computed_columns(found: DataFrame, job: Job, explained: bool = False) -
 
     `__where` is a struct (`kept`) of a usable event, `__columns` a struct of the values of an event that is kept,
     `__elements` a struct of its array's elements that are kept (`found`) and of their number before (`size`). For
-    others, and after an error, each is NULL. `explained`: also try each expression alone, to tell which one fails.
+    others, and after an error, each is NULL. `__transformed` is what the user's function makes of it.
+    `explained`: also try each expression alone, to tell which one fails.
     """
     outer = [f"{name(one)} as {name(_OUTER + one)}" for one in found.columns]
     usable = f"{name(_OUTER + REASON)} is null"
@@ -51,11 +53,16 @@ def with_computed_columns(found: DataFrame, job: Job, explained: bool = False) -
         if explained:
             tried = enumerate(_parts(job.explode).values())
             values |= {f"{_ELEMENT}{at}": f"named_struct('tried', {sql})" for at, sql in tried}
-    return judged.select(
+    computed = judged.select(
         *(F.col(name(_OUTER + one)).alias(one) for one in found.columns),
         F.col(WHERE),
         *(_tried(found, f"{WHERE}.kept", sql).alias(column) for column, sql in values.items()),
     )
+    if job.transform is None:
+        return computed
+    own = {one: sql for one, sql in value_sqls(job).items() if not sql.startswith(TRANSFORMED)}
+    whole = "".join(f" and {one} is not null" for one in values if one in (COLUMNS, ELEMENTS))
+    return with_transform(computed, job.transform, own, f"coalesce({WHERE}.kept, false){whole}")
 
 
 def expression_flaws(job: Job, explained: bool = False) -> list[Flaw]:
@@ -80,6 +87,9 @@ def expression_flaws(job: Job, explained: bool = False) -> list[Flaw]:
             ]
         found.append(flaw(f"{ELEMENTS} is null", FAILED_EXPRESSION, EXPRESSION_RULE, "source.explode"))
         found.append(Flaw(f"{ELEMENTS}.size > {ELEMENTS_MAX}", text(NO_ROOM), rule_struct(rule, array)))
+    if job.transform:
+        found.append(Flaw(_FILTERED, nothing, rule_struct(nothing)))
+        found.append(flaw(f"{TRANSFORMED}.failed", FAILED_EXPRESSION, EXPRESSION_RULE, "source.transform"))
     return found
 
 
@@ -106,6 +116,8 @@ def not_kept(job: Job) -> str:
     """Return, as SQL, whether the condition is not true, or no element is kept. The event may have a flaw that is
     found before."""
     left = f"coalesce(not {WHERE}.kept, false)" if job.has_expressions else "false"
+    if job.transform:
+        left = f"({left} or coalesce({_FILTERED}, false))"
     if job.explode:
         judged = f"coalesce({ELEMENTS}.size <= {ELEMENTS_MAX}, false)"
         left = f"({left} or {judged} and coalesce(size({ELEMENTS}.found), 0) < 1)"
@@ -114,16 +126,29 @@ def not_kept(job: Job) -> str:
 
 def event_with_columns(job: Job) -> str:
     """Return the event with its columns."""
-    if not job.columns:
+    if not job.columns and not job.added_columns:
         return EVENT
     fields = [f"{text(one)}, {EVENT}.{name(one)}" for one in field_types(job.event_schema)]
     columns = [f"{text(one.name)}, {COLUMNS}.{name(one.name)}" for one in job.columns]
-    return f"named_struct({', '.join([*fields, *columns])})"
+    added = [f"{text(one.name)}, {TRANSFORMED}.values.{name(one.name)}" for one in job.added_columns]
+    return f"named_struct({', '.join([*fields, *columns, *added])})"
 
 
 def usable_types(job: Job) -> dict[str, FieldType]:
     """Return the types of an event's fields and columns, without those of its elements."""
-    return {**field_types(job.event_schema), **{one.name: one.type for one in job.columns}}
+    added = {one.name: one.type for one in (*job.columns, *job.added_columns)}
+    return {**field_types(job.event_schema), **added}
+
+
+def value_sqls(job: Job) -> dict[str, str]:
+    """Return the same fields and columns as SQL over what `with_computed_columns` returns."""
+    fields = {one: f"{EVENT}.{name(one)}" for one in field_types(job.event_schema)}
+    columns = {one.name: f"{COLUMNS}.{name(one.name)}" for one in job.columns}
+    return {
+        **fields,
+        **columns,
+        **{one.name: f"{TRANSFORMED}.values.{name(one.name)}" for one in job.added_columns},
+    }
 
 
 def _value(column: ComputedColumn) -> str:
@@ -132,8 +157,4 @@ def _value(column: ComputedColumn) -> str:
 
 def _tried(frame: DataFrame, when: str, sql: str) -> Column:
     """Return the struct where `when` holds; NULL after an error."""
-    java: Any = frame.sparkSession._jvm
-    internals = java.org.apache.spark.sql.classic.ExpressionUtils
-    branch: Any = F.expr(f"case when {when} then {sql} end")
-    tried = java.org.apache.spark.sql.catalyst.expressions.TryEval(internals.expression(branch._jc))
-    return ClassicColumn(internals.column(tried))
+    return tried(frame.sparkSession, F.expr(f"case when {when} then {sql} end"))

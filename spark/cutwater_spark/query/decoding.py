@@ -90,7 +90,7 @@ def _of_record(job: Job, copied: bool) -> Iterator[Flaw]:
 
 
 def _of_event(job: Job) -> Iterator[Flaw]:
-    values = _values(job)
+    values = computed_columns.value_sqls(job)
     own = {one.name for one in job.element_columns}
     if not own.intersection(job.key_fields):
         yield from _of_key(job, values)
@@ -146,7 +146,7 @@ def _of_key(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
     for one in job.key_parts:
         if not one.nullable:
             yield flaw(f"{values[one.name]} is null", rejection.NO_KEY, rejection.NULL_RULE, one.name)
-    computed = {one.name for one in (*job.columns, *job.element_columns)}
+    computed = {one.name for one in (*job.columns, *job.added_columns, *job.element_columns)}
     for one in job.key_parts:
         if one.kind == DATE:
             outside = f"coalesce({values[one.name]} not between {_DATES}, false)"
@@ -158,12 +158,6 @@ def _of_key(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
     size = f"concat('has ', octet_length({key}), ' bytes, and a key may have {rejection.MAX_KEY_BYTES}')"
     too_large = f"octet_length({key}) > {rejection.MAX_KEY_BYTES}"
     yield Flaw(too_large, text(rejection.KEY_TOO_LARGE), rule_struct(size, ", ".join(job.key_fields)))
-
-
-def _values(job: Job) -> dict[str, str]:
-    """Return the fields and columns of an event as SQL."""
-    fields = {one: f"{EVENT}.{name(one)}" for one in computed_columns.usable_types(job)}
-    return {**fields, **{one.name: f"{computed_columns.COLUMNS}.{name(one.name)}" for one in job.columns}}
 
 
 def _too_far(job: Job, time: str) -> Iterator[Flaw]:

@@ -125,7 +125,7 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind in JSON_FORMATS else 'defaulted'}"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
         *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
-        *([F.expr(f"count_if({LEFT_OUT}) as left_out")] if job.where or job.explode else []),
+        *([F.expr(f"count_if({LEFT_OUT}) as left_out")] if job.where or job.explode or job.transform else []),
         *([F.expr(f"count_if({NUMBER} is null) as unknown")] if copied else []),
         *(F.expr(f"max(case when {NUMBER} = {number} then {OFFSET} end) as copied_{number}") for number in copied),
     ]

@@ -26,7 +26,7 @@ from cutwater.adapters.job_files.spark_types import cast_to, each_of, event_type
 from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
-from cutwater.core.job.job import ComputedColumn, Explode
+from cutwater.core.job.columns import ComputedColumn, Explode
 from cutwater.core.job.measures import MAX_DECIMAL, FieldType
 from cutwater.core.util.suggestions import listed, value_text
 
@@ -88,7 +88,10 @@ def compile_columns(
     if not any(one.where or one.columns for one in scopes):
         return (), None
     declared = [
-        {name: _declared(scope.column(name), one.type, errors) for name, one in scope.columns.items()}
+        {
+            name: declared_type((*scope.column(name), "type"), one.type, errors)
+            for name, one in scope.columns.items()
+        }
         for scope in scopes
     ]
     _check_names(scopes, fields, errors)
@@ -106,7 +109,8 @@ def compile_columns(
     return made[0], None
 
 
-def _declared(place: Place, written: str, errors: JobErrors) -> FieldType | None:
+def declared_type(place: Place, written: str, errors: JobErrors) -> FieldType | None:
+    """Return the type that the file gives a column; None if it gives none. Report another word."""
     if not written:
         return None
     if found := _DECIMAL.fullmatch(written):
@@ -115,7 +119,7 @@ def _declared(place: Place, written: str, errors: JobErrors) -> FieldType | None
             return FieldType("decimal", precision, scale)
     if written not in _NAMES:
         text = f"{value_text(written)} is no type of a column; allowed: {_ALLOWED}"
-        errors.add((*place, "type"), text, errors.meant(written, _NAMES))
+        errors.add(place, text, errors.meant(written, _NAMES))
     return _NAMES.get(written)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
+from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
@@ -151,6 +152,8 @@ def _home(name: str, top: type[Model], at: Place) -> str:
 def _model(field: FieldInfo | None) -> type[Model]:
     """Return the model of a field's own fields, or the empty model."""
     annotation = field.annotation if field else None
+    if isinstance(annotation, UnionType):
+        annotation = next((one for one in get_args(annotation) if one is not NoneType), None)
     return annotation if isinstance(annotation, type) and issubclass(annotation, Model) else Model
 
 
@@ -216,6 +219,9 @@ def _replace(values: dict[Any, Any], location: tuple[int | str, ...]) -> None:
         return
     if names[:2] == ["source", "columns"]:
         _leave_out_column(values["source"], names)
+        return
+    if names[:2] == ["source", "transform"]:
+        values["source"].pop("transform", None)  # it may be a text
         return
     stand_in: Any = _STAND_INS
     inside = values

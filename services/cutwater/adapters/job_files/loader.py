@@ -20,17 +20,20 @@ from cutwater.adapters.job_files.source_fields import (
     ARRAY,
     COLUMNS,
     ELEMENTS,
+    TRANSFORMED,
     KeyOfFile,
     Types,
     check_time,
     compile_key,
     no_field,
 )
+from cutwater.adapters.job_files.transform_function import compile_transform
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FORMATS, EventFormat
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
-from cutwater.core.job.job import TAKEN_COLUMNS, ComputedColumn, Explode, Job
+from cutwater.core.job.columns import ComputedColumn, Explode, Transform
+from cutwater.core.job.job import TAKEN_COLUMNS, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import Measure
 from cutwater.core.job.row_room import require_room
@@ -57,11 +60,15 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
     columns: tuple[ComputedColumn, ...] = ()
     explode: Explode | None = None
+    transform: Transform | None = None
     key = KeyOfFile()
     if found is not None and types is not None:
         columns, explode = compile_columns(source, found[1], types, errors)
         of_record = {**types, **{one.name: one.type for one in columns}}
-        types = {**of_record, **{one.name: one.type for one in (explode.columns if explode else ())}}
+        of_elements = {one.name: one.type for one in (explode.columns if explode else ())}
+        transform = compile_transform(source, path, {**of_record, **of_elements}, errors)
+        of_record |= {one.name: one.type for one in (transform.columns if transform else ())}
+        types = {**of_record, **of_elements}
         key = compile_key(model, types, errors)
         check_time(of_record, types, source.event_time, errors)
     events = _events(source, found, errors)
@@ -82,6 +89,7 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         where=source.where,
         columns=columns,
         explode=explode,
+        transform=transform,
         window=shared.window,
         lateness_ms=model.lateness,
         retention_ms=model.retention,
@@ -143,9 +151,11 @@ def _measure(
         return None
     # A column with a mistake is not among the types, which is no second mistake.
     named_fields = [named for named in (one.field, one.by) if named is not None]
-    if types and not types.keys() >= set(named_fields) and not errors.sound(ARRAY):
-        return None  # it may be a column of the array's elements
-    if not errors.sound(*((*place, named) for place in (COLUMNS, ELEMENTS) for named in named_fields)):
+    if types and not types.keys() >= set(named_fields) and not errors.sound(ARRAY, TRANSFORMED):
+        return None  # it may be a column of the array's elements or of the function
+    if not errors.sound(
+        *((*place, named) for place in (COLUMNS, ELEMENTS, TRANSFORMED) for named in named_fields)
+    ):
         return None
     for at, named in ((field, one.field), ((*place, "by"), one.by)):
         if types is not None and named is not None and errors.sound(at) and named not in types:

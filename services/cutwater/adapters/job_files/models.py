@@ -171,6 +171,33 @@ class ExplodeModel(Model):
     )
 
 
+class TransformModel(Model):
+    """A user's function: its name, or a mapping with the columns that it adds."""
+
+    function: str = Field(
+        max_length=200,
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$",
+        description="The function, as `module:name`. Its module is beside the job file or installed.",
+    )
+    columns: dict[ColumnName, str] = Field(
+        {},
+        max_length=COLUMNS_MAX,
+        description="The columns that it adds, with their types, as in {region: string}: types as of "
+        "source.columns.",
+    )
+    tables: dict[ColumnName, str] = Field(
+        {},
+        max_length=8,
+        description="Tables that it is given by name, as in {airports: airports.csv}: CSV with a header beside the "
+        "job file, at most 8 MiB. All their columns are texts.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, given: object) -> object:
+        return {"function": given} if isinstance(given, str) else given
+
+
 class SourceModel(Model):
     topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events.")
     schema_: str = Field(
@@ -204,6 +231,9 @@ class SourceModel(Model):
     )
     explode: ExplodeModel | None = Field(
         None, description="Makes an event of each element of an array; see below."
+    )
+    transform: TransformModel | None = Field(
+        None, description="A function of yours from DataFrame to DataFrame; see below."
     )
     format: Literal["avro", "confluent", "json", "confluent-json"] = Field(
         "avro",

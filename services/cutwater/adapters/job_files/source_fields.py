@@ -26,6 +26,7 @@ from cutwater.core.util.suggestions import listed, value_text
 
 COLUMNS: Place = ("source", "columns")
 ELEMENTS: Place = ("source", "explode", "columns")
+TRANSFORMED: Place = ("source", "transform", "columns")
 ARRAY: Place = ("source", "explode", "array")
 _KEY: Place = ("source", "key")
 _NULL_KEY: Place = ("source", "null_key")
@@ -123,7 +124,7 @@ def check_field(
     advice: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Report a field that does not exist, or is of another type than these. `advice`: by type."""
-    if not errors.sound(place, (*COLUMNS, field), (*ELEMENTS, field)):
+    if not errors.sound(place, (*COLUMNS, field), (*ELEMENTS, field), (*TRANSFORMED, field)):
         return
     if field not in types:
         no_field(types, place, field, errors)
@@ -141,7 +142,7 @@ def check_field(
 
 def no_field(types: Types, place: Place, field: str, errors: JobErrors) -> None:
     """Report a field that does not exist."""
-    if not errors.sound(ARRAY):
-        return  # it may be a column of the array's elements, which have no types yet
+    if not errors.sound(ARRAY, TRANSFORMED):
+        return  # it may be a column of the array's elements or of the function, which have no types yet
     text = f"the schema has no field {value_text(field)}; it has: {listed(types)}"
     errors.add(place, text, errors.meant(field, types))

@@ -20,8 +20,8 @@ from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.events.schema_inference import infer
-from cutwater.core.job.draft_file import Draft, job_name, rejection_text, render, schema_name
-from cutwater.core.job.draft_proposal import Proposal, propose
+from cutwater.core.job.drafts.draft_file import Draft, job_name, rejection_text, render, schema_name
+from cutwater.core.job.drafts.draft_proposal import Proposal, propose
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import ADDEND_DIGITS, TIMES
 from cutwater.core.job.usable_events import Rejected, tally

@@ -20,7 +20,8 @@ from cutwater.core.events.key_columns import (
     values_plain,
 )
 from cutwater.core.events.rejection import MAX_BEHIND_MS
-from cutwater.core.job.measures import FieldType, Measure
+from cutwater.core.job.columns import ComputedColumn, Explode, Transform, TransformColumn
+from cutwater.core.job.measures import Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 
@@ -39,29 +40,6 @@ class Output:
     def form(self) -> str:
         """The part that must not change while there is an output, because its readers rely on it."""
         return f"{self.mode} {self.format}"
-
-
-@dataclass(frozen=True)
-class ComputedColumn:
-    """A column that each event gets by an expression over its fields."""
-
-    name: str
-    sql: str
-    """In Spark's SQL."""
-    type: FieldType
-    """The value is cast to it."""
-
-
-@dataclass(frozen=True)
-class Explode:
-    """The array whose elements are the events of a job: all elements of a record count, or none."""
-
-    array: str
-    """In Spark's SQL, over the event's fields, as the conditions and columns."""
-    item: str
-    """The name of an element in the condition and the columns."""
-    where: str
-    columns: tuple[ComputedColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -124,6 +102,7 @@ class Job:
     columns: tuple[ComputedColumn, ...] = ()
     explode: Explode | None = None
     """Set if the elements of an array are the events."""
+    transform: Transform | None = None
     key_kind: str = TEXT
     """The kind of a key that is no list, as of a `KeyColumn`; whole numbers are texts here."""
     key_columns: tuple[KeyColumn, ...] | None = None
@@ -139,12 +118,17 @@ class Job:
     @property
     def has_expressions(self) -> bool:
         """Whether only Spark can tell which events count, and with which values."""
-        return bool(self.where or self.columns or self.explode)
+        return bool(self.where or self.columns or self.explode or self.transform)
 
     @property
     def element_columns(self) -> tuple[ComputedColumn, ...]:
         """The columns of an array's element, if elements are the events."""
         return self.explode.columns if self.explode else ()
+
+    @property
+    def added_columns(self) -> tuple[TransformColumn, ...]:
+        """The columns of the user's function, if there is one."""
+        return self.transform.columns if self.transform else ()
 
     @property
     def key_parts(self) -> tuple[KeyColumn, ...]:
@@ -226,6 +210,8 @@ class Job:
             "partitions": self.shards.partitions,
             "shuffle_partitions": self.shuffle_partitions,
         }
+        if self.transform:
+            fixed["transform_contents"] = dict(self.transform.contents)
         return json.dumps(fixed, sort_keys=True)
 
     @property
@@ -252,6 +238,8 @@ class Job:
         if self.explode:
             of = {one.name: [one.sql, str(one.type)] for one in self.explode.columns}
             shape["explode"] = [self.explode.array, self.explode.item, self.explode.where, of]
+        if self.transform:
+            shape["transform"] = self.transform.meaning
         return {
             "key": self._key_meaning,
             "event_time": self.time_field,
@@ -311,7 +299,7 @@ class Job:
         }
 
 
-_OPTIONAL = ("pane_ms", "where", "columns", "explode")
+_OPTIONAL = ("pane_ms", "where", "columns", "explode", "transform")
 """Parts of a row's meaning that not every job has."""
 
 

@@ -13,7 +13,8 @@ import yaml
 from cutwater.adapters.job_files import expressions
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
-from cutwater.core.job.job import ComputedColumn, Explode, Job, differences
+from cutwater.core.job.columns import ComputedColumn, Explode
+from cutwater.core.job.job import Job, differences
 from cutwater.core.job.measures import FieldType
 
 SCHEMA = {

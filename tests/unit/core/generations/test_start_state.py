@@ -25,7 +25,8 @@ from cutwater.core.generations.start_state import (
     require_unreleased,
 )
 from cutwater.core.job.column_merges import merging, moves, require_moves
-from cutwater.core.job.job import Attached, ComputedColumn, Explode, Job, Output
+from cutwater.core.job.columns import ComputedColumn, Explode, Transform
+from cutwater.core.job.job import Attached, Job, Output
 from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.measures import LONG, FieldType, value
 from cutwater.core.job.shards import ShardMap
@@ -194,6 +195,7 @@ STAYS = {
     "time_field": ("other", "event_time was 'at' and is 'other'"),
     "window": (WindowSpec(7_000, 7_000), "window_size_ms was 60000 and is 7000; window_slide_ms was"),
     "where": ("a > 0", "where was None and is 'a > 0'"),
+    "transform": (Transform("m:f", ()), r"transform was None and is \['m:f', {}\]"),
     "explode": (Explode("a", "item", "", ()), "explode was None and is"),
     "columns": ((ComputedColumn("c", "a", FieldType("int")),), "columns was None and is"),
     "shards": (ShardMap(shards=512), "shards was 1024 and is 512"),

@@ -19,8 +19,8 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, WriterSchema, confluent_header
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_KEY, UNDECODABLE, Flaw
 from cutwater.core.events.schema_inference import infer, parse_event, time_ms
-from cutwater.core.job.draft_file import Draft, job_name, render, schema_name, text
-from cutwater.core.job.draft_proposal import DAY, HOUR, MINUTE, Proposal, SampleRow, duration, propose
+from cutwater.core.job.drafts.draft_file import Draft, job_name, render, schema_name, text
+from cutwater.core.job.drafts.draft_proposal import DAY, HOUR, MINUTE, Proposal, SampleRow, duration, propose
 from cutwater.core.job.usable_events import Rejected
 from cutwater.operations.format_detection import detect_format
 from cutwater.operations.topic_sample import Sample

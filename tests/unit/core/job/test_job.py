@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.core.job.job import ComputedColumn, differences
+from cutwater.core.job.columns import ComputedColumn
+from cutwater.core.job.job import differences
 from cutwater.core.job.measures import FieldType
 
 FLIGHTS = load_job(Path(__file__).parents[4] / "deploy" / "jobs" / "flights.yaml")

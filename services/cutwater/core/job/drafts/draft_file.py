@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.events.rejection import MAX_BEHIND_MS
-from cutwater.core.job.draft_proposal import MAX_AHEAD_DEFAULT, Proposal, duration
+from cutwater.core.job.drafts.draft_proposal import MAX_AHEAD_DEFAULT, Proposal, duration
 from cutwater.core.job.usable_events import Rejected
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

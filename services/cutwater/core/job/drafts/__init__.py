@@ -1,0 +1,1 @@
+"""A first job file, proposed from a topic's events."""

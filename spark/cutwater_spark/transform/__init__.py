@@ -1,0 +1,1 @@
+"""`source.transform`: a user's function from DataFrame to DataFrame, as columns of each record."""
