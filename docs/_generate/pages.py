@@ -29,6 +29,7 @@ from cutwater.adapters.job_files.models import (
     OutputModel,
     RegistryModel,
     SourceModel,
+    TransformModel,
     WindowModel,
 )
 from cutwater.core.events.rejection import ELEMENTS_MAX
@@ -162,6 +163,49 @@ empty, or of which `where` leaves out every element, is left out. An array has a
 `first`, `last` and ties of `min_by` and `max_by` go by the element's index within a record. The late list has a
 record once, with the key of its first element.
 """
+_TRANSFORM = """A function of yours adds columns to events, or leaves events out, with all of Spark's DataFrames: joins with
+tables, regular expressions, native functions. It runs in the driver, after `where`, `columns` and the
+decoding:
+
+```python
+from pyspark.sql import DataFrame
+
+
+def enrich(events: DataFrame, airports: DataFrame) -> DataFrame:
+    known = events.join(airports, events.airport == airports.iata)
+    american = known.where("country = 'US'")
+    return american.selectExpr("nullif(state, '') as state", "minutes div legs as minutes_each")
+```
+
+```yaml
+source:
+  key: state
+  transform:
+    function: regions:enrich    # regions.py beside the job file, or an installed module
+    columns: {state: string, minutes_each: long}
+    tables: {airports: airports.csv}
+```
+
+Its first argument has the event's fields and computed columns. Its result needs the columns that the file
+declares, of these types; keys, the event time and measures may use them. Other columns of the result are
+ignored, and the fields of the event stay what they are.
+
+- An event counts once or not at all. A filter, or an inner join without a partner, leaves it out, as `where`
+  does. For an error, such as a division by zero, or a null key it is a dead letter.
+- It may have `select`, `withColumn`, `where`, and joins with the tables (`inner`, `left`, `left_semi`,
+  `left_anti`), by columns of the events that equal columns of the table. The driver ends with an error if a
+  join's columns are not unique in the table: an event would count several times.
+- Whatever keeps events, multiplies them, or may give another value when an epoch is repeated is refused from
+  Spark's plan before the first epoch: aggregates, `distinct`, `limit`, `orderBy`, windows, joins of streams,
+  `explode`, `union`, functions in Python, `rand()`, `current_timestamp()` and their like. For several events
+  of one there is `source.explode`.
+- A table is CSV in UTF-8 with a header, at most 8 MiB. All its columns are texts, and an empty value is null.
+  It is read when the driver starts.
+- The function's module and the tables are pinned for a generation: if their contents change, the driver
+  refuses to start, because an epoch that is repeated would have other rows. A new generation takes the new
+  contents (`cutwater generation start`). Modules that the function's module imports are not compared. Names
+  and columns are part of the meaning of a row: to change them, start another job.
+"""
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 
 
@@ -192,6 +236,8 @@ def job_page() -> str:
             parts.append(_EXPRESSIONS)
             parts.append(_table("source.explode", ExplodeModel))
             parts.append(_EXPLODE)
+            parts.append(_table("source.transform", TransformModel))
+            parts.append(_TRANSFORM)
     parts.append(_table("measures: one per name", MeasureModel))
     kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
     parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")

@@ -47,7 +47,8 @@ def with_transform(found: DataFrame, transform: Transform, fields: Mapping[str, 
     parts = [F.col(replay.kept).alias("kept"), F.col(replay.failed).alias("failed")]
     if values:
         parts.append(F.struct(*values).alias("values"))
-    shown = [F.col(f"`{one}`") for one in found.columns]
+    # By identifiers: a field of the event may have the name of a column of Kafka's.
+    shown = [column_of(one) for one in output_of(found)]
     return replay.frame.select(*shown, F.struct(*parts).alias(TRANSFORMED))
 
 
@@ -116,7 +117,7 @@ def _table(spark: SparkSession, name: str, path: str, content: str) -> DataFrame
 
 
 def _declared(result: DataFrame, transform: Transform, events: DataFrame) -> list[Column]:
-    """Return the declared columns of a result. Raise UsageError for what is missing, changed or of another type."""
+    """Return the declared columns of a result. Raise UsageError if one is missing or of another type."""
     own, made = output_of(events), output_of(result)
     ids = {one.exprId().toString() for one in own}
     for field in own:

@@ -6,11 +6,10 @@ import re
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from cutwater.core.errors import UsageError
-from cutwater_spark.tools.expression_rules import class_of, nodes, wrong_value
 from cutwater_spark.tools.catalyst import KEEPS, items
+from cutwater_spark.tools.expression_rules import class_of, nodes, wrong_value
 
 _UDF = re.compile(r"UDF|UDAF|UserDefined")
 _PYTHON = re.compile(r"Python|Pandas|InArrow")
@@ -51,11 +50,14 @@ def check_expression(root: Any) -> None:
         raise UsageError(f"{root.sql():.200} {wrong}")
 
 
-def check_join(node: Any) -> None:
-    """Raise UsageError for a join that could lose or multiply events, other than by a repeated key."""
+def check_join(node: Any, events: Any) -> None:
+    """Raise UsageError for a join that could lose or multiply events, other than by a repeated key.
+
+    `events`: the plan that the function is given.
+    """
     kind = str(node.joinType().toString())
-    if node.right().isStreaming() or not node.left().isStreaming():
-        if node.left().isStreaming():
+    if _has(node.right(), events):
+        if _has(node.left(), events):
             raise UsageError(f"it joins the events with events, and so keeps {KEEPS['Join']}: {_TABLE}")
         raise UsageError("a join has the events on its right: write events.join(table, ...)")
     if kind not in _JOINS:
@@ -65,8 +67,10 @@ def check_join(node: Any) -> None:
 
 
 def check_static(spark: SparkSession, node: Any, distinct: bool) -> DataFrame:
-    """Return the table of a join, computed once. Raise UsageError if it is no table of the job file, or if the key of
-    the join is repeated in it. `distinct`: its keys alone are needed, each once."""
+    """Return the table of a join, computed once. Raise UsageError if it is none of the job file, or repeats a key.
+
+    `distinct`: its keys alone are needed, each once.
+    """
     plan = node.right()
     for one, _ in nodes(plan):
         kind = str(one.nodeName())
@@ -96,6 +100,10 @@ def check_static(spark: SparkSession, node: Any, distinct: bool) -> DataFrame:
     data = java.PythonUtils.toSeq(rows)
     relation = java.org.apache.spark.sql.catalyst.plans.logical.LocalRelation.fromExternalRows(plan.output(), data)
     return DataFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)  # type: ignore[attr-defined]
+
+
+def _has(plan: Any, events: Any) -> bool:
+    return any(one.equals(events) for one, _ in nodes(plan))
 
 
 def _keys(node: Any) -> list[Any]:

@@ -48,7 +48,7 @@ class Replay:
             if kind in _TRANSPARENT or kind in ("Project", "Filter"):
                 below = node.child()
             elif kind == "Join":
-                check_join(node)
+                check_join(node, self._start)
                 below = node.left()
             else:
                 raise UsageError(refuse(node))

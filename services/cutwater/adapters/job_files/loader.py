@@ -31,8 +31,8 @@ from cutwater.adapters.job_files.transform_function import compile_transform
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FORMATS, EventFormat
-from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform
+from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import Measure

@@ -1,4 +1,4 @@
-"""`source.transform` of a job file: its columns, its tables, and where its function is. Nothing is imported here."""
+"""`source.transform` of a job file: columns, tables, and where the function is. Nothing is imported here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _table(path: Path) -> str:
 
 
 def _source_of(function: str, folder: Path, errors: JobErrors) -> str:
-    """Return the SHA-256 of the module's source; empty if it is not installed here, as in the services' containers."""
+    """Return the SHA-256 of the module's source; empty if it is not here, as in the services' containers."""
     module, _, name = function.partition(":")
     found = find_module(module, folder)
     path = Path(found.origin) if found and found.origin else None

@@ -195,7 +195,9 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
     if sampled is None:
         why = "no event of the source could be sampled"
         if job.has_expressions:
-            why = "where, columns, explode and transform of the source are evaluated by Spark, so no sample is taken"
+            why = (
+                "where, columns, explode and transform of the source are evaluated by Spark, so no sample is taken"
+            )
         lines.append(f"{why}: keys are assumed equally frequent, which is an upper bound")
         sketches = [one.name for one in job.measures if one.kind == "distinct"]
         if sketches and not measured:

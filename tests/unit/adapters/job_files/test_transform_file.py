@@ -138,16 +138,16 @@ def test_mistakes_have_a_line(tmp_path: Path, given: Any, said: str) -> None:
 def test_a_module_with_a_mistake_is_no_module(tmp_path: Path) -> None:
     read(tmp_path, "mine:enrich", "airport", "at")
     (tmp_path / "mine.py").write_text("def enrich(:\n")
-    with pytest.raises(UsageError, match="mine.py is no Python"):
+    with pytest.raises(UsageError, match=r"mine.py is no Python"):
         load_job(tmp_path / "job.yaml")
 
 
 def test_an_unknown_key_names_the_columns_of_the_function_too(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no field 'regin'; .*region"):
+    with pytest.raises(UsageError, match=r"no field 'regin'; .*region"):
         read(tmp_path, TRANSFORM, "regin")
 
 
 def test_a_large_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transform_function, "TABLE_BYTES_MAX", 10)
-    with pytest.raises(UsageError, match="airports.csv has 24 bytes; a table may have 10"):
+    with pytest.raises(UsageError, match=r"airports.csv has 24 bytes; a table may have 10"):
         read(tmp_path, TRANSFORM)
