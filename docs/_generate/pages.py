@@ -163,9 +163,8 @@ empty, or of which `where` leaves out every element, is left out. An array has a
 `first`, `last` and ties of `min_by` and `max_by` go by the element's index within a record. The late list has a
 record once, with the key of its first element.
 """
-_TRANSFORM = """A function of yours adds columns to events, or leaves events out, with all of Spark's DataFrames: joins with
-tables, regular expressions, native functions. It runs in the driver, after `where`, `columns` and the
-decoding:
+_TRANSFORM = """A function of yours adds columns to events, or leaves events out, with Spark's DataFrames: by joins
+with tables, regular expressions, native functions. The driver calls it, after `where` and `columns`:
 
 ```python
 from pyspark.sql import DataFrame

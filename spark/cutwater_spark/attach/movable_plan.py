@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
-from cutwater_spark.tools.catalyst import KEEPS, items
+from cutwater_spark.plans.catalyst import KEEPS, items
 
 _STATELESS = frozenset(
     {

@@ -18,11 +18,11 @@ from cutwater.core.events.rejection import ELEMENTS_MAX, EXPRESSION_RULE, FAILED
 from cutwater.core.job.columns import ComputedColumn, Explode
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import FieldType
+from cutwater_spark.plans.catalyst import tried
+from cutwater_spark.plans.transform import TRANSFORMED, with_transform
 from cutwater_spark.query.formats import EVENT, REASON
 from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
 from cutwater_spark.query.sql import name, text
-from cutwater_spark.tools.catalyst import tried
-from cutwater_spark.transform.function import TRANSFORMED, with_transform
 
 WHERE, COLUMNS, ELEMENTS = "__where", "__columns", "__elements"
 INDEX = "__index"

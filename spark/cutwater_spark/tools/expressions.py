@@ -22,7 +22,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import launch_gateway
 
 from cutwater.adapters.job_files.spark_types import in_brackets
-from cutwater_spark.tools.expression_rules import class_of, nodes, wrong_plan, wrong_text, wrong_value
+from cutwater_spark.plans.expression_rules import class_of, nodes, wrong_plan, wrong_text, wrong_value
 from cutwater_spark.tools.java_errors import condition_of, text_of
 
 MEMORY = "256m"

@@ -188,8 +188,8 @@ class TransformModel(Model):
     tables: dict[ColumnName, str] = Field(
         {},
         max_length=8,
-        description="Tables that it is given by name, as in {airports: airports.csv}: CSV with a header beside the "
-        "job file, at most 8 MiB. All their columns are texts.",
+        description="Tables that it is given by name, as in {airports: airports.csv}: CSV with a header beside "
+        "the job file, at most 8 MiB. All their columns are texts.",
     )
 
     @model_validator(mode="before")

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from cutwater.core.errors import UsageError
-from cutwater_spark.tools.catalyst import KEEPS, items
-from cutwater_spark.tools.expression_rules import class_of, nodes, wrong_value
+from cutwater_spark.plans.catalyst import KEEPS, items
+from cutwater_spark.plans.expression_rules import class_of, nodes, wrong_value
 
 _UDF = re.compile(r"UDF|UDAF|UserDefined")
 _PYTHON = re.compile(r"Python|Pandas|InArrow")

@@ -22,7 +22,7 @@ from cutwater.adapters.job_files.transform_function import find_module
 from cutwater.core.errors import UsageError
 from cutwater.core.job.columns import Transform
 from cutwater.core.util.suggestions import listed
-from cutwater_spark.transform.replay import Replay, column_of, local_table, output_of
+from cutwater_spark.plans.replay import Replay, column_of, local_table, output_of
 
 TRANSFORMED = "__transformed"
 """Column: of a usable event whether it is `kept`, whether an expression has `failed`, and the `values`."""

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from cutwater.core.errors import UsageError
-from cutwater_spark.tools.catalyst import internals, items, sequence, tried
-from cutwater_spark.tools.expression_rules import class_of
-from cutwater_spark.transform.plan_rules import check_expression, check_join, check_static, refuse
+from cutwater_spark.plans.catalyst import internals, items, sequence, tried
+from cutwater_spark.plans.expression_rules import class_of
+from cutwater_spark.plans.plan_rules import check_expression, check_join, check_static, refuse
 
 _TRANSPARENT = frozenset({"SubqueryAlias", "View", "ResolvedHint"})
 """Operators that change no row."""
