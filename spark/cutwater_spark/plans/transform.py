@@ -77,7 +77,7 @@ def _imported(transform: Transform) -> Callable[..., Any]:
         text = f"there is no module '{module}': put it beside the job file, or install it where the driver runs"
         raise UsageError(f"source.transform: {text}")
     if transform.folder not in sys.path:
-        sys.path.insert(0, transform.folder)  # for what the module imports itself
+        sys.path.append(transform.folder)  # for what the module imports itself
     try:
         made = sys.modules.get(module)
         if made is None or getattr(made, "__file__", None) != spec.origin:

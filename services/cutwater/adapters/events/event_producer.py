@@ -70,7 +70,8 @@ class EventWriter:
         strict: bool = False,
     ) -> None:
         self._job = job
-        self._is_key_computed = any(one.name in job.key_fields for one in (*job.columns, *job.element_columns))
+        computed = {one.name for one in (*job.columns, *job.added_columns, *job.element_columns)}
+        self._is_key_computed = not computed.isdisjoint(job.key_fields)
         self._wait_s = wait_s
         self._strict = strict
         self._encode = event_encoder(job, registry)
