@@ -81,7 +81,7 @@ def check_static(spark: SparkSession, node: Any, distinct: bool) -> DataFrame:
         for expression in items(one.expressions()) if kind != "LocalRelation" else ():
             check_expression(expression)
     java: Any = spark._jvm
-    table = DataFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # type: ignore[attr-defined]
+    table = DataFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
     names, keys = [f"c{at}" for at in range(len(table.columns))], _keys(node)
     ids = {key.exprId().toString() for key in keys}
     at_key = [
@@ -96,10 +96,10 @@ def check_static(spark: SparkSession, node: Any, distinct: bool) -> DataFrame:
             shown = ", ".join(f"{key.name()}={value!r}" for key, value in zip(keys, found, strict=True))
             text = f"a joined table has several rows with {shown}, so the join would count an event several times"
             raise UsageError(f"{text}: join by the table's key, or correct its file")
-    rows: Any = plain._jdf.collectAsList()  # type: ignore[attr-defined]
+    rows: Any = plain._jdf.collectAsList()
     data = java.PythonUtils.toSeq(rows)
     relation = java.org.apache.spark.sql.catalyst.plans.logical.LocalRelation.fromExternalRows(plan.output(), data)
-    return DataFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)  # type: ignore[attr-defined]
+    return DataFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
 
 
 def _has(plan: Any, events: Any) -> bool:

@@ -123,11 +123,11 @@ def output_of(frame: DataFrame) -> list[Any]:
 def local_table(spark: SparkSession, header: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> DataFrame:
     """Return a table of texts that is part of a plan, and so the same in each epoch."""
     schema = ", ".join("`" + one.replace("`", "``") + "` string" for one in header)
-    java: Any = spark.createDataFrame(rows, schema)._jdf  # type: ignore[attr-defined]
-    made = spark._jsparkSession.createDataFrame(java.collectAsList(), java.schema())  # type: ignore[attr-defined]
+    java: Any = spark.createDataFrame(rows, schema)._jdf
+    made = spark._jsparkSession.createDataFrame(java.collectAsList(), java.schema())
     return DataFrame(made, spark)
 
 
 def _plan(frame: DataFrame) -> Any:
-    java: Any = frame._jdf  # type: ignore[attr-defined]
+    java: Any = frame._jdf
     return java.queryExecution().analyzed()

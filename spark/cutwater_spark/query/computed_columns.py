@@ -136,8 +136,7 @@ def event_with_columns(job: Job) -> str:
 
 def usable_types(job: Job) -> dict[str, FieldType]:
     """Return the types of an event's fields and columns, without those of its elements."""
-    added = {one.name: one.type for one in (*job.columns, *job.added_columns)}
-    return {**field_types(job.event_schema), **added}
+    return {**field_types(job.event_schema), **job.column_types}
 
 
 def value_sqls(job: Job) -> dict[str, str]:

@@ -146,7 +146,7 @@ def _of_key(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
     for one in job.key_parts:
         if not one.nullable:
             yield flaw(f"{values[one.name]} is null", rejection.NO_KEY, rejection.NULL_RULE, one.name)
-    computed = {one.name for one in (*job.columns, *job.added_columns, *job.element_columns)}
+    computed = {*job.column_types, *(one.name for one in job.element_columns)}
     for one in job.key_parts:
         if one.kind == DATE:
             outside = f"coalesce({values[one.name]} not between {_DATES}, false)"

@@ -43,7 +43,7 @@ def _column_text(job: Job, column: KeyColumn, value: str) -> str:
 
     Spark's own texts are those, of decimals in ANSI mode. A UUID is bytes in a field, and a text in a column.
     """
-    if column.kind != UUID or column.name in {one.name for one in (*job.columns, *job.added_columns)}:
+    if column.kind != UUID or column.name in job.column_types:
         return f"cast({value} as string)"
     digits = f"lower(hex({value}))"
     parts = ", '-', ".join(f"substring({digits}, {at}, {length})" for at, length in _UUID_PARTS)

@@ -70,7 +70,7 @@ class EventWriter:
         strict: bool = False,
     ) -> None:
         self._job = job
-        computed = {one.name for one in (*job.columns, *job.added_columns, *job.element_columns)}
+        computed = {*job.column_types, *(one.name for one in job.element_columns)}
         self._is_key_computed = not computed.isdisjoint(job.key_fields)
         self._wait_s = wait_s
         self._strict = strict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -41,7 +42,7 @@ def compile_transform(
             columns.append(TransformColumn(name, of))
     contents = {}
     for name, file in given.tables.items():
-        if found := errors.attempt((*_PLACE, "tables", name), lambda file=file: _table(folder / file)):
+        if found := errors.attempt((*_PLACE, "tables", name), partial(_table, folder / file)):
             contents[name] = found
     if errors.sound(_FUNCTION) and (found := _source_of(given.function, folder, errors)):
         contents["function"] = found

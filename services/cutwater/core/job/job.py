@@ -21,7 +21,7 @@ from cutwater.core.events.key_columns import (
 )
 from cutwater.core.events.rejection import MAX_BEHIND_MS
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform, TransformColumn
-from cutwater.core.job.measures import Measure
+from cutwater.core.job.measures import FieldType, Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 
@@ -129,6 +129,12 @@ class Job:
     def added_columns(self) -> tuple[TransformColumn, ...]:
         """The columns of the user's function, if there is one."""
         return self.transform.columns if self.transform else ()
+
+    @property
+    def column_types(self) -> dict[str, FieldType]:
+        """The types of an event's columns, computed ones and those of the user's function."""
+        added = {one.name: one.type for one in self.added_columns}
+        return {**{one.name: one.type for one in self.columns}, **added}
 
     @property
     def key_parts(self) -> tuple[KeyColumn, ...]:
