@@ -20,7 +20,7 @@ from cutwater.core.job.measures import FieldType
 from cutwater.core.util.suggestions import listed
 
 TABLE_BYTES_MAX = 8 << 20
-"""Each task of each epoch is sent all tables."""
+"""Each epoch sends all tables to the executors."""
 _PLACE: Place = ("source", "transform")
 _FUNCTION: Place = (*_PLACE, "function")
 
@@ -38,14 +38,16 @@ def compile_transform(
         if alike := seen.get(name.lower()):  # Spark's column names are case-insensitive
             errors.add(place, f"there is a field or column '{alike}': choose another name")
         seen[name.lower()] = name
-        if of := declared_type(place, written, errors):
+        if not written:
+            errors.add(place, "has no type: write one, as in {region: string}")
+        elif of := declared_type(place, written, errors):
             columns.append(TransformColumn(name, of))
     contents = {}
     for name, file in given.tables.items():
         if found := errors.attempt((*_PLACE, "tables", name), partial(_table, folder / file)):
             contents[name] = found
     if errors.sound(_FUNCTION) and (found := _source_of(given.function, folder, errors)):
-        contents["function"] = found
+        contents[given.function] = found  # no name of a table has a colon
     tables = tuple((name, str(folder / file)) for name, file in given.tables.items())
     return Transform(given.function, tuple(columns), tables, str(folder), tuple(contents.items()))
 

@@ -66,7 +66,7 @@ def test_a_functions_columns_are_keys_times_and_fields(tmp_path: Path) -> None:
     assert job.time_micros
     contents = {name: sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("airports.csv", "mine.py")}
     kept = json.loads(job.definition)["transform_contents"]
-    assert kept == {"airports": contents["airports.csv"], "function": contents["mine.py"]}
+    assert kept == {"airports": contents["airports.csv"], "mine:enrich": contents["mine.py"]}
     assert "transform_contents" not in job.meaning
     plain = read(tmp_path, None, "airport", "at")
     assert "transform" not in plain.definition
@@ -124,6 +124,7 @@ def test_where_spark_is_not_installed_the_module_may_be_missing(
         ({"function": "mine:enrich", "column": {}}, "is not a field of a job file.* did you mean 'columns'"),
         ({"columns": {}}, "function"),
         ({**TRANSFORM, "columns": {"tier": "integer"}}, "'?integer'? is no type of a column; allowed: boolean"),
+        ({**TRANSFORM, "columns": {"tier": ""}}, "has no type: write one"),
         ({**TRANSFORM, "columns": {"Airport": "string"}}, "there is a field or column 'airport'"),
         ({**TRANSFORM, "columns": {"x": "string", "X": "string"}}, "there is a field or column 'x'"),
         ({**TRANSFORM, "tables": {"airports": "nowhere.csv"}}, "nowhere.csv: No such file"),
