@@ -43,7 +43,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "1 for 0",
     ): "three of one event are below the least number that counts",
     (
-        "job/draft_proposal.py",
+        "job/drafts/draft_proposal.py",
         "_equals_record_key",
         ">= for >: len(keyed) >= 0.9 * len(rows) > 0",
     ): "without rows there is no proposal, whatever its key would be",
