@@ -83,9 +83,14 @@ def _imported(transform: Transform) -> Callable[..., Any]:
         if made is None or getattr(made, "__file__", None) != spec.origin:
             if "." in module:
                 importlib.import_module(module.rpartition(".")[0])
+            code = Path(str(spec.origin)).read_bytes()
+            if sha256(code).hexdigest() != dict(transform.contents).get(transform.function):
+                raise UsageError(f"source.transform: {spec.origin} has changed meanwhile: start the driver again")
             made = sys.modules[module] = module_from_spec(spec)
             spec.loader.exec_module(made)
         found = getattr(made, name)
+    except UsageError:
+        raise
     except Exception as error:
         sys.modules.pop(module, None)
         text = f"source.transform: importing {transform.function} raised {type(error).__name__}: {error}"
