@@ -111,7 +111,7 @@ def _keys(node: Any) -> list[Any]:
     """Return the columns of the table by which a join goes, in the table's order. Raise UsageError for another
     condition than equal columns."""
     of_table = node.right().outputSet()
-    waiting = [node.condition().get()] if node.condition().isDefined() else []
+    waiting = items(node.condition().toList())
     if not waiting:
         raise UsageError("a join has no condition, and would make several rows of an event: give the table's key")
     found = {}

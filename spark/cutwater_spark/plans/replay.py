@@ -77,7 +77,7 @@ class Replay:
         kind, partner = str(node.joinType().toString()), self._new_name("partner")
         table = check_static(self.frame.sparkSession, node, distinct=kind in ("LeftSemi", "LeftAnti"))
         marked = F.broadcast(table.select("*", F.lit(True).alias(partner)))
-        self.frame = self.frame.join(marked, column_of(node.condition().get()), "left")
+        self.frame = self.frame.join(marked, column_of(*items(node.condition().toList())), "left")
         if kind in _PASSES:
             self._keep(f"{partner} {_PASSES[kind]}")
 
