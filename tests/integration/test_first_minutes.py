@@ -132,7 +132,7 @@ def test_init_infers_a_schema_from_json(cli: UsersCli) -> None:
     out = cli.folder / "json" / "orders.yaml"
     drafted = cli.json("init", "--from-topic", "orders", *cli.on_broker, "--out", str(out))
     assert (drafted["format"], drafted["key"], drafted["event_time"]) == ("json", "customer", "createdAt")
-    assert set(drafted["left_out"]) == {"lines", "note"}
+    assert set(drafted["left_out"]) == {"lines", "note", "address"}
     rejected = {one["reason"]: one for one in drafted["rejected"]}
     assert {reason: (one["field"], one["count"]) for reason, one in rejected.items()} == {
         "event time too far ahead": ("createdAt", 1),
@@ -146,6 +146,12 @@ def test_init_infers_a_schema_from_json(cli: UsersCli) -> None:
     assert types["amount"] == ["null", "double"]
     assert "format: json" in out.read_text()
     assert load_job(out).key_field == "customer"
+    inner = out.with_name("cities.yaml")
+    keys = ("--key", "customer", "--key", "address.city")
+    drafted = cli.json("init", "--from-topic", "orders", *cli.on_broker, *keys, "--out", str(inner), "--force")
+    assert drafted["key"] == ["customer", "address_city"]
+    assert set(drafted["left_out"]) == {"lines", "note"}
+    assert [one.name for one in load_job(inner).key_parts] == ["customer", "address_city"]
     wrong = cli.run("init", "--from-topic", "orders", *cli.on_broker, "--key", "amount", "--force")
     assert wrong.returncode == 2
     assert "'amount' is double and cannot be the key" in " ".join(wrong.stderr.split())
@@ -154,7 +160,7 @@ def test_init_infers_a_schema_from_json(cli: UsersCli) -> None:
 def order(number: int) -> dict[str, Any]:
     at = datetime.fromtimestamp(1_700_000_000 + number, UTC).isoformat()
     one = {"id": f"o-{number}", "customer": f"c{number % 7}", "createdAt": at, "amount": number / 4}
-    return {**one, "lines": [number], "note": None}
+    return {**one, "lines": [number], "note": None, "address": {"city": f"c{number % 3}", "zip": number}}
 
 
 def produce_json(broker: UsersBroker, topic: str, events: list[dict[str, Any]]) -> None:

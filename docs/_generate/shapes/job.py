@@ -282,7 +282,7 @@ class Draft(TypedDict):
     """The reason by field that is left out."""
     rejected: list[RejectedSample]
     """Sampled records that the driver would reject with this job file."""
-    key: str
+    key: str | list[str]
     event_time: str
     window_ms: int
     lateness_ms: int

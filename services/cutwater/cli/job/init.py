@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, clu
 from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import Flaw
-from cutwater.core.events.schema_inference import infer
+from cutwater.core.events.schema_inference import infer, leaves
 from cutwater.core.job.drafts.draft_file import Draft, job_name, rejection_text, render, schema_name
 from cutwater.core.job.drafts.draft_proposal import Proposal, propose
 from cutwater.core.job.job import Job
@@ -45,7 +46,9 @@ class _Event:
 def init(
     from_topic: Annotated[str, typer.Option(help="The topic to sample.")],
     bootstrap_servers: BootstrapOption = None,
-    key: Annotated[str | None, typer.Option(help="The field to group by. Default: proposed.")] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="The field to group by; several: repeat it. Default: proposed.")
+    ] = None,
     event_time: Annotated[
         str | None, typer.Option(help="The field with the event time. Default: proposed.")
     ] = None,
@@ -61,12 +64,14 @@ def init(
 
     Only reads the newest records. Avro in single-object encoding is recognised by the schemas in the folder of
     --out, in its schemas/ and among Cutwater's own. For JSON a schema is inferred and written beside the job file.
-    Lists the records that the driver would reject with this job file, by field and rule.
+    Lists the records that the driver would reject with this job file, by field and rule. A field inside of an
+    object of JSON is named by its path. The draft then has a computed column for it, which only Spark can judge.
 
     Exit 2: the topic does not exist, no format or field fits, or a file exists already. 4: no broker answers.
 
     Examples:  cutwater init --from-topic orders --bootstrap-servers kafka-1:9092
     ·  cutwater init --from-topic orders --key customer --event-time created_at --out jobs/orders.yaml
+    ·  cutwater init --from-topic clicks --key page --key payload.user.id
     """
     settings = settings_for(data_dir, bootstrap_servers)
     cluster = cluster_for(settings, bootstrap_servers) or settings.cluster
@@ -76,7 +81,7 @@ def init(
     wait_for_broker(cluster, ANSWER_S)
     samples = _samples(cluster, from_topic, records, as_json)
     found = detect_format(samples, from_topic, schema, (target.parent, target.parent / "schemas"))
-    event = _event(found, name, key, event_time)
+    event = _event(found, name, key or [], event_time)
     schema_target = target.with_name(f"{name}_event.avsc") if _writes_schema(found, target) else None
     _refuse_to_overwrite([schema_target] if schema_target else [], force)
     draft = Draft(
@@ -102,19 +107,24 @@ def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sa
         return sample(cluster, topic, records, progress)
 
 
-def _event(found: DetectedFormat, name: str, key: str | None, event_time: str | None) -> _Event:
+def _event(found: DetectedFormat, name: str, key: Sequence[str], event_time: str | None) -> _Event:
     if found.schema is not None:
         # Decimals with no digit before the point leave no room for a sum.
         types = {field: one for field, one in field_types(found.schema).items() if one.scale < ADDEND_DIGITS}
         kinds = {field: MICROS if one.name in TIMES else one.name for field, one in types.items()}
         return _Event(found.schema, propose(found.rows, kinds, key, event_time), ())
     inferred = infer([row.event for row in found.rows], [event_time] if event_time else [])
-    proposal = propose(found.rows, inferred.kinds, key, event_time)
-    schema = inferred.schema(schema_name(name), (proposal.key, proposal.event_time))
-    return _Event(schema, proposal, tuple(inferred.left_out))
+    rows = [replace(row, event={**row.event, **leaves(row.event)}) for row in found.rows]
+    proposal = propose(rows, inferred.kinds, key, event_time, inferred.inner)
+    used = proposal.columns.values()
+    schema = inferred.schema(schema_name(name), (*proposal.key, proposal.event_time), used)
+    objects = {path.partition(".")[0] for path in used}
+    return _Event(schema, proposal, tuple(one for one in inferred.left_out if one[0] not in objects))
 
 
 def _rejected(job: Job, samples: list[Sample]) -> list[Rejected]:
+    if job.has_expressions:
+        return []
     judged_ = judge_records(job, samples, written_with(job, samples))
     return tally((found, one.value) for one, found in judged_ if isinstance(found, Flaw))
 
@@ -172,7 +182,7 @@ def _show(draft: Draft, target: Path, schema_target: Path | None, examples: bool
                     {**one.flaw._asdict(), "count": one.records, "example": _example(one, examples)}
                     for one in draft.rejected
                 ],
-                "key": one.key,
+                "key": one.key[0] if len(one.key) == 1 else list(one.key),
                 "event_time": one.event_time,
                 "window_ms": one.window_ms,
                 "lateness_ms": one.lateness_ms,

@@ -1,4 +1,4 @@
-"""An Avro schema for events in JSON, inferred from samples: flat fields, and the reasons for those left out.
+"""An Avro schema for JSON events, inferred from samples: flat fields, and those inside of objects if asked for.
 
 A sample proves that a value occurs, never that another does not. So whole numbers become long, and every field
 except the key and the event time may be missing.
@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cutwater.core.events.json_records import iso_micros, tokens
@@ -25,6 +25,8 @@ LONG_MAX = 2**63 - 1
 _MS = (946_684_800_000, 4_102_444_800_000)
 """The years 2000 to 2099 in milliseconds."""
 FIELDS_MAX = 500
+LEVELS_MAX = 7
+"""Objects inside of each other in which fields are looked for."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,21 @@ class Inferred:
     always: frozenset[str]
     """Fields that are present and not null in every sample."""
     left_out: Sequence[tuple[str, str]]
+    inner: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of the fields inside of objects, by path, as in `payload.user.id`."""
 
-    def schema(self, name: str, required: Iterable[str]) -> dict[str, Any]:
-        """Return the record schema. `required`: fields that are not nullable if every sample has them."""
+    def schema(self, name: str, required: Iterable[str], inner: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the record schema. `required`: fields that are not nullable if every sample has them.
+
+        `inner`: paths of fields inside of objects. Other fields there are left out: each costs every event time.
+        """
         firm = frozenset(required) & self.always
+        flat = [_field(one, kind, one in firm) for one, kind in self.kinds.items()]
         return {
             "type": "record",
             "name": name,
             "doc": "Inferred from samples by 'cutwater init': check it before you rely on it.",
-            "fields": [_field(one, kind, one in firm) for one, kind in self.kinds.items()],
+            "fields": flat + _objects({path: self.inner[path] for path in inner}, name),
         }
 
 
@@ -65,7 +73,58 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
             left_out.append((name, why))
     left_out += [(name, f"beyond the first {FIELDS_MAX} fields") for name in names[FIELDS_MAX:]]
     always = frozenset(name for name in kinds if all(event.get(name) is not None for event in events))
-    return Inferred(kinds, always, left_out)
+    return Inferred(kinds, always, left_out, _inner(events, told))
+
+
+def leaves(event: Mapping[str, Any], prefix: str = "", level: int = 0) -> dict[str, Any]:
+    """Return the values of an event and of the objects inside of it, by path."""
+    found = {}
+    for name, value in event.items():
+        if isinstance(value, dict) and level < LEVELS_MAX:
+            found |= leaves(value, f"{prefix}{name}.", level + 1)
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def _inner(events: Sequence[Mapping[str, Any]], told: frozenset[str]) -> dict[str, str]:
+    """Return the kinds of the fields inside of objects. What is an object in some events alone has none."""
+    values: dict[str, list[Any]] = {}
+    for event in events:
+        for path, value in leaves(event).items():
+            if value is not None and (path in values or len(values) < FIELDS_MAX):
+                values.setdefault(path, []).append(value)
+    objects = dict.fromkeys(place for path in values for place in _above(path))
+    alike = alike_but_for_case(dict.fromkeys([*objects, *values]))
+    no_objects = {*alike, *values}
+    found = {}
+    for path in values:
+        above, names = _above(path), path.split(".")
+        clear = path not in (*objects, *alike) and no_objects.isdisjoint(above)
+        if above and clear and all(map(_NAME.fullmatch, names)):
+            found[path] = _kind(names[-1], values[path], path in told)[0]
+    return {path: kind for path, kind in found.items() if kind}
+
+
+def _above(path: str) -> list[str]:
+    """Return the paths of the objects that a field is in."""
+    parts = path.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _objects(kinds: Mapping[str, str], space: str) -> list[dict[str, Any]]:
+    """Return a nullable record for each object of these paths, in a namespace of its place."""
+    inside: dict[str, dict[str, str]] = {}
+    for path, kind in kinds.items():
+        head, _, rest = path.partition(".")
+        inside.setdefault(head, {})[rest] = kind
+    made = []
+    for head, own in inside.items():
+        flat = [_field(one, kind, False) for one, kind in own.items() if "." not in one]
+        deeper = _objects({one: kind for one, kind in own.items() if "." in one}, f"{space}.{head}")
+        record = {"type": "record", "name": head, "namespace": space, "fields": flat + deeper}
+        made.append({"name": head, "type": ["null", record], "default": None})
+    return made
 
 
 def _field(name: str, kind: str, firm: bool) -> dict[str, Any]:

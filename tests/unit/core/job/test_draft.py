@@ -73,8 +73,8 @@ def test_names_that_differ_in_case_alone_and_nested_ones_are_left_out_by_name() 
     assert left["list"] == f"it is a list, {by_hand}"
 
 
-@pytest.mark.parametrize("chosen", [{}, {"event_time": "payload.at"}, {"event_time": "at", "key": "payload.id"}])
-def test_a_field_inside_of_an_object_is_refused_with_what_to_do(chosen: dict[str, str]) -> None:
+@pytest.mark.parametrize("chosen", [{}, {"event_time": "payload.at"}, {"event_time": "at", "key": ["payload.id"]}])
+def test_a_field_inside_of_a_record_in_avro_is_refused_with_what_to_do(chosen: dict[str, Any]) -> None:
     event = {"payload": {"id": 1, "at": "2024-05-01T10:00:00Z"}} | ({"at": START} if "key" in chosen else {})
     rows_of = [SampleRow(event, 0, at, START, None) for at in range(3)]
     with pytest.raises(UsageError, match=r"payload hold others: .* source\.columns"):
@@ -88,7 +88,7 @@ def test_no_key_is_proposed_for_changes_that_debezium_wrapped() -> None:
     found = infer([wrapped])
     with pytest.raises(UsageError, match="ExtractNewRecordState"):
         propose(rows_of, found.kinds)
-    assert propose(rows_of, found.kinds, key="op").key == "op", "as the user said"
+    assert propose(rows_of, found.kinds, key=("op",)).key == ("op",), "as the user said"
 
 
 def test_types_are_the_widest_that_the_samples_show() -> None:
@@ -186,7 +186,7 @@ KINDS = {
 def test_key_and_time_are_those_that_a_person_would_take() -> None:
     """A field that repeats and sounds like a key; the time of the event, not of arrival; with figures."""
     found = propose(rows(100), KINDS)
-    assert (found.key, found.event_time) == ("user", "event_time")
+    assert (found.key, found.event_time) == (("user",), "event_time")
     assert "5 different values in 100 samples" in found.key_why
     assert "ingested_at" in found.event_time_why
 
@@ -194,14 +194,14 @@ def test_key_and_time_are_those_that_a_person_would_take() -> None:
 def test_the_records_key_decides() -> None:
     """A field that equals the Kafka record's key is the key, whatever it is called."""
     made = [SampleRow(one.event, 0, one.offset, one.timestamp_ms, one.event["kind"]) for one in rows(50)]
-    assert propose(made, KINDS).key == "kind"
+    assert propose(made, KINDS).key == ("kind",)
 
 
 @pytest.mark.parametrize(("keyed", "key"), [(90, "kind"), (89, "user")])
 def test_nine_of_ten_record_keys_are_enough(keyed: int, key: str) -> None:
     """Some producers write a record without a key now and then; where it is usual, the key says nothing."""
     made = [replace(one, key=one.event["kind"] if one.offset < keyed else None) for one in rows(100)]
-    assert propose(made, KINDS).key == key
+    assert propose(made, KINDS).key == (key,)
 
 
 def test_the_time_that_is_named_after_the_event_is_taken() -> None:
@@ -221,13 +221,13 @@ def test_five_other_fields_are_named_beside_the_one_that_is_taken() -> None:
 
 def test_what_the_user_says_goes() -> None:
     """--key and --event-time are taken, or refused with what the field is."""
-    assert propose(rows(50), KINDS, key="kind", event_time="ingested_at").key == "kind"
+    assert propose(rows(50), KINDS, key=("kind",), event_time="ingested_at").key == ("kind",)
     with pytest.raises(UsageError, match="'amount' is double and cannot be the key"):
-        propose(rows(50), KINDS, key="amount")
+        propose(rows(50), KINDS, key=("amount",))
     with pytest.raises(UsageError, match="'user' is string and cannot be the event time"):
         propose(rows(50), KINDS, event_time="user")
     with pytest.raises(UsageError, match="no sampled event has a usable field 'nothing'"):
-        propose(rows(50), KINDS, key="nothing")
+        propose(rows(50), KINDS, key=("nothing",))
     with pytest.raises(UsageError, match="--event-time"):
         propose(rows(50), {"user": "string"})
 
@@ -272,7 +272,7 @@ def test_partitions_that_lag_behind_others_count_as_late() -> None:
 def test_a_field_that_names_each_event_is_no_key() -> None:
     """An id of the event sounds like a key, but a group of one event each aggregates nothing."""
     found = propose(rows(100), {"id": "string", "kind": "string", "event_time": "timestamp-millis"})
-    assert found.key == "kind"
+    assert found.key == ("kind",)
 
 
 def test_windows_hold_some_events_of_a_key() -> None:
@@ -361,7 +361,18 @@ def test_measures_leave_identifiers_alone_and_names_are_unique() -> None:
 
 
 PROPOSAL = Proposal(
-    "k", "why: # not", "t", "why", MINUTE, "w", HOUR, "l", 7 * DAY, DAY, MAX_BEHIND_MS, {"events": ("count", None)}
+    ("k",),
+    "why: # not",
+    "t",
+    "why",
+    MINUTE,
+    "w",
+    HOUR,
+    "l",
+    7 * DAY,
+    DAY,
+    MAX_BEHIND_MS,
+    {"events": ("count", None)},
 )
 
 

@@ -45,6 +45,8 @@ def _head(draft: Draft) -> list[str]:
     if draft.unreadable:
         lines.append(f"# {draft.unreadable:,} further records could not be read in this format.")
     lines += [f"# Would be rejected, {rejection_text(one)}." for one in draft.rejected[:50]]
+    if draft.proposal.columns:
+        lines.append("# Which records would be rejected is not known: only Spark computes the columns.")
     lines += [f"# Left out of the schema: {json.dumps(name)}: {why}." for name, why in draft.left_out[:50]]
     return lines
 
@@ -62,8 +64,10 @@ def _body(draft: Draft) -> list[str]:
         f"  topic: {text(draft.topic)}",
         *format_line,
         f"  schema: {text(draft.schema_file)}   # beside this file",
-        f"  key: {text(one.key)}   # {one.key_why}",
+        f"  key: {_key(one.key)}   # {one.key_why}",
         f"  event_time: {text(one.event_time)}   # {one.event_time_why}",
+        *(["  columns:   # fields inside of objects"] if one.columns else []),
+        *(f"    {text(name)}: {text(path)}" for name, path in one.columns.items()),
         "window:",
         "  kind: tumbling",
         f"  size: {duration(one.window_ms)}   # {one.window_why}",
@@ -75,6 +79,10 @@ def _body(draft: Draft) -> list[str]:
         "measures:   # docs/JOBFILE.md lists all kinds",
         *(_measure(name, kind, field) for name, (kind, field) in one.measures.items()),
     ]
+
+
+def _key(names: Sequence[str]) -> str:
+    return text(names[0]) if len(names) == 1 else f"[{', '.join(map(text, names))}]"
 
 
 def _line(name: str, ms: int, why: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, unit_hint
 from cutwater.core.events.schema_inference import sounds_like_time, time_ms
 from cutwater.core.job.measures import NUMBERS, TIMES
+from cutwater.core.util.suggestions import listed
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _ROUND = [10 * SECOND, 30 * SECOND, *(n * MINUTE for n in (1, 2, 5, 10, 30)), *(n * HOUR for n in (1, 2, 6, 12))]
@@ -28,6 +30,8 @@ _KEYISH = re.compile(r"(^|_)(id|key|code|user|customer|device|account|sensor|hos
 _EVENTISH = re.compile(r"(^|_)(event|occurred|scheduled|at|timestamp|ts)($|_)")
 _NOT_EVENTISH = re.compile(r"(^|_)(ingest|ingested|processed|received|updated|modified|inserted|loaded)($|_)")
 _MEASURED_MAX = 3
+KEYS = frozenset({"string", "int", "long"})
+"""Kinds of a key's fields."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class SampleRow:
 
 @dataclass(frozen=True)
 class Proposal:
-    key: str
+    key: tuple[str, ...]
+    """The columns to group by."""
     key_why: str
     event_time: str
     event_time_why: str
@@ -55,18 +60,26 @@ class Proposal:
     max_behind_ms: int
     measures: Mapping[str, tuple[str, str | None]]
     """Name to (measure, field)."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Computed columns: name to the path of a field inside of an object."""
 
 
 def propose(
-    rows: Sequence[SampleRow], kinds: Mapping[str, str], key: str | None = None, event_time: str | None = None
+    rows: Sequence[SampleRow],
+    kinds: Mapping[str, str],
+    key: Sequence[str] = (),
+    event_time: str | None = None,
+    inner: Mapping[str, str] | None = None,
 ) -> Proposal:
-    """Return a proposal for these events. `key`, `event_time`: the fields that the user chose.
+    """Return a proposal for these events. `key`, `event_time`: the fields that the user chose. `inner`: fields
+    inside of objects, by path as in the rows; they are proposed if no other field is suitable.
 
     Raises UsageError if no field is suitable, or a chosen one is not.
     """
-    time_field, time_why = _event_time(rows, kinds, event_time)
-    key_field, key_why = _key(rows, kinds, key)
-    timed = _timed(rows, time_field, kinds[time_field])
+    fields = Fields(kinds, inner or {})
+    time_field, time_why = _event_time(rows, fields, event_time)
+    key_fields, key_why = _key(rows, fields, key)
+    timed = _timed(rows, time_field, fields.all[time_field])
     if not timed:
         raise UsageError(
             f"no sample has an event time in '{time_field}' that can be used: it is missing, outside the years "
@@ -77,12 +90,13 @@ def propose(
     ahead = _bound([at - when for when, at in written], MAX_AHEAD_DEFAULT)
     behind = _bound([when - at for when, at in written if when < NO_DATE_MS], MAX_BEHIND_MS)
     timed = [(row, at) for row, at in timed if _within(row, at, ahead, behind)]
-    window, window_why = _window(timed, key_field)
+    window, window_why = _window(timed, key_fields)
     lateness, lateness_why = _lateness(timed)
+    named = _columns([one for one in (*key_fields, time_field) if one in fields.inner], kinds)
     return Proposal(
-        key=key_field,
+        key=tuple(named.get(one, one) for one in key_fields),
         key_why=key_why,
-        event_time=time_field,
+        event_time=named.get(time_field, time_field),
         event_time_why=time_why,
         window_ms=window,
         window_why=window_why,
@@ -91,22 +105,53 @@ def propose(
         retention_ms=max(RETENTION_MIN, _rounded(2 * (lateness + window))),
         max_ahead_ms=ahead,
         max_behind_ms=behind,
-        measures=_measures(rows, kinds, {key_field, time_field}),
+        measures=_measures(rows, kinds, {*key_fields, time_field}),
+        columns={name: path for path, name in named.items()},
     )
 
 
-def _event_time(rows: Sequence[SampleRow], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
-    able = [name for name, kind in kinds.items() if kind in TIMES]
+class Fields(NamedTuple):
+    """Kinds by field, and by path inside of objects."""
+
+    flat: Mapping[str, str]
+    inner: Mapping[str, str]
+
+    @property
+    def all(self) -> dict[str, str]:
+        return {**self.flat, **self.inner}
+
+    def of(self, wanted: Collection[str]) -> list[str]:
+        """Return the flat fields of these kinds; without one those inside of objects."""
+        flat, inner = ([one for one, kind in part.items() if kind in wanted] for part in self)
+        return flat or inner
+
+    @property
+    def text(self) -> str:
+        return listed([*self.flat, *self.inner]) if self.flat or self.inner else "none"
+
+
+def _columns(paths: Sequence[str], taken: Iterable[str]) -> dict[str, str]:
+    """Return a column's name for each path: its last two names, as in `user_id`, or more of them."""
+    named: dict[str, str] = {}
+    for path in dict.fromkeys(paths):
+        parts = path.split(".")
+        shorter = ("_".join(parts[-count:]) for count in range(2, len(parts) + 1))
+        numbered = (f"{'_'.join(parts)}_{number}" for number in itertools.count(2))
+        used = {one.lower() for one in (*taken, *named.values())}
+        named[path] = next(one for one in itertools.chain(shorter, numbered) if one.lower() not in used)
+    return named
+
+
+def _event_time(rows: Sequence[SampleRow], fields: Fields, said: str | None) -> tuple[str, str]:
+    kinds, able = fields.all, fields.of(TIMES)
     if said is not None:
-        _require(
-            said, kinds, able, rows, "event time", "a timestamp in milliseconds or microseconds, or ISO 8601 text"
-        )
+        needed = "a timestamp in milliseconds or microseconds, or ISO 8601 text"
+        _require(said, fields, kinds.get(said) in TIMES, rows, f"event time: that is {needed}")
         return said, "as you said"
     if not able:
         raise UsageError(
-            f"no field holds a time in milliseconds, microseconds or ISO 8601 "
-            f"(fields: {', '.join(kinds) or 'none'}). Name one with --event-time, or let the producers write one"
-            f"{_inner_hint(rows)}"
+            f"no field holds a time in milliseconds, microseconds or ISO 8601 (fields: {fields.text}). Name one "
+            f"with --event-time, or let the producers write one{_inner_hint(rows, fields)}"
         )
     best = max(able, key=lambda name: (_time_score(rows, name, kinds[name]), -able.index(name)))
     return best, f"present in {_share(rows, best):.0%} of the samples{_beside(able, best)}"
@@ -127,28 +172,29 @@ def _is_debezium(rows: Sequence[SampleRow]) -> bool:
     return wrapped * 2 > len(rows)
 
 
-def _key(rows: Sequence[SampleRow], kinds: Mapping[str, str], said: str | None) -> tuple[str, str]:
-    able = [name for name, kind in kinds.items() if kind in ("string", "int", "long")]
-    if said is None and _is_debezium(rows):
+def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    kinds, able = fields.all, fields.of(KEYS)
+    if not said and _is_debezium(rows):
         raise UsageError(
-            "the events are Debezium envelopes: the key is inside 'after', and only flat fields are proposed. "
-            "Let the connector unwrap them (transforms: ExtractNewRecordState), or name a field of the envelope "
+            "the events are Debezium envelopes, whose key is inside 'before' and 'after': examples/changes has a "
+            "job over them. Or let the connector unwrap them (transforms: ExtractNewRecordState), or name a field "
             "with --key"
         )
-    if said is not None:
-        _require(said, kinds, able, rows, "key", "a string or a whole number")
-        return said, f"as you said; {_distinct_text(rows, said)}"
+    for one in said:
+        _require(one, fields, kinds.get(one) in KEYS, rows, "key: that is a string or a whole number")
+    if said:
+        return tuple(dict.fromkeys(said)), f"as you said; {_distinct_text(rows, said)}"
     if not able:
-        fields = ", ".join(kinds) or "none"
-        raise UsageError(f"no field can be the key: of {fields} none is text or whole number{_inner_hint(rows)}")
+        text = f"no field can be the key: of {fields.text} none is text or whole number"
+        raise UsageError(f"{text}{_inner_hint(rows, fields)}")
     best = max(able, key=lambda name: (_key_score(rows, kinds, name), -able.index(name)))
     same = ", and equal to the record's key" if _equals_record_key(rows, best) else ""
-    return best, f"{_distinct_text(rows, best)}{same}{_beside(able, best)}"
+    return (best,), f"{_distinct_text(rows, [best])}{same}{_beside(able, best)}"
 
 
 def _key_score(rows: Sequence[SampleRow], kinds: Mapping[str, str], name: str) -> float:
     """Return a score, higher for likelier keys. A key repeats, is always present, often as the record's key."""
-    distinct, present = _distinct(rows, name), _share(rows, name)
+    distinct, present = _distinct(rows, [name]), _share(rows, name)
     unique = distinct / max(1, round(present * len(rows)))
     score = 20 * present + 10 * (1 - unique)
     score += 100 if _equals_record_key(rows, name) else 0
@@ -188,7 +234,7 @@ def _within(row: SampleRow, at: int, ahead: int, behind: int) -> bool:
     return written is None or (at <= written + ahead and (written >= NO_DATE_MS or at >= written - behind))
 
 
-def _window(timed: Sequence[tuple[SampleRow, int]], key: str) -> tuple[int, str]:
+def _window(timed: Sequence[tuple[SampleRow, int]], key: Sequence[str]) -> tuple[int, str]:
     known = [at for _, at in timed]
     spread = max(known) - min(known) if known else 0
     keys = max(1, _distinct([row for row, _ in timed], key))
@@ -234,7 +280,7 @@ def _measures(
     numbers = [name for name in free if kinds[name] in NUMBERS and not _KEYISH.search(_snake(name))]
     for name in numbers[:_MEASURED_MAX]:
         made |= {f"total_{name}": ("sum", name), f"max_{name}": ("max", name)}
-    texts = [name for name in free if kinds[name] == "string" and 2 <= _distinct(rows, name) <= len(rows) / 2]
+    texts = [name for name in free if kinds[name] == "string" and 2 <= _distinct(rows, [name]) <= len(rows) / 2]
     for name in texts[:1]:
         made[f"distinct_{name}"] = ("distinct", name)
     # Spark does not distinguish names by case.
@@ -242,20 +288,20 @@ def _measures(
     return {name: one for name, one in made.items() if first[name.lower()] == name}
 
 
-def _require(
-    name: str, kinds: Mapping[str, str], able: Sequence[str], rows: Sequence[SampleRow], what: str, needed: str
-) -> None:
+def _require(name: str, fields: Fields, fits: bool, rows: Sequence[SampleRow], what: str) -> None:
+    kinds = fields.all
     if name not in kinds:
-        there = f"there are: {', '.join(kinds) or 'none'}"
-        raise UsageError(f"no sampled event has a usable field '{name}'; {there}{_inner_hint(rows)}")
-    if name not in able:
-        raise UsageError(f"'{name}' is {kinds[name]} and cannot be the {what}: that is {needed}")
+        hint = _inner_hint(rows, fields)
+        raise UsageError(f"no sampled event has a usable field '{name}'; there are: {fields.text}{hint}")
+    if not fits:
+        raise UsageError(f"'{name}' is {kinds[name]} and cannot be the {what}")
 
 
-def _inner_hint(rows: Sequence[SampleRow]) -> str:
-    """Return what to do if the field that is missed may be inside of another; empty if no field holds others."""
+def _inner_hint(rows: Sequence[SampleRow], fields: Fields) -> str:
+    """Return what to do if the field that is missed may be inside of another; empty if no field holds others, or
+    those are known."""
     names = dict.fromkeys(name for row in rows for name, value in row.event.items() if isinstance(value, dict))
-    if not names:
+    if not names or fields.inner:
         return ""
     shown = ", ".join(list(names)[:5])
     return (
@@ -268,12 +314,13 @@ def _share(rows: Sequence[SampleRow], name: str) -> float:
     return sum(row.event.get(name) is not None for row in rows) / max(1, len(rows))
 
 
-def _distinct(rows: Sequence[SampleRow], name: str) -> int:
-    return len({row.event[name] for row in rows if row.event.get(name) is not None})
+def _distinct(rows: Sequence[SampleRow], names: Sequence[str]) -> int:
+    found = (tuple(row.event.get(name) for name in names) for row in rows)
+    return len({one for one in found if None not in one})
 
 
-def _distinct_text(rows: Sequence[SampleRow], name: str) -> str:
-    return f"{_distinct(rows, name):,} different values in {len(rows):,} samples"
+def _distinct_text(rows: Sequence[SampleRow], names: Sequence[str]) -> str:
+    return f"{_distinct(rows, names):,} different values in {len(rows):,} samples"
 
 
 def _beside(able: Sequence[str], chosen: str) -> str:
