@@ -78,7 +78,7 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
 
 def leaves(event: Mapping[str, Any], prefix: str = "", level: int = 0) -> dict[str, Any]:
     """Return the values of an event and of the objects inside of it, by path."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, value in event.items():
         if isinstance(value, dict) and level < LEVELS_MAX:
             found |= leaves(value, f"{prefix}{name}.", level + 1)
