@@ -31,6 +31,7 @@ SHAPES: dict[str, Any] = {
     "history": list[job.Start],
     "init": job.Draft,
     "late list": state.LatePairs,
+    "lineage": list[state.Lineage],
     "milestones": list[state.ListedMilestone],
     "mirror resync": (
         regions.Resynced | regions.ResyncWithdrawn | regions.ResyncPlan | regions.ResyncFromSnapshot
@@ -51,10 +52,10 @@ SHAPES: dict[str, Any] = {
     "snapshots list": state.Snapshots,
     "snapshots prune": state.PrunedSnapshots,
     "snapshots verify": state.Snapshots,
-    "status": job.Status,
+    "status": job.Status | job.Statuses,
     "switchover": regions.GoingOn,
     "tail": state.CommittedMilestone,
-    "up": job.Stack,
+    "up": job.Stack | job.Stacks,
     "verify": state.Verification | state.Comparison | state.NotCompared,
 }
 """By verb, as it is typed. `tail` and `verify --every` print one such value per line."""

@@ -50,6 +50,12 @@ class Stack(TypedDict):
     """Empty while the stack runs."""
 
 
+class Stacks(TypedDict):
+    """Of several jobs."""
+
+    jobs: list[Stack]
+
+
 class Drift(TypedDict):
     epochs: int
     """Epochs with a barrier and no milestone."""
@@ -97,6 +103,19 @@ class Status(TypedDict):
     open_transactions: list[OpenTransaction]
     alerts: list[Alert]
     warnings: list[str]
+
+
+class Unread(TypedDict):
+    """One of several jobs that has ended or is starting."""
+
+    stack: Stack
+    error: str
+
+
+class Statuses(TypedDict):
+    """Of several jobs, without --job."""
+
+    jobs: list[Status | Unread]
 
 
 class Down(TypedDict):

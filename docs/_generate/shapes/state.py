@@ -368,3 +368,25 @@ class NotCompared(TypedDict):
 
     verdict: Literal["not compared"]
     reason: str
+
+
+class PartitionLineage(TypedDict):
+    partition: int
+    next: int
+    """The next offset of the upstream's output in the milestone's source cut."""
+    whole: str | None
+    partly: str | None
+
+
+class Lineage(TypedDict):
+    token: str
+    """The milestone whose lineage this is."""
+    committed: str
+    upstream: str
+    """The job whose output is the source."""
+    topic: str
+    whole: str | None
+    """Every upstream milestone up to this one is contained whole; null: none is."""
+    partly: str | None
+    """The newest upstream milestone of which a record has been read; null: none."""
+    partitions: list[PartitionLineage]

@@ -43,6 +43,11 @@ JobOption = Annotated[
 ]
 
 
+JobNameOption = Annotated[
+    str | None, typer.Option("--job", help="The job, if the stack on the data folder runs several.")
+]
+
+
 class JobContext(NamedTuple):
     """A job and the cluster, settings and stack that it runs with."""
 
@@ -55,8 +60,11 @@ class JobContext(NamedTuple):
     """None if the command line names brokers."""
 
 
-def find_job(job_file: Path | None, bootstrap: str | None, data_dir: Path | None) -> JobContext:
-    """Return the named brokers with their job file, else the running stack.
+def find_job(
+    job_file: Path | None, bootstrap: str | None, data_dir: Path | None, job_name: str | None = None
+) -> JobContext:
+    """Return the named brokers with their job file, else the running stack; of several jobs the named one, else
+    that of the job file.
 
     Raises UsageError if there is neither, UnavailableError while the stack is starting.
     """
@@ -69,11 +77,14 @@ def find_job(job_file: Path | None, bootstrap: str | None, data_dir: Path | None
         if job_file is None:
             raise UsageError("--bootstrap-servers needs the job file: name it before the options")
         return JobContext(load_job(job_file), job_file, settings.cluster, settings, None)
-    stack = running_file.require(settings.data_dir)
+    job = load_job(job_file) if job_file else None
+    if job and job_name is None and len(running_file.stacks(settings.data_dir)) > 1:
+        job_name = job.name
+    stack = running_file.require(settings.data_dir, job_name)
     cluster, path = stack.cluster, job_file or Path(stack.job_file)
     found = {"data_dir": Path(stack.data_dir), "bootstrap_servers": cluster.bootstrap}
     settings = settings.model_copy(update={**found, "kafka_security_protocol": cluster.security.protocol})
-    return JobContext(load_job(path), path, cluster, settings, stack)
+    return JobContext(job or load_job(path), path, cluster, settings, stack)
 
 
 def settings_for(data_dir: Path | None, bootstrap: str | None = None) -> Settings:
@@ -91,8 +102,8 @@ def settings_beside(job: str, data_dir: Path | None, bootstrap: str | None) -> S
     settings = settings_for(data_dir, bootstrap)
     if bootstrap is None:
         for folder in (settings.data_dir, load_settings().data_dir):
-            stack = running_file.find(folder)
-            if stack is not None and stack.job == job:
+            stack = running_file.find(folder, job)
+            if stack is not None:
                 cluster = stack.cluster
                 said = {"bootstrap_servers": cluster.bootstrap}
                 return settings.model_copy(update={**said, "kafka_security_protocol": cluster.security.protocol})
@@ -101,7 +112,7 @@ def settings_beside(job: str, data_dir: Path | None, bootstrap: str | None) -> S
 
 def cluster_for(settings: Settings, bootstrap: str | None) -> Cluster | None:
     """Return the cluster of the command line, else of the running stack, else of the environment, else None."""
-    if bootstrap is None and (stack := running_file.find(settings.data_dir)):
-        return stack.cluster
+    if bootstrap is None and (found := running_file.stacks(settings.data_dir)):
+        return found[0].cluster  # all jobs of a stack have the same
     named = bootstrap is not None or "CUTWATER_BOOTSTRAP_SERVERS" in os.environ
     return settings.cluster if named else None

@@ -75,6 +75,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "generations.generation",
         "Go back to a milestone: claim a generation from it, which is promoted with its first milestone.",
     ),
+    "lineage": (
+        "state.lineage",
+        "Show which milestones of the upstream job a milestone contains, if the source is another job's output.",
+    ),
     "tail": (
         "state.tail",
         "Show each milestone when it is complete, with the rows that it changed, until Ctrl-C.",

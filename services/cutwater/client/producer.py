@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cutwater.adapters.config.settings import load_settings
-from cutwater.adapters.events.event_producer import QUEUE_MAX, WAIT_S, EventWriter
+from cutwater.adapters.events.event_producer import QUEUE_MAX, WAIT_S, EventWriter, require_own_source
 from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import partition_count
@@ -46,6 +46,7 @@ class _Producing:
     def _make_writer(self) -> EventWriter:
         settings = load_settings()
         job = self._job if isinstance(self._job, Job) else load_job(Path(self._job))
+        require_own_source(job)
         cluster = self._cluster or settings.cluster
         partition_count(cluster, job.topic)  # raises here, not after the first event has waited in vain
         registry = registry_for(job, settings)

@@ -73,7 +73,7 @@ def attach(job_file: Path, settings: Settings, views: Sequence[str]) -> Iterator
 
 def _empty(data_dir: Path) -> None:
     """Empty the folder. Raise UsageError if it is not one of the demonstration."""
-    if running_file.find(data_dir):
+    if running_file.stacks(data_dir):
         raise UsageError(f"a stack runs on {data_dir}; end it with 'cutwater down --data-dir {data_dir}'")
     if data_dir.exists():
         if any(data_dir.iterdir()) and not (data_dir / "logs").is_dir():

@@ -56,7 +56,7 @@ def prepare(
 def _source(cluster: Cluster, job: Job, copies: Replication, create: bool) -> list[str]:
     if job.attached or admin.descriptions(cluster, [job.topic]):
         return []
-    if create:
+    if create or job.upstream:
         return _create_source(cluster, job, copies)
     raise UsageError(
         f"the source topic {job.topic} does not exist at {cluster.bootstrap}: create it, or correct "
@@ -66,4 +66,9 @@ def _source(cluster: Cluster, job: Job, copies: Replication, create: bool) -> li
 
 def _create_source(cluster: Cluster, job: Job, copies: Replication = replication.UNREPLICATED) -> list[str]:
     # The source belongs to the user: it is created if missing, and otherwise left unchanged.
+    if job.upstream and not admin.descriptions(cluster, [job.topic]):
+        raise UsageError(
+            f"the source topic {job.topic} does not exist at {cluster.bootstrap}: it is the output of job "
+            f"{job.upstream}, so start that job first"
+        )
     return admin.create_topics(cluster, [topics.events(job.topic, job.shards.partitions)], copies)

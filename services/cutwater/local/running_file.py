@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,10 @@ from cutwater.core.util.timestamps import iso
 from cutwater.local.processes.restart_policy import Failure
 
 FILE = "stack.json"
+STOP = "stop"
+"""The file in a job's folder by which the stack is asked to end that job."""
+JOBS = "jobs"
+"""The folder below the data folder that has a folder for each job of a stack of several."""
 STOP_SECONDS_MAX = 90.0
 AT_WORK = ("driver", "commit-signal")
 """The services that each generation has its own of."""
@@ -113,6 +117,15 @@ class RunningStack:
         except psutil.Error:
             return False
 
+    def stop_job(self) -> None:
+        """Let the stack of several jobs end this one, and wait for it; raise MachineError if it does not end."""
+        (Path(self.data_dir) / STOP).touch()
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        while find_at(Path(self.data_dir)):
+            if time.monotonic() > deadline:
+                raise MachineError(f"job {self.job} does not end; see {self.data_dir}/logs")
+            time.sleep(0.1)
+
     def stop(self) -> None:
         """Send SIGTERM, then wait until the stack has ended; raise MachineError if it does not end."""
         deadline = time.monotonic() + STOP_SECONDS_MAX
@@ -140,10 +153,39 @@ def _live(by_service: Mapping[str, T], generation: str) -> dict[str, T]:
     return live
 
 
-def find(data_dir: Path) -> RunningStack | None:
-    """Return the stack that runs on a data folder; None if there is none."""
-    stack = _read(data_dir)
-    return stack if stack and not stack.ended and stack.alive else None
+def find(data_dir: Path, job: str | None = None) -> RunningStack | None:
+    """Return the stack of a job that runs on a data folder; None if there is none. Raise UsageError if several
+    jobs run there and none is named."""
+    found = [one for one in stacks(data_dir) if not one.ended]
+    if job is not None:
+        found = [one for one in found if one.job == job]
+    if len(found) > 1:
+        raise UsageError(f"several jobs run on {data_dir}: {_names(found)}. Name one with --job")
+    return found[0] if found else None
+
+
+def find_at(folder: Path) -> RunningStack | None:
+    """Return the stack that runs on exactly this folder; None if there is none."""
+    found = _read(folder)
+    return found if found and not found.ended and found.alive else None
+
+
+def require_none(data_dir: Path) -> None:
+    """Raise UsageError if a stack runs on the data folder."""
+    if found := stacks(data_dir):
+        raise UsageError(f"a stack already runs on {data_dir} (process {found[0].pid}); 'cutwater down' ends it")
+
+
+def stacks(data_dir: Path) -> list[RunningStack]:
+    """Return what runs on a data folder, by job: the stack on it, and those of the jobs below it. Of a stack of
+    several jobs, a job that has ended for good is among them as long as the others run."""
+    folders = [data_dir, *sorted(one.parent for one in (data_dir / JOBS).glob(f"*/{FILE}"))]
+    found = [one for one in map(_read, folders) if one is not None and one.alive]
+    return sorted(found, key=lambda one: one.job) if len(found) > 1 else [one for one in found if not one.ended]
+
+
+def _names(found: Sequence[RunningStack]) -> str:
+    return ", ".join(one.job for one in found)
 
 
 def _read(data_dir: Path) -> RunningStack | None:
@@ -155,18 +197,28 @@ def _read(data_dir: Path) -> RunningStack | None:
         return None
 
 
-def require(data_dir: Path) -> RunningStack:
-    """Return the running stack. Raise UsageError, with the last stack's error, if none runs."""
-    found = find(data_dir)
+def require(data_dir: Path, job: str | None = None) -> RunningStack:
+    """Return the running stack of a job. Raise UsageError, with the last stack's error, if none runs."""
+    found = find(data_dir, job)
     if found is None:
-        last = _read(data_dir)
-        why = f". An error has ended the last one, at {last.ended}" if last and last.ended else ""
+        others = [one for one in stacks(data_dir) if not one.ended]
+        if others:
+            raise UsageError(f"job {job} does not run on {data_dir}, but {_names(others)}{_why(data_dir, job)}")
         raise UsageError(
-            f"no stack runs on {data_dir}; start one with 'cutwater up', or set CUTWATER_DATA_DIR{why}"
+            f"no stack runs on {data_dir}; start one with 'cutwater up', or set CUTWATER_DATA_DIR"
+            f"{_why(data_dir, job)}"
         )
     if not found.ready:
-        raise UnavailableError(f"the stack on {data_dir} is starting; try again soon (logs: {data_dir}/logs)")
+        raise UnavailableError(
+            f"the stack on {data_dir} is starting; try again soon (logs: {found.data_dir}/logs)"
+        )
     return found
+
+
+def _why(data_dir: Path, job: str | None) -> str:
+    kept = (_read(data_dir), _read(data_dir / JOBS / job) if job else None)
+    last = next((one for one in kept if one and one.ended and job in (None, one.job)), None)
+    return f". An error has ended the last one, at {last.ended}" if last else ""
 
 
 def describe_self() -> tuple[int, float]:

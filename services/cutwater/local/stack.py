@@ -24,7 +24,7 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.ready_file import is_ready_since, ready_file
 from cutwater.adapters.topics.candidates import newest_in_either, working_for
 from cutwater.core.checks.replication import Replication
-from cutwater.core.errors import CutwaterError, UsageError
+from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.local import job_topics, running_file
@@ -73,7 +73,8 @@ _FOR_A_PROGRAM = (
 class Stack:
     """All processes of one job, prepared but not running; `supervisor` starts and ends them.
 
-    `own_cluster`: use the cluster of the settings, and start no broker.
+    `own_cluster`: use the cluster of the settings, and start no broker. `broker`: one that the caller starts
+    before this stack and ends after it.
     Raises MachineError if Java, jars, ports or the folder are not available; UsageError for an invalid job file or
     if a stack already runs on the folder.
     """
@@ -87,6 +88,7 @@ class Stack:
         security: BrokerSecurity | None = None,
         *,
         own_cluster: bool = False,
+        broker: Broker | None = None,
     ):
         self._settings = settings
         self._report = report
@@ -94,11 +96,7 @@ class Stack:
         self.job = load_job(job_file)
         self._job_file = job_file.resolve()
         self.data_dir = settings.data_dir.resolve()
-        found = running_file.find(self.data_dir)
-        if found:
-            raise UsageError(
-                f"a stack already runs on {self.data_dir} (process {found.pid}); 'cutwater down' ends it"
-            )
+        running_file.require_none(self.data_dir)
         require_room(self.data_dir, "the stack")
         require("local", "pyspark", "jgo")
         self.java = java = find_java()
@@ -106,7 +104,10 @@ class Stack:
         services = _SERVICES[:-1] if self.job.attached else _SERVICES
         members = services if own_cluster else ("broker", *services)
         self._logs = {name: self.data_dir / "logs" / f"{name}.log" for name in members}
-        self._broker = None if own_cluster else self._embedded(java, security)
+        if broker:
+            self._logs["broker"] = broker.log_path
+        self._runs_broker = not own_cluster and broker is None
+        self._broker = self._embedded(java, security) if self._runs_broker else broker
         self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
         self._api_port, self._ui_port, self._watch_port = self._ports()
         self._env = {
@@ -198,8 +199,10 @@ class Stack:
         return spark | ({"cutwater.local.embedded_broker.classes": self._broker.archive} if self._broker else {})
 
     def prepare(self) -> None:
-        """Create the topics on a user's cluster, before any process starts. Raises CutwaterError."""
-        if self._broker is None:
+        """Create the topics, before any process starts, on a broker that runs already. Raises CutwaterError."""
+        if self._broker and not self._runs_broker:
+            self._create_topics()
+        elif self._broker is None:
             wait_for_broker(self.cluster, self._settings.wait_ms / 1000)
             job_topics.prepare(self.cluster, *self._begin(), self._report)
 
@@ -227,7 +230,7 @@ class Stack:
         watch = self._service("watch", "cutwater.watch")
         # Last to start and first to end; its permanent end does not end the others.
         services.append(replace(watch, essential=False))
-        if self._broker is None:
+        if self._broker is None or not self._runs_broker:
             return services
         broker = self._broker.supervised()
         answers = broker.ready
@@ -250,7 +253,7 @@ class Stack:
 
     def _update_file(self) -> None:
         # Update the stack's file once everything has answered.
-        if running_file.find(self.data_dir):
+        if running_file.find_at(self.data_dir):
             replace(self.describe(), ready=True).write()
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:

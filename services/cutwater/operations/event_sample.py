@@ -29,9 +29,9 @@ FIRST = 100
 
 def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list[SampledEvent]:
     """Return the newest usable events of the job, equally from each partition. At most 50,000, 32 MB and 60 s.
-    Empty if none can be read, or only by Spark, because the job has expressions. Raises UsageError if the topic
-    does not exist."""
-    if job.has_expressions:
+    Empty if none can be read, or only by Spark, because the job has expressions or reads another's output. Raises
+    UsageError if the topic does not exist."""
+    if job.has_expressions or job.upstream:
         return []
     first = sample(cluster, job.topic, FIRST)
     if not first:

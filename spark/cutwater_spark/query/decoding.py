@@ -47,6 +47,8 @@ def decode(
     `known`: the schemas that events may be written with. `explained`: add `__flaw`, field and rule of a rejected
     event, which is too costly for each event of the stream.
     """
+    if job.upstream:
+        raw = raw.where("key is not null")  # else it is an end marker of a milestone
     raw = raw.selectExpr("*", *source_columns(sources))
     columns = [name(column) for column in raw.columns]
     found = with_events(raw, job, known, explained)

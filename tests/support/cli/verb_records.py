@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,8 @@ from cutwater.core.failover.forks import Fork, Line
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.output.lineage import Reach, contained
+from cutwater.core.output.position import End
 from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Token
@@ -34,6 +37,7 @@ from cutwater.core.state.snapshot_manifest import File, Manifest, Names
 from cutwater.local.running_file import RunningStack
 from cutwater.operations.generations.prune import Earlier
 from cutwater.operations.generations.seed_source import SeedSource
+from cutwater.operations.lineage import Lineage
 from cutwater.operations.regions.failover import OriginCopies
 from cutwater.operations.stream_retention import Cut as Cutting
 from cutwater.verify.regions import ComparisonResult, Shard
@@ -54,8 +58,12 @@ STACK = RunningStack(
     **{"generation": str(GENERATION), "bootstrap_servers": "127.0.0.1:9092", "api_url": "http://127.0.0.1:1"},
     **{"spark_ui_url": "", "data_dir": "/nowhere", "logs": {"driver": f"/nowhere/{HOSTILE}"}},
 )  # type: ignore[arg-type]
+ENDED = replace(STACK, job="orders", ready=False, ended=f"2026-01-01T00:00:00Z: {HOSTILE}")
 SETTINGS = Settings(region="eu")
 PLACE: Any = SimpleNamespace(job=JOB, job_file=JOB_FILE, cluster=None, settings=SETTINGS, stack=STACK)
+READER: Any = SimpleNamespace(job=replace(JOB, upstream=HOSTILE), cluster=None)
+_ENDS = [End("up", GENERATION, one, one, 0, True, 2, AT_MS, AT_MS, AT_MS) for one in (7, 8)]
+LINEAGE = Lineage(NEWEST, contained([Reach(_ENDS[0], _ENDS[1])]), {0: Reach(_ENDS[0], _ENDS[1]), 1: Reach(None)})
 CLAIM = Claim(
     **{"job": "flights", "generation": OTHER, "parent": STREAM[0][1], "partitions": 4, "rewinds_to": 0},
     **{"reason": HOSTILE, "at_ms": AT_MS, "origin": "us", "origin_cut": Cut.of_topic("flights.events", [5])},

@@ -17,7 +17,18 @@ from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import rejected_events
 from cutwater.cli.stack import history, up
 from cutwater.cli.stack import status as status_verb
-from cutwater.cli.state import export, get, milestones, prune, restore, snapshots, tail, verify, verify_regions
+from cutwater.cli.state import (
+    export,
+    get,
+    lineage,
+    milestones,
+    prune,
+    restore,
+    snapshots,
+    tail,
+    verify,
+    verify_regions,
+)
 from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.monitoring.alerts import plain
 from cutwater.core.state.snapshot_manifest import Unusable
@@ -72,7 +83,7 @@ def answering(**answers: Any) -> Any:
 
 
 def running(module: Any) -> Patch:
-    return put(module, running_file=answering(require=records.STACK, find=records.STACK))
+    return put(module, running_file=answering(require=records.STACK, find=records.STACK, stacks=[records.STACK]))
 
 
 def listed(entries: list[Any]) -> Any:
@@ -244,6 +255,13 @@ def status(view: dict[str, Any], alerts: list[Any]) -> Patch:
     )
 
 
+STREAM = answering(milestones=records.STREAM)
+several_jobs = all_of(
+    status({"token": "g1-local-00000000:2"}, []),
+    put(status_verb, running_file=answering(stacks=[records.STACK, records.ENDED])),
+)
+
+
 SAMPLES = [
     Sample(["config", "show"], nothing),
     Sample(
@@ -290,6 +308,7 @@ SAMPLES = [
     Sample(
         ["late", "list"], all_of(running(rejected_events), put(rejected_events, late_pairs=listed(records.LATE)))
     ),
+    Sample(["lineage"], put(lineage, find_job=records.READER, lineage_of=records.LINEAGE, commit_stream=STREAM)),
     Sample(
         ["milestones"],
         all_of(running(milestones), put(milestones, commit_stream=answering(milestones=records.STREAM))),
@@ -327,9 +346,13 @@ SAMPLES = [
     Sample(["snapshots", "verify"], storing(), code=1),
     Sample(["status"], status({"detail": f"the API does not answer: {HOSTILE}"}, [records.ALERT]), code=1),
     Sample(["status"], status({"token": "g1-local-00000000:2"}, [])),
+    Sample(["status"], several_jobs, code=1),
     Sample(["switchover", str(JOB_FILE)], going_on(planned=True)),
     Sample(["tail"], put(tail, find_job=records.PLACE, committed=[records.CHANGES]), lines=True),
-    Sample(["up", str(JOB_FILE), "--detach"], put(up, _start_detached=records.STACK)),
+    Sample(["up", str(JOB_FILE), "--detach"], put(up, _start_detached=[records.STACK])),
+    Sample(
+        ["up", str(JOB_FILE), str(JOB_FILE), "--detach"], put(up, _start_detached=[records.STACK, records.ENDED])
+    ),
     Sample(
         ["verify"],
         put(verify, find_job=records.PLACE, _request=None, run_verification=records.RESULT, exit_code=1),

@@ -42,6 +42,15 @@ Acknowledged = Callable[[CutwaterError | None], None]
 """Called once for each event: with None once it is acknowledged, else with the reason of the failure."""
 
 
+def require_own_source(job: Job) -> None:
+    """Raise UsageError if the source is another job's output, which only that job may write."""
+    if job.upstream:
+        raise UsageError(
+            f"the source of job {job.name} is the output of job {job.upstream}, which only that job writes: "
+            "produce to its source"
+        )
+
+
 class Encoded(NamedTuple):
     key: bytes | None
     """Of the record; None if the job's key is computed."""

@@ -28,6 +28,13 @@ from cutwater.adapters.job_files.source_fields import (
     no_field,
 )
 from cutwater.adapters.job_files.transform_function import compile_transform
+from cutwater.adapters.job_files.upstream import (
+    Upstream,
+    check_corrections,
+    check_repeats,
+    counted_rows,
+    find_upstream,
+)
 from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FORMATS, EventFormat
@@ -47,16 +54,27 @@ _PARAMETERS = tuple(dict.fromkeys(PARAMETERS.values()))
 
 def load_job(path: Path) -> Job:
     """Read and check a job file. Raises UsageError with a line per mistake: file, line, field, problem, remedy."""
+    return _load(path, ())
+
+
+def _load(path: Path, above: tuple[Path, ...]) -> Job:
+    """`above`: the files that read this one's output, directly or by others between them."""
     document = read_document(path)
     errors = JobErrors(path, document)
     if is_attached(document.values):
         return errors.finish(compile_attached(path, check_fields(AttachedModel, document, errors), errors))
-    return errors.finish(_compile(path, check_fields(JobModel, document, errors), errors))
+    upstream = find_upstream(path, document, above, _load, errors)
+    return errors.finish(_compile(path, check_fields(JobModel, document, errors), upstream, errors))
 
 
-def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
+def _compile(path: Path, model: JobModel, upstream: Upstream | None, errors: JobErrors) -> Job | None:
     source = model.source
-    found = errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
+    check_corrections(source, upstream, errors)
+    found = (
+        (upstream.file, upstream.job.output_schema)
+        if upstream
+        else errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
+    )
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
     columns: tuple[ComputedColumn, ...] = ()
     explode: Explode | None = None
@@ -71,8 +89,9 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         types = {**of_record, **of_elements}
         key = compile_key(model, types, errors)
         check_time(of_record, types, source.event_time, errors)
-    events = _events(source, found, errors)
+    events = upstream.events if upstream else _events(source, found, errors)
     measures = _measures(model, types, errors)
+    check_repeats(model.measures, upstream, errors)
     shared = frame(model, errors)
     if found is None or types is None or events is None or shared is None or errors:
         return None
@@ -86,7 +105,8 @@ def _compile(path: Path, model: JobModel, errors: JobErrors) -> Job | None:
         key_columns=key.columns,
         time_field=source.event_time,
         time_micros=types[source.event_time].name == "timestamp-micros",
-        where=source.where,
+        where=counted_rows(source) if upstream else source.where,
+        upstream=upstream.job.name if upstream else "",
         columns=columns,
         explode=explode,
         transform=transform,

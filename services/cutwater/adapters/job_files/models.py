@@ -199,12 +199,25 @@ class TransformModel(Model):
 
 
 class SourceModel(Model):
-    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events.")
+    topic: str = Field(
+        pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events; left out with `job`."
+    )
     schema_: str = Field(
         alias="schema",
         min_length=1,
         max_length=200,
-        description="The events' Avro schema: a file beside the job file, or in schemas/.",
+        description="The events' Avro schema: a file beside the job file, or in schemas/; left out with `job`.",
+    )
+    job: str = Field(
+        "",
+        max_length=200,
+        description="Another job's file, beside this one: its output is the source, instead of topic, schema and "
+        "format (JOBS.md).",
+    )
+    corrections: Literal["leave_out", "count"] | None = Field(
+        None,
+        description="With `job`: its rows of the kinds correction and tombstone are left out (leave_out, the "
+        "default), or are events like others (count).",
     )
     key: Annotated[str, WrapValidator(_names)] = Field(
         description="The field or column to group by: string, enum, int, long, boolean, date, decimal or uuid. A "

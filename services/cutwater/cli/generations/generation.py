@@ -14,6 +14,7 @@ from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
     JobContext,
+    JobNameOption,
     JobOption,
     JsonOption,
     WideOption,
@@ -64,6 +65,7 @@ def start(
     dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Claim a generation: its id, its parent milestone, its changelog. The promoted one continues meanwhile.
@@ -83,7 +85,7 @@ def start(
     Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     claim(place, GenerationRequest(from_, partitions, False, reason, another), dry_run, as_json)
 
 
@@ -98,6 +100,7 @@ def rollback(
     wait: WaitOption = PROMOTE_S,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Go back to a milestone: claim a generation from it, which is promoted with its first milestone.
@@ -115,7 +118,7 @@ def rollback(
     Examples:  cutwater rollback --to g1-local-00000000:42
     ·  cutwater rollback --to g1-local-00000000:42 --dry-run
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     words = GenerationRequest(to, partitions, True, reason or f"rollback to {to}", another)
     made = claim(place, words, dry_run, as_json)
     if not dry_run:
@@ -132,6 +135,7 @@ def promote(
     dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
@@ -146,7 +150,7 @@ def promote(
     Examples:  cutwater generation promote g2-local-5f0c21aa
     ·  cutwater generation promote g2-local-5f0c21aa --dry-run
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     wanted = Generation.parse(generation)
     if dry_run:
         print_promotion_plan(place, wanted)
@@ -165,6 +169,7 @@ def abort(
     dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
@@ -175,7 +180,7 @@ def abort(
     Examples:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
     ·  cutwater generation abort g2-local-5f0c21aa --dry-run
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     wanted = Generation.parse(generation)
     if dry_run:
         would = "would be given up" if claims_of(place).to_abort(wanted).open else "is given up already"
@@ -191,6 +196,7 @@ def list_(
     job_file: JobOption = None,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
@@ -200,7 +206,7 @@ def list_(
 
     Examples:  cutwater generation list  ·  cutwater generation list --json
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     found = list(claims_of(place).known().by_id.values())
     _show(place, found, as_json, _first(found, promoted(place.cluster, place.job.name)))
 

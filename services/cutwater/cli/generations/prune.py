@@ -11,6 +11,7 @@ from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
     JobContext,
+    JobNameOption,
     JobOption,
     JsonOption,
     WideOption,
@@ -32,6 +33,7 @@ def prune(
     ] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
@@ -51,7 +53,7 @@ def prune(
     Examples:  cutwater generation prune --dry-run  ·  cutwater generation prune
     ·  cutwater generation prune job.yaml --bootstrap-servers kafka-1:9092 --with-snapshots --json
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     retiring = GenerationPruning(place.cluster, place.job, place.settings, _store(place), now_ms)
     with err.status("reading earlier generations"):
         if not dry_run:

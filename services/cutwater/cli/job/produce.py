@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.events.event_producer import EventWriter, require_own_source
 from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.cli.options import DataDirOption, JsonOption, settings_for
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.util.text_tables import number_text
@@ -25,6 +25,7 @@ from cutwater.local import running_file
 def produce(
     file: Annotated[Path, typer.Argument(help="File of JSON lines, one event each; '-' reads standard input.")],
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Produce events to the running job, checked against its schema.
@@ -35,10 +36,11 @@ def produce(
     Examples:  cutwater produce events.jsonl  ·  cat events.jsonl | cutwater produce -
     """
     settings = settings_for(data_dir)
-    stack = running_file.require(settings.data_dir)
+    stack = running_file.require(settings.data_dir, job_name)
     job = load_job(Path(stack.job_file))
     if job.attached:
         raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
+    require_own_source(job)
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
     times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
     with err.task("produced", "events", quiet=as_json, transient=False) as progress:

@@ -16,7 +16,7 @@ from cutwater.adapters.events.value_headers import written_subjects
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
 from cutwater.adapters.topics.candidates import working_for
-from cutwater.cli.options import BootstrapOption, DataDirOption, cluster_for, settings_for
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobNameOption, cluster_for, settings_for
 from cutwater.cli.report import out, print_json, print_note, report_errors
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.events.formats import REGISTRY_FORMATS, WriterSchema
@@ -77,6 +77,7 @@ def _earlier_schemas(folder: Path, against: str) -> list[SchemaFile]:
 def show(
     job_file: Annotated[Path | None, typer.Argument(help="The job file. Default: the running stack's.")] = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
 ) -> None:
     """Print a job's schemas and fingerprints as JSON: events (all versions), state key, state, output.
 
@@ -88,7 +89,7 @@ def show(
 
     Examples:  cutwater schemas show deploy/jobs/flights.yaml
     """
-    job = load_job(job_file or Path(running_file.require(settings_for(data_dir).data_dir).job_file))
+    job = load_job(job_file or Path(running_file.require(settings_for(data_dir).data_dir, job_name).job_file))
     print_json(
         {
             "job": job.name,

@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.event_producer import require_own_source
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
-from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.rejected.entries import (
     LATE,
     LETTER,
@@ -62,6 +63,7 @@ def list_letters(
     generation: GenerationOption = None,
     limit: LimitOption = 100,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -73,7 +75,7 @@ def list_letters(
     ·  cutwater dead-letters list --generation g2-local-5f0c21aa
     """
     settings = settings_for(data_dir)
-    stack = running_file.require(settings.data_dir)
+    stack = running_file.require(settings.data_dir, job_name)
     found = _letters(stack, settings, _parsed(generation))
     _note(found.elsewhere)
     chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
@@ -94,6 +96,7 @@ def replay(
         bool, typer.Option("--dry-run", help="Print what would be produced, write nothing.")
     ] = False,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Produce dead letters to their source topic again, each at most once. The list records the new offsets.
@@ -104,7 +107,7 @@ def replay(
     Examples:  cutwater dead-letters replay --dry-run  ·  cutwater dead-letters replay --reason "unknown schema"
     """
     settings = settings_for(data_dir)
-    stack = running_file.require(settings.data_dir)
+    stack = running_file.require(settings.data_dir, job_name)
     # Fence other replays before reading their marks, so that no letter is produced twice.
     replayer = None if dry_run else _replayer(stack)
     try:
@@ -134,6 +137,7 @@ def list_late(
     generation: GenerationOption = None,
     limit: LimitOption = 100,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -144,7 +148,7 @@ def list_late(
     Examples:  cutwater late list --limit 10  ·  cutwater late list --key JFK --json
     ·  cutwater late list --generation g2-local-5f0c21aa
     """
-    stack = running_file.require(settings_for(data_dir).data_dir)
+    stack = running_file.require(settings_for(data_dir).data_dir, job_name)
     found = late_pairs(stack.cluster, stack.job, _parsed(generation))
     _note(found.elsewhere)
     chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
@@ -176,7 +180,9 @@ def _parsed(generation: str | None) -> Generation | None:
 
 
 def _replayer(stack: running_file.RunningStack) -> Replayer:
-    return Replayer(stack.cluster, stack.job, load_job(Path(stack.job_file)).topic, now_ms)
+    job = load_job(Path(stack.job_file))
+    require_own_source(job)
+    return Replayer(stack.cluster, stack.job, job.topic, now_ms)
 
 
 def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[EventPosition, EventPosition]:

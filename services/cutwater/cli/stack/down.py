@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -27,43 +28,81 @@ def down(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: Annotated[
+        str | None, typer.Option("--job", help="Stop only this one of several jobs; the others continue.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop the stack that runs on the data folder.
+    """Stop the stack that runs on the data folder, with all its jobs.
 
     With --delete on your own cluster, the topics that Cutwater created there are deleted, never the source topic
     or a topic that existed before. The command asks first, unless --yes is given.
 
-    Examples:  cutwater down  ·  cutwater down --delete --dry-run  ·  cutwater down --delete --yes
+    Examples:  cutwater down  ·  cutwater down --job flights  ·  cutwater down --delete --dry-run
+    ·  cutwater down --delete --yes
     """
     settings = settings_for(data_dir)
     folder = settings.data_dir
-    found = running_file.find(folder)
-    left = _left_over(settings, bootstrap_servers) if delete else None
+    if job_name is not None:
+        _stop_job(folder, job_name, delete, dry_run, as_json)
+        return
+    _require_whole(folder)
+    found = running_file.stacks(folder)
+    left = _left_over(settings, bootstrap_servers) if delete else []
     if dry_run:
         _show(left, folder, delete, as_json)
         return
-    if left and left.created:
-        _confirm(left, yes, as_json)
+    created = [one for one in left if one.created]
+    if created:
+        _confirm(created, yes, as_json)
     if found:
         with err.status("stopping the stack"):
-            found.stop()
-    gone = []
-    if left:
-        gone = admin.delete_topics(_settings_of(settings, left, bootstrap_servers).cluster, left.created)
+            found[0].stop()
+    gone: list[str] = []
+    for one in left:
+        gone += admin.delete_topics(_settings_of(settings, one, bootstrap_servers).cluster, one.created)
     if delete:
         _delete(folder)
     if as_json:
-        print_json({"stopped": found is not None, "deleted": delete, "topics": gone})
+        print_json({"stopped": bool(found), "deleted": delete, "topics": gone})
     else:
         out.print("stopped" if found else f"no stack runs on {folder}")
         for name in gone:
             out.print(f"deleted topic {name}")
 
 
-def _left_over(settings: Settings, bootstrap: str | None) -> Added | None:
-    kept = added_topics.read(settings.data_dir)
-    return added_topics.left_over(_settings_of(settings, kept, bootstrap).cluster, kept) if kept else None
+def _stop_job(folder: Path, job: str, delete: bool, dry_run: bool, as_json: bool) -> None:
+    if delete:
+        raise UsageError("--delete deletes the data of all jobs: it cannot be combined with --job")
+    stack = running_file.require(folder, job)
+    if len(running_file.stacks(folder)) == 1:
+        raise UsageError(f"{job} is the only job on {folder}: leave out --job, and the stack ends")
+    if dry_run:
+        _show([], folder, False, as_json)
+        return
+    with err.status(f"stopping {job}"):
+        stack.stop_job()
+    if as_json:
+        print_json({"stopped": True, "deleted": False, "topics": []})
+    else:
+        out.print(f"stopped {job}")
+
+
+def _require_whole(folder: Path) -> None:
+    """Raise UsageError for the folder of one of several jobs: its process is that of all."""
+    whole = folder.resolve().parent
+    if whole.name == running_file.JOBS and running_file.stacks(folder):
+        raise UsageError(
+            f"{folder} is the folder of one of several jobs: 'cutwater down --data-dir {whole.parent}' ends all, "
+            f"and with --job {folder.name} only this one"
+        )
+
+
+def _left_over(settings: Settings, bootstrap: str | None) -> list[Added]:
+    """Return what was added to the user's cluster, of each job that ran on the folder."""
+    folders = [settings.data_dir, *sorted((settings.data_dir / running_file.JOBS).glob("*"))]
+    kept = [one for one in map(added_topics.read, folders) if one]
+    return [added_topics.left_over(_settings_of(settings, one, bootstrap).cluster, one) for one in kept]
 
 
 def _settings_of(settings: Settings, kept: Added, bootstrap: str | None) -> Settings:
@@ -71,29 +110,31 @@ def _settings_of(settings: Settings, kept: Added, bootstrap: str | None) -> Sett
     return settings.model_copy(update={"bootstrap_servers": bootstrap or kept.bootstrap_servers})
 
 
-def _confirm(left: Added, yes: bool, as_json: bool) -> None:
+def _confirm(created: Sequence[Added], yes: bool, as_json: bool) -> None:
     if yes:
         return
     if as_json or not sys.stdin.isatty():
+        names = ", ".join(name for one in created for name in one.created)
         raise UsageError(
-            f"this deletes {', '.join(left.created)} at {left.bootstrap_servers}: give --yes; nothing was deleted"
+            f"this deletes {names} at {created[0].bootstrap_servers}: give --yes; nothing was deleted"
         )
-    err.print(f"topics of job {left.job} at {left.bootstrap_servers}, with all their records:")
-    for name in left.created:
-        err.print(f"  {name}")
+    for left in created:
+        err.print(f"topics of job {left.job} at {left.bootstrap_servers}, with all their records:")
+        for name in left.created:
+            err.print(f"  {name}")
     if not typer.confirm("Delete them?", err=True):
         raise UsageError("nothing was deleted, and nothing was stopped")
 
 
-def _show(left: Added | None, folder: Path, delete: bool, as_json: bool) -> None:
-    topics = list(left.created) if left else []
+def _show(left: Sequence[Added], folder: Path, delete: bool, as_json: bool) -> None:
+    topics = [name for one in left for name in one.created]
     if as_json:
-        kept = [left.source, *left.found] if left else []
+        kept = [name for one in left for name in (one.source, *one.found)]
         print_json({"would_delete": {"folder": str(folder) if delete else None, "topics": topics}, "kept": kept})
         return
     for name in topics:
         out.print(f"would delete topic {name}")
-    for name in left.found if left else ():
+    for name in (name for one in left for name in one.found):
         out.print(f"would keep topic {name}: it existed before")
     out.print(f"would delete folder {folder}" if delete else "would delete nothing: --delete is not given")
 

@@ -9,7 +9,15 @@ import typer
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.recovery_log import history as read_history
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
+from cutwater.cli.options import (
+    BootstrapOption,
+    DataDirOption,
+    JobNameOption,
+    JobOption,
+    JsonOption,
+    WideOption,
+    find_job,
+)
 from cutwater.cli.report import err, iso, print_report, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.recovery_log import Recovery, select_starts
@@ -33,6 +41,7 @@ def history(
     limit: Annotated[int, typer.Option(min=1, max=READ_MAX, help="Number of newest starts to list.")] = 50,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
@@ -46,7 +55,7 @@ def history(
     if service is not None and service not in SERVICES:
         raise UsageError(f"'{service}' is not a service; the services are: {', '.join(SERVICES)}")
     since_ms = _moment_ms(since, now_ms()) if since else None
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     with err.status("reading the recovery trail"):
         found = select_starts(read_history(place.cluster, place.job.name, READ_MAX), service, since_ms)[-limit:]
     columns: list[str | Column] = ["begun", "service", Column("process", 2), Column("outcome", 1)]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from cutwater.cli.report import out, print_json, table
 from cutwater.local.running_file import RunningStack
 
 
-def print_stack(stack: RunningStack, as_json: bool) -> None:
+def print_stacks(found: Sequence[RunningStack], as_json: bool) -> None:
+    """Print one job's stack, or those of several jobs."""
     if as_json:
-        print_json(stack.__dict__)
+        print_json(found[0].__dict__ if len(found) == 1 else {"jobs": [one.__dict__ for one in found]})
         return
+    for stack in found:
+        print_stack(stack)
+
+
+def print_stack(stack: RunningStack) -> None:
     rows = [
         ("Kafka", stack.bootstrap_servers),
         ("API", stack.api_url),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -11,7 +12,7 @@ from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
-from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import iso, milestone_json, out, print_json, report_errors
 from cutwater.cli.stack.stack_table import print_stack
 from cutwater.cli.stack.status_rows import print_progress, read_progress, repeated_failures
@@ -26,16 +27,54 @@ from cutwater.operations.job_status import limits_of
 
 
 @report_errors
-def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: WideOption = False) -> int:
-    """Show what runs, the progress of each part, and the active alerts.
+def status(
+    data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """Show what runs, the progress of each part, and the active alerts. Of several jobs all, without --job.
 
-    Exit 1: an alert is active; docs/OPERATING.md explains each. 2: no stack runs; the error that ended the last
-    one is shown. 4: the brokers do not answer.
+    Exit 1: an alert is active (docs/OPERATING.md explains each), or one of several jobs has ended. 2: no stack
+    runs; the error that ended the last one is shown. 4: the brokers do not answer.
 
-    Examples:  cutwater status  ·  cutwater status --json
+    Examples:  cutwater status  ·  cutwater status --json  ·  cutwater status --job flights
     """
     settings = settings_for(data_dir)
-    stack = running_file.require(settings.data_dir)
+    found = running_file.stacks(settings.data_dir)
+    if job_name is not None or len(found) < 2:
+        one = _read(running_file.require(settings.data_dir, job_name), settings)
+        if as_json:
+            print_json(one)
+        else:
+            _show(one)
+        return 1 if one["alerts"] else 0
+    read = [_read_any(one, settings) for one in found]
+    if as_json:
+        print_json({"jobs": read})
+    else:
+        for each in read:
+            _show_any(each)
+    return 1 if any("error" in one or one["alerts"] for one in read) else 0
+
+
+def _read_any(stack: RunningStack, settings: Settings) -> dict[str, Any]:
+    """Return the status of one of several jobs; of one that has ended or does not run yet only why."""
+    if stack.ended:
+        return {"stack": stack.__dict__, "error": f"it has ended, at {stack.ended}"}
+    if not stack.ready:
+        return {"stack": stack.__dict__, "error": "it is starting"}
+    return _read(stack, settings)
+
+
+def _show_any(found: dict[str, Any]) -> None:
+    if "error" in found:
+        out.print(Styled(f"job {found['stack']['job']}:", "red"), f" {found['error']}", whole=True)
+    else:
+        _show(found)
+
+
+def _read(stack: RunningStack, settings: Settings) -> dict[str, Any]:
     try:
         newest = commit_stream.milestones(stack.cluster, stack.job, limit=1)
     except UnavailableError as error:  # the broker may be the failing process
@@ -44,26 +83,27 @@ def status(data_dir: DataDirOption = None, as_json: JsonOption = False, wide: Wi
     if newest:  # the file still names the generation at the start
         stack = stack.for_generation(str(newest[-1][0].generation))
     view = _view(stack, settings)
-    published = _published(stack)
-    found_now = read_progress(stack, settings, view)
-    code = 1 if found_now["alerts"] else 0
-    if as_json:
-        newest_json = milestone_json(newest[-1][0]) if newest else None
-        warnings = _warnings(stack, settings, newest[-1][0]) if newest else []
-        found = {"stack": stack.__dict__, "milestone": newest_json, "view": view, "published": published}
-        print_json({**found, **found_now, "warnings": warnings})
-        return code
-    print_stack(stack, False)
-    if newest:
-        one = newest[-1][0]
-        told = f": epoch {number_text(one.epoch)}, watermark {iso(one.watermark_ms)}"
-        out.print("newest milestone ", Styled(str(one.token), "bold"), told)
-        for warning in _warnings(stack, settings, one):
+    return {
+        "stack": stack.__dict__,
+        "milestone": milestone_json(newest[-1][0]) if newest else None,
+        "view": view,
+        "published": _published(stack),
+        **read_progress(stack, settings, view),
+        "warnings": _warnings(stack, settings, newest[-1][0]) if newest else [],
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    print_stack(RunningStack(**found["stack"]))
+    if one := found["milestone"]:
+        told = f": epoch {number_text(one['epoch'])}, watermark {iso(one['watermark_ms'])}"
+        out.print("newest milestone ", Styled(str(one["token"]), "bold"), told)
+        for warning in found["warnings"]:
             out.print(Styled("warning:", "yellow"), f" {warning}", whole=True)
+    view = found["view"]
     out.print(f"view: {view.get('token') or view.get('detail') or 'nothing yet'}")
-    out.print(f"published: {published or 'nothing'}")
-    print_progress(found_now)
-    return code
+    out.print(f"published: {found['published'] or 'nothing'}")
+    print_progress(found)
 
 
 def _warnings(stack: RunningStack, settings: Settings, newest: Milestone) -> list[str]:

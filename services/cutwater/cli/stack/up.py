@@ -14,9 +14,11 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, print_note, report_errors
-from cutwater.cli.stack.stack_table import print_stack
+from cutwater.cli.stack.stack_table import print_stacks
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.local import running_file
+from cutwater.local.jobs.job_files import is_of_one, job_folders
+from cutwater.local.jobs.jobs_stack import prepare_jobs, run_jobs
 from cutwater.local.machine.disk_space import FOLDER_MODE
 from cutwater.local.processes.supervisor import stop_on_signals
 from cutwater.local.running_file import RunningStack
@@ -25,15 +27,21 @@ from cutwater.operations.service_main import keep_private
 
 DETACHED_START_SECONDS_MAX = 300.0
 _ABOUT_THE_START = re.compile(
-    r"warning:|created on|fetching |starting |[\w-]+ is ready after |\w+: [\d.]+ of [\d.]+ MB"
+    r"(?:[\w-]+: )?(?:warning:|created on|fetching |starting |[\w-]+ is ready after |\w+: [\d.]+ of [\d.]+ MB)"
 )
 """Log lines of the started process that `up --detach` prints, besides errors."""
 
 
 @report_errors
 def up(
-    job_file: Annotated[Path, typer.Argument(help="The job file.")] = Path("deploy/jobs/flights.yaml"),
+    job_files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="The job files, at most 50. Default: deploy/jobs/flights.yaml."),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when every service answers.")] = False,
+    together: Annotated[
+        bool, typer.Option("--together", help="With several jobs: end all if one must end.")
+    ] = False,
     bootstrap_servers: Annotated[
         str | None,
         typer.Option(
@@ -51,42 +59,57 @@ def up(
     it. On your own brokers the source topic must exist. Cutwater's topics are created with three replicas if there
     are three brokers. 'cutwater plan' lists what will be added, 'cutwater down --delete' removes it.
 
-    Exit 2: the job file, a setting or a topic is wrong. 3: the machine lacks something. 4: no broker answers.
+    Several jobs have one broker and one supervisor. Each has its own processes, and its folder jobs/NAME below the
+    data folder. A job that must not be started again ends alone, unless --together is given. Other commands choose
+    a job with --job NAME.
+
+    Exit 2: a job file, a setting or a topic is wrong. 3: the machine lacks something. 4: no broker answers.
 
     Examples:  cutwater up deploy/jobs/flights.yaml  ·  cutwater up --detach --json
+    ·  cutwater up orders.yaml revenue.yaml
     ·  cutwater up job.yaml --bootstrap-servers kafka-1:9092,kafka-2:9092
     """
     keep_private()
     settings = settings_for(data_dir, bootstrap_servers)
+    files = job_files or [Path("deploy/jobs/flights.yaml")]
+    data_dir = settings.data_dir.resolve()
     if detach:
-        print_stack(_start_detached(job_file, settings, bootstrap_servers), as_json)
+        print_stacks(_start_detached(files, settings, bootstrap_servers, together), as_json)
         return
+    jobs = job_folders(files, data_dir)
     with stop_on_signals() as stop, err.status("starting") as status:
 
-        def ready(stack: RunningStack) -> None:
+        def ready(found: list[RunningStack]) -> None:
             status.stop()
-            print_stack(stack, as_json)
+            print_stacks(found, as_json)
 
-        run_stack(Stack(job_file, settings, print_note, own_cluster=bool(bootstrap_servers)), stop, ready)
+        own = bool(bootstrap_servers)
+        if is_of_one(jobs, data_dir):
+            run_stack(Stack(files[0], settings, print_note, own_cluster=own), stop, lambda one: ready([one]))
+        else:
+            run_jobs(prepare_jobs(jobs, settings, print_note, own_cluster=own, together=together), stop, ready)
 
 
-def _start_detached(job_file: Path, settings: Settings, bootstrap_servers: str | None) -> RunningStack:
-    if running_file.find(settings.data_dir):
+def _start_detached(
+    files: list[Path], settings: Settings, bootstrap_servers: str | None, together: bool
+) -> list[RunningStack]:
+    if running_file.stacks(settings.data_dir):
         raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' stops it")
     log = settings.data_dir / "logs" / "up.log"
     settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     log.parent.mkdir(exist_ok=True)
-    arguments = [sys.executable, "-m", "cutwater.cli.main", "up", str(job_file)]
+    arguments = [sys.executable, "-m", "cutwater.cli.main", "up", *map(str, files)]
     arguments += ["--data-dir", str(settings.data_dir)]
     arguments += ["--bootstrap-servers", bootstrap_servers] if bootstrap_servers else []
+    arguments += ["--together"] if together else []
     with log.open("wb") as file:
         process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
     with err.status(f"starting (log: {log})"), log.open(encoding="utf-8", errors="replace") as reader:
-        stack = _wait_until_ready(process, settings.data_dir, log, reader)
+        found = _wait_until_ready(process, settings.data_dir, len(files), log, reader)
         _relay(reader)
-    return stack
+    return found
 
 
 def _relay(log: TextIO) -> None:
@@ -99,9 +122,13 @@ def _relay(log: TextIO) -> None:
     log.seek(at)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Path, reader: TextIO) -> RunningStack:
-    deadline = time.monotonic() + DETACHED_START_SECONDS_MAX
-    while not ((stack := running_file.find(data_dir)) and stack.ready):
+def _wait_until_ready(
+    process: subprocess.Popen[bytes], data_dir: Path, jobs: int, log: Path, reader: TextIO
+) -> list[RunningStack]:
+    deadline = time.monotonic() + DETACHED_START_SECONDS_MAX * jobs
+    while not (
+        len(found := running_file.stacks(data_dir)) == jobs and all(one.ready or one.ended for one in found)
+    ):
         _relay(reader)
         code = process.poll()
         if code is not None:
@@ -110,9 +137,10 @@ def _wait_until_ready(process: subprocess.Popen[bytes], data_dir: Path, log: Pat
             raise error
         if time.monotonic() > deadline:
             process.terminate()
-            raise UnavailableError(f"the stack did not start in {DETACHED_START_SECONDS_MAX:.0f} s (log: {log})")
+            seconds = DETACHED_START_SECONDS_MAX * jobs
+            raise UnavailableError(f"the stack did not start in {seconds:.0f} s (log: {log})")
         time.sleep(0.1)
-    return stack
+    return found
 
 
 def _last_error(log: Path) -> str:

@@ -79,7 +79,7 @@ def _write_export(
 ) -> list[Written]:
     if data_dir is None:
         token = Token.parse(at_least) if at_least else None
-        shares = shares_of(map(_group, urls)) if urls else _shares(settings)
+        shares = shares_of(map(_group, urls)) if urls else _shares(settings, job)
         asked = [(owner, *standbys) for owner, standbys in shares.items()]
         with open_rehydrators(job, asked, settings.api_headers, token, several=to.is_dir()) as parts:
             return write(job, parts, to, report)
@@ -103,10 +103,11 @@ def _group(url: str) -> list[str]:
     return [one.strip().rstrip("/") for one in url.split("|")]
 
 
-def _shares(settings: Settings) -> Shares:
+def _shares(settings: Settings, job: Job) -> Shares:
     if settings.shares:
         return settings.shares
-    stack = running_file.find(settings.data_dir)
+    several = len(running_file.stacks(settings.data_dir)) > 1
+    stack = running_file.find(settings.data_dir, job.name if several else None)
     return {stack.api_url if stack else f"http://{settings.host}:{settings.port}": ()}
 
 

@@ -8,7 +8,7 @@ import typer
 
 from cutwater.adapters.http.client_options import direct_options
 from cutwater.cli.key_argument import KeyCommand
-from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import out, print_json, report_errors, table
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.events.key_columns import NULL, key_text
@@ -47,6 +47,7 @@ def get(
     at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most this many windows.")] = 24,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -59,7 +60,7 @@ def get(
     ·  cutwater get JFK UA  ·  cutwater get --key airport=JFK --null carrier
     """
     settings = settings_for(data_dir)
-    stack = running_file.require(settings.data_dir)
+    stack = running_file.require(settings.data_dir, job_name)
     wanted = {"from": start, "to": end, "at_least": at_least, "limit": limit}
     query = {name: value for name, value in wanted.items() if value is not None}
     named = _query(words or [], columns or [], nulls or [], stack.key_columns)

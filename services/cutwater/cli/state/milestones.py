@@ -8,7 +8,7 @@ import typer
 
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.provable_milestones import provable
-from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, iso, milestone_json, out, print_json, print_note, report_errors, table
 from cutwater.core.protocol.chain import find_chain_faults, link
 from cutwater.core.protocol.stream_audit import check as check_stream
@@ -23,6 +23,7 @@ def milestones(
         bool, typer.Option("--check", help="Check the whole stream and its barriers; exit 1 if it is broken.")
     ] = False,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -37,7 +38,7 @@ def milestones(
 
     Examples:  cutwater milestones --limit 5  ·  cutwater milestones --check  ·  cutwater milestones --json
     """
-    stack = running_file.require(settings_for(data_dir).data_dir)
+    stack = running_file.require(settings_for(data_dir).data_dir, job_name)
     with err.status("reading the commit stream"):
         found = commit_stream.milestones(stack.cluster, stack.job, None if check else limit)
         # Barriers last: the barrier of each milestone that was read is then written, or already pruned.

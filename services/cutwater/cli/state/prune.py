@@ -7,7 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, JsonOption, WideOption, find_job
+from cutwater.cli.options import (
+    BootstrapOption,
+    DataDirOption,
+    JobNameOption,
+    JobOption,
+    JsonOption,
+    WideOption,
+    find_job,
+)
 from cutwater.cli.report import err, print_records, report_errors
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.prune import ExclusiveWriter
@@ -20,6 +28,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> None:
@@ -40,7 +49,7 @@ def prune(
     Examples:  cutwater prune --dry-run  ·  cutwater prune
     ·  cutwater prune job.yaml --bootstrap-servers kafka-1:9092 --json
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     store = place.stack.snapshots if place.stack else place.settings.snapshots
     pruning = Pruning(place.cluster, place.job, place.settings, store, now_ms)
     with err.status("reading the commit stream"):

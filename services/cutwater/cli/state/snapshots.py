@@ -17,7 +17,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parents_needed
-from cutwater.cli.options import DataDirOption, JsonOption, WideOption, cluster_for, settings_for
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.report import err, iso, out, print_json, print_note, print_report, report_errors
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Generation, Token
@@ -99,6 +99,7 @@ def list_snapshots(
     job_file: JobOption = None,
     store: StoreOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -108,7 +109,7 @@ def list_snapshots(
 
     Examples:  cutwater snapshots list  ·  cutwater snapshots list job.yaml --store s3://backups/cutwater --json
     """
-    place = _place(job_file, store, data_dir)
+    place = _place(job_file, store, data_dir, job_name)
     with err.status("listing snapshots"):
         shelves = place.repositories()
         found = [one for shelf in shelves for one in _snapshots_in(shelf)]
@@ -129,6 +130,7 @@ def verify_snapshots(
     ] = None,
     store: StoreOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Read every file of the snapshots, and compare size and SHA-256 with the manifests.
@@ -141,7 +143,7 @@ def verify_snapshots(
     Examples:  cutwater snapshots verify  ·  cutwater snapshots verify --at g1-local-00000000:42
     ·  cutwater snapshots verify job.yaml --store s3://backups/cutwater --json
     """
-    place = _place(job_file, store, data_dir)
+    place = _place(job_file, store, data_dir, job_name)
     with err.status("listing snapshots"):
         found = [
             one for shelf in place.repositories() for one in _snapshots_in(shelf) if token in (None, one.token)
@@ -170,6 +172,7 @@ def prune_snapshots(
     ] = False,
     store: StoreOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -186,7 +189,7 @@ def prune_snapshots(
     Examples:  cutwater snapshots prune --dry-run  ·  cutwater snapshots prune
     ·  cutwater snapshots prune job.yaml --store s3://backups/cutwater
     """
-    place = _place(job_file, store, data_dir)
+    place = _place(job_file, store, data_dir, job_name)
     policy, how = _policy(place.settings), {"dry_run": dry_run, "drop_unreadable": drop_unreadable}
     with err.status("pruning snapshots"):
         done = [
@@ -218,6 +221,7 @@ def create_snapshot(
     api_url: Annotated[str | None, typer.Option(help="URL of the rehydrator, with a job file.")] = None,
     store: StoreOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Let the running rehydrator take a snapshot now, and wait until it is complete in the store.
@@ -232,7 +236,7 @@ def create_snapshot(
     Examples:  cutwater snapshots create  ·  cutwater snapshots create --wait 60 --json
     ·  cutwater snapshots create job.yaml --api-url http://view-1:8321 --store s3://backups/cutwater
     """
-    place = _place(job_file, store, data_dir, api_url)
+    place = _place(job_file, store, data_dir, job_name, api_url)
     answer = _ask("POST", f"{place.api_url}/v1/snapshots", place.settings)
     token, share = Token.parse(str(answer["token"])), answer.get("share")
     if share is None:
@@ -267,14 +271,18 @@ def _wait(shelf: SnapshotRepository, token: Token, wait_s: float) -> None:
 
 
 def _place(
-    job_file: Path | None, store: str | None, data_dir: Path | None, api_url: str | None = None
+    job_file: Path | None,
+    store: str | None,
+    data_dir: Path | None,
+    job_name: str | None,
+    api_url: str | None = None,
 ) -> _SnapshotContext:
     settings = settings_for(data_dir)
     place = store or settings.snapshots
     if job_file is not None:
         job, url = load_job(job_file).name, api_url or f"http://{settings.host}:{settings.port}"
     else:
-        stack = running_file.require(settings.data_dir)
+        stack = running_file.require(settings.data_dir, job_name)
         job, url, place = stack.job, api_url or stack.api_url, store or stack.snapshots or place
     if not place:
         raise UsageError("no store of snapshots is named: set CUTWATER_SNAPSHOTS, or give --store")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cutwater.cli.options import BootstrapOption, DataDirOption, JobOption, WideOption, find_job
+from cutwater.cli.options import BootstrapOption, DataDirOption, JobNameOption, JobOption, WideOption, find_job
 from cutwater.cli.report import iso, out, print_json_line, report_errors, table
 from cutwater.client import CommittedMilestone, committed
 from cutwater.core.events.key_columns import values_plain
@@ -34,6 +34,7 @@ def tail(
     rows: Annotated[int, typer.Option(min=0, max=1_000_000, help="Rows to show per milestone.")] = 20,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON per milestone, with all rows.")
     ] = False,
@@ -48,7 +49,7 @@ def tail(
     Examples:  cutwater tail --limit 3  ·  cutwater tail --after g1-local-00000000:42 --json
     ·  cutwater tail job.yaml --bootstrap-servers kafka-1:9092 --changelog
     """
-    place = find_job(job_file, bootstrap_servers, data_dir)
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     source: Literal["output", "changelog"] = "changelog" if changelog else "output"
     with stop_on_signals() as stop:
         found = committed(place.job, place.cluster, source=source, after=after, stop=stop.is_set, idle_s=idle)

@@ -13,6 +13,7 @@ from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
     JobContext,
+    JobNameOption,
     JobOption,
     JsonOption,
     WideOption,
@@ -85,6 +86,7 @@ def verify(
     ] = None,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -124,7 +126,7 @@ def verify(
     unknown = sorted(set(place or ()) - set(PLACES))
     if unknown:
         raise UsageError(f"'{unknown[0]}' is not a place; the places are: {', '.join(PLACES)}")
-    found = find_job(job_file, bootstrap_servers, data_dir)
+    found = find_job(job_file, bootstrap_servers, data_dir, job_name)
     wanted = {*(place or DEFAULT_PLACES), *([STATE] if state else [])}
     request = _request(found, api_url, wanted, at, ROWS_MAX if repair else limit, rows_max)
     result = _verified(request)

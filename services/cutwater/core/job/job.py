@@ -107,6 +107,8 @@ class Job:
     """The kind of a key that is no list, as of a `KeyColumn`; whole numbers are texts here."""
     key_columns: tuple[KeyColumn, ...] | None = None
     """The columns of a key that is a list in the job file; none makes one row a window. None: no list."""
+    upstream: str = ""
+    """The job whose output is the source; its end markers are no events. Empty for a topic of events."""
     attached: Attached | None = None
     """Set if the aggregation is the user's own query: then there is no source topic, and no lists."""
 
@@ -239,6 +241,8 @@ class Job:
         }
         panes = {"pane_ms": self.row_windows.size_ms} if self.overlap_ms else {}
         shape: dict[str, Any] = {"where": self.where} if self.where else {}
+        if self.upstream:
+            shape["upstream"] = self.upstream
         if self.columns:
             shape["columns"] = {one.name: [one.sql, str(one.type)] for one in self.columns}
         if self.explode:
@@ -305,7 +309,7 @@ class Job:
         }
 
 
-_OPTIONAL = ("pane_ms", "where", "columns", "explode", "transform")
+_OPTIONAL = ("pane_ms", "where", "upstream", "columns", "explode", "transform")
 """Parts of a row's meaning that not every job has."""
 
 
