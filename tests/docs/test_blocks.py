@@ -91,6 +91,8 @@ def json_text(block: Block) -> None:
 def yaml_text(block: Block) -> None:
     """A job file, or some of its top-level fields: what pydantic checks when it is read."""
     told = yaml.safe_load(block.text)
+    if "job" in told.get("source", {}):
+        told["source"] |= {"topic": "none", "schema": "none"}  # that job's file tells them
     if "job" in told:
         (AttachedModel if "attached" in told else JobModel).model_validate(told)
     for name, value in told.items():

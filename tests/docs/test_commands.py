@@ -22,6 +22,7 @@ from cutwater import pytest_plugin
 from cutwater.adapters.config.settings import Settings
 from cutwater.cli.main import app
 from cutwater.core.events.rejection import REASONS
+from cutwater.local.jobs.api_router import JOBS_PATH
 from cutwater.rehydrator.http_api.keys_body import Keys
 from support.pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
@@ -80,10 +81,11 @@ def curl(words: list[str]) -> None:
     """The address is a route of the HTTP API, its parameters are that route's, a body is a question for keys."""
     (address,) = [urlsplit(one) for one in words if one.startswith("http")]
     assert address.port == Settings.model_fields["port"].default
+    if address.path == JOBS_PATH.decode():
+        return
     routes = service_pages.routes()
-    (found,) = [
-        told for path, told in routes.items() if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), address.path)
-    ]
+    of_one = re.sub(rf"^{JOBS_PATH.decode()}/[^/]+", "/v1", address.path)
+    (found,) = [told for path, told in routes.items() if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), of_one)]
     method = "post" if "-d" in words else "get"
     assert set(parse_qs(address.query)) <= {one["name"] for one in found[method].get("parameters", ())}
     if method == "post":

@@ -53,6 +53,8 @@ class Stack(TypedDict):
 class Stacks(TypedDict):
     """Of several jobs."""
 
+    api_url: str
+    """The address below which /v1/jobs/{job} is the API of each."""
     jobs: list[Stack]
 
 
@@ -115,6 +117,8 @@ class Unread(TypedDict):
 class Statuses(TypedDict):
     """Of several jobs, without --job."""
 
+    api_url: str
+    """The address below which /v1/jobs/{job} is the API of each."""
     jobs: list[Status | Unread]
 
 

@@ -22,6 +22,8 @@ from cutwater.core.util.timestamps import iso
 from cutwater.local.processes.restart_policy import Failure
 
 FILE = "stack.json"
+API = "api.json"
+"""The file in the folder of the jobs with the address of their common API."""
 STOP = "stop"
 """The file in a job's folder by which the stack is asked to end that job."""
 JOBS = "jobs"
@@ -219,6 +221,20 @@ def _why(data_dir: Path, job: str | None) -> str:
     kept = (_read(data_dir), _read(data_dir / JOBS / job) if job else None)
     last = next((one for one in kept if one and one.ended and job in (None, one.job)), None)
     return f". An error has ended the last one, at {last.ended}" if last else ""
+
+
+def write_api(data_dir: Path, url: str) -> None:
+    """Note the address of the common API of several jobs."""
+    (data_dir / JOBS).mkdir(exist_ok=True)
+    (data_dir / JOBS / API).write_text(json.dumps({"url": url}) + "\n", encoding="utf-8")
+
+
+def api_of_jobs(data_dir: Path) -> str:
+    """Return the address of the common API of the jobs that run on a data folder; empty if it has none."""
+    try:
+        return str(json.loads((data_dir / JOBS / API).read_text(encoding="utf-8"))["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def describe_self() -> tuple[int, float]:

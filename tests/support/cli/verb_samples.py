@@ -258,7 +258,10 @@ def status(view: dict[str, Any], alerts: list[Any]) -> Patch:
 STREAM = answering(milestones=records.STREAM)
 several_jobs = all_of(
     status({"token": "g1-local-00000000:2"}, []),
-    put(status_verb, running_file=answering(stacks=[records.STACK, records.ENDED])),
+    put(
+        status_verb,
+        running_file=answering(stacks=[records.STACK, records.ENDED], api_of_jobs="http://127.0.0.1:3"),
+    ),
 )
 
 

@@ -169,7 +169,7 @@ class Jobs:
         self.folder, self.said = folder, list[str]()
         self.one, self.other = (JobProcess(folder, name) for name in ("one", "other"))
         stacks: Any = [self.one, self.other]
-        self.stack = JobsStack(stacks, None, folder, self.said.append, together)
+        self.stack = JobsStack(stacks, (), folder, self.said.append, together)
         self.stop = threading.Event()
         self.error: CutwaterError | None = None
         self.thread = threading.Thread(target=self._run)

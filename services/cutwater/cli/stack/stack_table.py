@@ -9,13 +9,20 @@ from cutwater.cli.report import out, print_json, table
 from cutwater.local.running_file import RunningStack
 
 
-def print_stacks(found: Sequence[RunningStack], as_json: bool) -> None:
-    """Print one job's stack, or those of several jobs."""
+def print_stacks(found: Sequence[RunningStack], api_url: str, as_json: bool) -> None:
+    """Print one job's stack, or those of several jobs. `api_url`: of their common API."""
     if as_json:
-        print_json(found[0].__dict__ if len(found) == 1 else {"jobs": [one.__dict__ for one in found]})
+        several = {"api_url": api_url, "jobs": [one.__dict__ for one in found]}
+        print_json(found[0].__dict__ if len(found) == 1 else several)
         return
     for stack in found:
         print_stack(stack)
+    if len(found) > 1:
+        print_api(api_url)
+
+
+def print_api(url: str) -> None:
+    out.print(f"API of all jobs: {url}/v1/jobs", whole=True)
 
 
 def print_stack(stack: RunningStack) -> None:

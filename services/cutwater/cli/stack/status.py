@@ -14,7 +14,7 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import commit_stream
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import iso, milestone_json, out, print_json, report_errors
-from cutwater.cli.stack.stack_table import print_stack
+from cutwater.cli.stack.stack_table import print_api, print_stack
 from cutwater.cli.stack.status_rows import print_progress, read_progress, repeated_failures
 from cutwater.core.driver.input_stats import skew_warning
 from cutwater.core.errors import UnavailableError
@@ -51,10 +51,11 @@ def status(
         return 1 if one["alerts"] else 0
     read = [_read_any(one, settings) for one in found]
     if as_json:
-        print_json({"jobs": read})
+        print_json({"api_url": running_file.api_of_jobs(settings.data_dir), "jobs": read})
     else:
         for each in read:
             _show_any(each)
+        print_api(running_file.api_of_jobs(settings.data_dir))
     return 1 if any("error" in one or one["alerts"] for one in read) else 0
 
 

@@ -74,14 +74,15 @@ def up(
     files = job_files or [Path("deploy/jobs/flights.yaml")]
     data_dir = settings.data_dir.resolve()
     if detach:
-        print_stacks(_start_detached(files, settings, bootstrap_servers, together), as_json)
+        started = _start_detached(files, settings, bootstrap_servers, together)
+        print_stacks(started, running_file.api_of_jobs(data_dir), as_json)
         return
     jobs = job_folders(files, data_dir)
     with stop_on_signals() as stop, err.status("starting") as status:
 
         def ready(found: list[RunningStack]) -> None:
             status.stop()
-            print_stacks(found, as_json)
+            print_stacks(found, running_file.api_of_jobs(data_dir), as_json)
 
         own = bool(bootstrap_servers)
         if is_of_one(jobs, data_dir):

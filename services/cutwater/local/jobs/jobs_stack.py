@@ -6,6 +6,7 @@ its end ends all.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,34 +20,38 @@ from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.jobs.job_files import JobFolder, require_shareable
-from cutwater.local.machine.ports import free_ports
+from cutwater.local.machine.ports import free_ports, require_free
+from cutwater.local.processes.child import Child
 from cutwater.local.processes.class_archives import archives_written
-from cutwater.local.processes.supervisor import TICK_SECONDS, Supervisor
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.supervisor import TICK_SECONDS, Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import spark_environment
-from cutwater.local.stack import Report, Stack, start_stack
+from cutwater.local.stack import Report, Stack, api_answers, start_stack
 
 _PORTS = ("port", "spark_ui_port", "watch_port")
 _METRICS_PORTS = ("driver_port", "signal_port", "publisher_port")
 
 
 class JobsStack:
-    """The stacks of several jobs, prepared but not running, and the broker that they share, if it runs here."""
+    """The stacks of several jobs, prepared but not running, and what they share: the broker, if it runs here, and
+    the process of their common API.
+    """
 
     def __init__(
         self,
         stacks: Sequence[Stack],
-        broker: Broker | None,
+        shared: Sequence[Supervised],
         data_dir: Path,
         report: Report,
         together: bool = False,
     ) -> None:
-        """`stacks`: in the order of their start."""
+        """`stacks`: in the order of their start. `shared`: what starts before them and ends after them."""
         self.stacks = list(stacks)
         self.data_dir = data_dir
         self._report = report
         self._together = together
-        self._broker_supervisor = Supervisor([broker.supervised()] if broker else [], report=report)
+        self._shared = Supervisor(shared, report=report)
         self._running: dict[Stack, ExitStack] = {}
 
     @contextmanager
@@ -62,7 +67,7 @@ class JobsStack:
         with ExitStack() as ends:
             for stack in self.stacks:
                 ends.push(_unmarked(stack))
-            ready = ends.enter_context(self._broker_supervisor).start(stop)
+            ready = ends.enter_context(self._shared).start(stop)
             found: list[RunningStack] = []
             for stack in self.stacks if ready else ():
                 self._running[stack] = ends.enter_context(ExitStack())
@@ -76,7 +81,7 @@ class JobsStack:
         """Watch all processes until `stop` is set or every job has ended. Raise a CutwaterError if the broker must
         not be restarted, if the last job has ended with one, or, if `together`, any job."""
         while not stop.is_set() and self._running:
-            self._broker_supervisor.check()
+            self._shared.check()
             for stack in list(self._running):
                 self._check(stack)
             stop.wait(TICK_SECONDS)
@@ -109,7 +114,7 @@ def prepare_jobs(
     if not own_cluster:
         log = data_dir / "logs" / "broker.log"
         broker = Broker(data_dir / "broker", find_java(), jars("kafka", report=report), log_path=log)
-    ports = iter(free_ports(len(jobs) * (len(_PORTS) + len(_METRICS_PORTS))))
+    ports = iter(free_ports(len(jobs) * (len(_PORTS) + len(_METRICS_PORTS)) + 1))
     stacks = []
     for one in jobs:
         changed = _settings_of(one, settings, data_dir, ports)
@@ -117,7 +122,29 @@ def prepare_jobs(
         own = settings.model_copy(update={**changed, "data_dir": one.folder})
         told = _prefixed(report, one.job.name)
         stacks.append(Stack(one.file, own, told, env, own_cluster=own_cluster, broker=broker))
-    return JobsStack(stacks, broker, data_dir, report, together)
+    shared = [*([broker.supervised()] if broker else []), _api(settings, data_dir, next(ports))]
+    return JobsStack(stacks, shared, data_dir, report, together)
+
+
+def _api(settings: Settings, data_dir: Path, free: int) -> Supervised:
+    """Return the process of the common API; its end does not end the jobs, which have their own APIs."""
+    port = settings.port if "port" in settings.model_fields_set and settings.port else free
+    require_free(port, "the API of all jobs (CUTWATER_PORT)")
+    url = f"http://{settings.host}:{port}"
+    env = {
+        "CUTWATER_DATA_DIR": str(data_dir),
+        "CUTWATER_PORT": str(port),
+        "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+    }
+    child = Child(
+        "api",
+        [sys.executable, "-m", "cutwater.local.jobs.api_router"],
+        env,
+        data_dir / "logs" / "api.log",
+        RestartPolicy(restarts_max=10, window_seconds=300.0),
+        before_start=lambda: running_file.write_api(data_dir, url),
+    )
+    return Supervised(child, lambda: api_answers(url), essential=False)
 
 
 def run_jobs(stack: JobsStack, stop: threading.Event, report: Callable[[list[RunningStack]], None]) -> None:
