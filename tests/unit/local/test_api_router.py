@@ -39,6 +39,7 @@ class Rehydrator(BaseHTTPRequestHandler):
             return
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         told = {"method": self.command, "path": self.path, "token": self.headers["authorization"]}
+        told["coding"] = self.headers["accept-encoding"]
         answer = json.dumps({**told, "body": body.decode(), "job": self.server.server_port}).encode()
         self.send_response(404 if "missing" in self.path else 200)
         self.send_header("content-length", str(len(answer)))
@@ -123,6 +124,9 @@ def test_a_request_reaches_its_job_unchanged(api: str, jobs: list[RunningStack])
     posted = httpx.post(f"{api}/v1/jobs/one/keys", headers=TOKEN, content=b'{"keys": ["a"]}').json()
     assert (posted["method"], posted["path"], posted["body"]) == ("POST", "/v1/keys", '{"keys": ["a"]}')
     assert httpx.get(f"{api}/v1/jobs/one/missing", headers=TOKEN).status_code == 404
+    plain = httpx.Request("GET", f"{api}/v1/jobs/one/a", headers=TOKEN)
+    with httpx.Client() as client:
+        assert client.send(plain).json()["coding"] is None
 
 
 @pytest.mark.parametrize(

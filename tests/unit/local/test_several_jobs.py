@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ import pytest
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.cli.options import find_job
+from cutwater.cli.state.repair import MODULE, _rehydrators
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.local import running_file
 from cutwater.local.jobs.job_files import is_of_one, job_folders, require_shareable
@@ -135,6 +137,20 @@ def test_a_file_of_one_job_has_the_fields_of_before(tmp_path: Path) -> None:
         *("spark_ui_url", "data_dir", "logs", "security_protocol", "watch_url", "snapshots", "program"),
         *("metrics", "spark_uis", "key_columns", "failures", "ended"),
     }
+
+
+def test_a_repair_restarts_the_rehydrator_of_its_job_alone(tmp_path: Path) -> None:
+    """All jobs' processes are below the one process."""
+    sleep = [sys.executable, "-c", "import time; time.sleep(60)", MODULE]
+    mine, others = (subprocess.Popen([*sleep, f"{name}.yaml"]) for name in ("mine", "others"))
+    try:
+        stack = running(tmp_path, "mine", "mine.yaml")
+        wait_until(lambda: [one.pid for one in _rehydrators(stack)] == [mine.pid], 20)
+        assert _rehydrators(replace(stack, job_file="none.yaml")) == []
+    finally:
+        for process in (mine, others):
+            process.kill()
+            process.wait()
 
 
 class JobProcess:

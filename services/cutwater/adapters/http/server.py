@@ -90,6 +90,8 @@ class _Connection(HttpToolsProtocol):
         self._in_head = True
         self._head_bytes = 0
         """Bytes of the head that is being received."""
+        self._completes = False
+        """Whether the bytes that came last end a request: most of them may be of its body."""
         self._application = self.app
         self.app = self._answer
 
@@ -113,8 +115,9 @@ class _Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        self._completes = False
         super().data_received(data)
-        if not self._in_head or self.transport.is_closing():
+        if not self._in_head or self.transport.is_closing() or self._completes:
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES_MAX:
@@ -154,7 +157,7 @@ class _Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._in_time()
-        self._in_head = True
+        self._in_head = self._completes = True
         if not self.transport.is_closing():
             super().on_message_complete()
 

@@ -125,10 +125,11 @@ def repairs_of(place: JobContext, result: Result) -> list[Repair]:
 
 
 def _rehydrators(stack: RunningStack) -> list[psutil.Process]:
+    """Return those of this job alone: the process of a stack may run several."""
     found = []
     for process in psutil.Process(stack.pid).children(recursive=True):
         try:
-            if MODULE in process.cmdline():
+            if {MODULE, stack.job_file} <= set(process.cmdline()):
                 found.append(process)
         except psutil.Error:
             continue

@@ -62,7 +62,7 @@ class JobsRouter:
         limits = httpx.Limits(max_connections=API_BOUNDS.working, max_keepalive_connections=64)
         # The jobs' APIs are on this machine: no proxy, and no redirect leads elsewhere.
         self._client = httpx.AsyncClient(
-            timeout=TIMES, limits=limits, trust_env=False, verify=no_authorities(), follow_redirects=False
+            limits=limits, trust_env=False, verify=no_authorities(), follow_redirects=False
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,7 +98,9 @@ class JobsRouter:
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
         url = httpx.URL(job.api_url).copy_with(raw_path=b"/v1/" + rest + query)
         headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_FORWARDED]
-        request = self._client.build_request(scope["method"], url, headers=headers, content=body or None)
+        # Not by the client, which would add headers of its own, as for compressed answers.
+        told: dict[str, Any] = {"headers": headers, "extensions": {"timeout": TIMES.as_dict()}}
+        request = httpx.Request(scope["method"], url, content=body or None, **told)
         try:
             response = await self._client.send(request, stream=True)
         except httpx.TimeoutException:
@@ -108,9 +110,9 @@ class JobsRouter:
             await refuse(send, 502, f"the API of job {job.job} does not answer: {error}")
             return
         try:
-            told = [(name.lower(), value) for name, value in response.headers.raw]
-            told = [one for one in told if one[0] not in _OF_A_CONNECTION]
-            await send({"type": "http.response.start", "status": response.status_code, "headers": told})
+            answered = [(name.lower(), value) for name, value in response.headers.raw]
+            answered = [one for one in answered if one[0] not in _OF_A_CONNECTION]
+            await send({"type": "http.response.start", "status": response.status_code, "headers": answered})
             async for part in response.aiter_raw():
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
