@@ -60,9 +60,13 @@ def require_shareable(settings: Settings) -> None:
 
 
 def _level(job: Job, jobs: Mapping[str, Job]) -> int:
-    """Return how many jobs of the stack are above this one. Job files that read each other cannot be loaded."""
-    above = jobs.get(job.upstream)
-    return 0 if above is None else 1 + _level(above, jobs)
+    """Return how many jobs of the stack are above this one."""
+    level, above = 0, jobs.get(job.upstream)
+    while above is not None:
+        level, above = level + 1, jobs.get(above.upstream)
+        if level > len(jobs):  # by other files of their names: the files themselves cannot read each other
+            raise UsageError(f"job {job.name} reads the output of {job.upstream}, which reads its own: a circle")
+    return level
 
 
 def _folder(job: str, data_dir: Path, alone: bool) -> Path:

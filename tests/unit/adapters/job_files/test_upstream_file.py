@@ -144,3 +144,20 @@ def test_a_stack_starts_an_upstream_first(folder: Path) -> None:
     different = upstream(other, kind="json")
     with pytest.raises(UsageError, match="not of the same output"):
         job_folders([different, down], folder / "data")
+
+
+def test_jobs_that_read_each_other_by_other_files_are_refused(folder: Path) -> None:
+    """Each file can be loaded, as it names one of the other job that reads a topic of events."""
+    other = folder / "other"
+    other.mkdir()
+    (other / "event.avsc").write_text(counting.SCHEMA)
+    for name in ("one", "two"):
+        upstream(other, name=name)
+    files = [folder / f"{name}.yaml" for name in ("one", "two")]
+    for file, of in zip(files, ("two", "one"), strict=True):
+        text = (other / f"{file.stem}.yaml").read_text()
+        topic = f"topic: {file.stem}.events, schema: event.avsc, key: key, event_time: at"
+        read = f"job: other/{of}.yaml, key: key, event_time: window_start"
+        file.write_text(text.replace(topic, read).replace("field: value", "field: total"))
+    with pytest.raises(UsageError, match="a circle"):
+        job_folders(files, folder / "data")
