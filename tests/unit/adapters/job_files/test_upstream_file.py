@@ -158,6 +158,6 @@ def test_jobs_that_read_each_other_by_other_files_are_refused(folder: Path) -> N
         text = (other / f"{file.stem}.yaml").read_text()
         topic = f"topic: {file.stem}.events, schema: event.avsc, key: key, event_time: at"
         read = f"job: other/{of}.yaml, key: key, event_time: window_start"
-        file.write_text(text.replace(topic, read).replace("field: value", "field: total"))
+        file.write_text(text.replace(topic, read).replace("sum, field: value", "max, field: total"))
     with pytest.raises(UsageError, match="a circle"):
         job_folders(files, folder / "data")
