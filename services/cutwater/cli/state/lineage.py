@@ -84,8 +84,8 @@ def _lineage_json(job: Job, one: Lineage) -> dict[str, Any]:
             {
                 "partition": number,
                 "next": cut.offset(TopicPartition(job.topic, number)),
-                "whole": reach.whole,
-                "partly": reach.partly,
+                "whole": reach.ended_token,
+                "partly": reach.newest_token,
             }
             for number, reach in one.reaches.items()
         ],

@@ -23,11 +23,11 @@ class Reach(NamedTuple):
     """The milestone whose records are below the cut without that marker; None if the cut is between milestones."""
 
     @property
-    def whole(self) -> Token | None:
+    def ended_token(self) -> Token | None:
         return _token(self.ended)
 
     @property
-    def partly(self) -> Token | None:
+    def newest_token(self) -> Token | None:
         return _token(self.begun or self.ended)
 
 

@@ -141,15 +141,15 @@ async def _body(receive: Receive) -> bytes | None:
 async def _while_connected(forward: Any, receive: Receive) -> None:
     """Forward until all is sent or the client is gone: a stream of changes has no end of its own."""
 
-    async def gone() -> None:
+    async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    tasks = [asyncio.ensure_future(forward), asyncio.ensure_future(gone())]
+    tasks = [asyncio.ensure_future(forward), asyncio.ensure_future(disconnected())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if tasks[0].done():
-            tasks[0].result()
+            await tasks[0]
     finally:
         for one in tasks:
             one.cancel()
