@@ -55,6 +55,9 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     assert done.returncode == 0, done.stderr
     found = parsed(["up"], done.stdout)["jobs"]
     assert [(one["job"], Path(one["data_dir"]).name) for one in found] == [("down", "down"), ("up", "up")]
+    api = parsed(["up"], done.stdout)["api_url"]
+    assert [one["job"] for one in httpx.get(f"{api}/v1/jobs", timeout=10.0).json()["jobs"]] == ["down", "up"]
+    assert httpx.get(f"{api}/v1/jobs/up/state/k0", timeout=10.0).status_code in (200, 503)
     try:
         yield made
     finally:
