@@ -112,12 +112,12 @@ def whole_and_partly(cluster: Cluster, cut: dict[int, int]) -> tuple[int, int]:
     """By all markers: the newest milestone that is below the cut everywhere, and the newest that begins there."""
     whole, partly = [], []
     for number, markers in ends(cluster).items():
-        below = [sequence for offset, sequence in markers if offset < cut[number]]
-        last = max((offset for offset, _ in markers if offset < cut[number]), default=-1)
+        below = [sequence for offset, sequence in markers if offset < cut.get(number, 0)]
+        last = max((offset for offset, _ in markers if offset < cut.get(number, 0)), default=-2)
         whole.append(max(below, default=0))
-        ahead = [sequence for offset, sequence in markers if offset >= cut[number]]
+        ahead = [sequence for offset, sequence in markers if offset >= cut.get(number, 0)]
         # A control record of Kafka follows each marker: further on there are rows.
-        partly.append(min(ahead) if ahead and cut[number] > last + 2 else max(below, default=0))
+        partly.append(min(ahead) if ahead and cut.get(number, 0) > last + 2 else max(below, default=0))
     return min(whole), max(partly)
 
 
