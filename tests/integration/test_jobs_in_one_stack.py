@@ -75,7 +75,7 @@ def expected() -> dict[tuple[str, int], tuple[int, int, int]]:
     """The windows of five minutes, by DuckDB over the events; `minutes` counts the windows of one."""
     frame = pd.DataFrame(EVENTS)  # noqa: F841  (DuckDB reads it by its name)
     rows = duckdb.sql(
-        "with minutes as (select key, at - at % 60000 as start, count(*) as ticks, sum(value) as total "
+        'with minutes as (select key, "at" - "at" % 60000 as start, count(*) as ticks, sum(value) as total '
         "from frame group by all) select key, start - start % 300000, count(*), sum(ticks), sum(total) "
         "from minutes group by all"
     ).fetchall()
