@@ -127,7 +127,7 @@ def test_a_job_over_another_jobs_output_is_exact(cli: Cli) -> None:
         produce(cli, EVENTS[piece::PIECES])
     produce(cli, [LAST])
     wanted = expected()
-    wait_until(lambda: state(cli) == wanted, 240)
+    wait_until(lambda: state(cli) == wanted, "every row of both jobs", 240)
 
     cluster = running_file.require(cli.folder / "data", "down").cluster
     assert len(wanted) > 50
