@@ -195,11 +195,8 @@ STAYS = {
     "time_field": ("other", "event_time was 'at' and is 'other'"),
     "window": (WindowSpec(7_000, 7_000), "window_size_ms was 60000 and is 7000; window_slide_ms was"),
     "where": ("a > 0", "where was None and is 'a > 0'"),
-<<<<<<< HEAD
     "transform": (Transform("m:f", ()), r"transform was None and is \['m:f', {}\]"),
-=======
     "upstream": ("other", "upstream was None and is 'other'"),
->>>>>>> 3945d8ec (Several jobs in one stack; a job over another job's output; lineage of its milestones)
     "explode": (Explode("a", "item", "", ()), "explode was None and is"),
     "columns": ((ComputedColumn("c", "a", FieldType("int")),), "columns was None and is"),
     "shards": (ShardMap(shards=512), "shards was 1024 and is 512"),
