@@ -20,9 +20,7 @@ SETTINGS = load_settings({"CUTWATER_REGION": "eu", "CUTWATER_BOOTSTRAP_SERVERS":
 @pytest.mark.parametrize("file", ["orders.yaml", "sales.yaml"])
 def test_an_attached_query_without_a_source_cannot_fail_over(file: str) -> None:
     """The message says what to add. No broker is asked: none is there."""
-    with pytest.raises(
-        UsageError, match=r"not name its topic, .*Name it as 'attached.source', with 'merges'"
-    ):
+    with pytest.raises(UsageError, match=r"not name its topic, .*Name it as 'attached.source', with 'merges'"):
         _make_failover(SETTINGS, load_job(EXAMPLE / file), "us")
 
 
