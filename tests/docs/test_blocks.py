@@ -95,6 +95,7 @@ def yaml_text(block: Block) -> None:
         told["source"] |= {"topic": "none", "schema": "none"}  # that job's file tells them
     if "job" in told:
         (AttachedModel if "attached" in told else JobModel).model_validate(told)
+        return
     for name, value in told.items():
         fields = {**AttachedModel.model_fields, **JobModel.model_fields}
         TypeAdapter(fields[name].annotation).validate_python(value)

@@ -33,7 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.",
     ),
     "status": ("stack.status", "Show what runs, the progress of each part, and the active alerts."),
-    "down": ("stack.down", "Stop the stack that runs on the data folder."),
+    "down": ("stack.down", "Stop the stack that runs on the data folder, with all its jobs."),
     "milestones": (
         "state.milestones",
         "List the newest milestones, or check all: hash chain, plausibility, agreement with their barriers.",

@@ -35,14 +35,19 @@ class Lineage(NamedTuple):
     """By partition of the output."""
 
 
-def lineage_of(cluster: Cluster, job: Job, milestone: Milestone) -> Lineage:
-    """Return the lineage of a milestone. Raise UsageError if the job reads no output, or if retention has deleted
-    the part of it that the milestone's cut ends in; LostRecordsError if the output ends below the cut."""
+def require_upstream(job: Job) -> None:
+    """Raise UsageError if the job reads no other job's output."""
     if not job.upstream:
         raise UsageError(
             f"job {job.name} reads the topic {job.topic or 'of a query of your own'}, not another job's output: "
             "lineage is of jobs with source.job"
         )
+
+
+def lineage_of(cluster: Cluster, job: Job, milestone: Milestone) -> Lineage:
+    """Return the lineage of a milestone. Raise UsageError if the job reads no output, or if retention has deleted
+    the part of it that the milestone's cut ends in; LostRecordsError if the output ends below the cut."""
+    require_upstream(job)
     copies = sorted({place.topic for place, _ in milestone.source_cut} - {job.topic})
     if copies:
         raise UsageError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,3 +93,13 @@ def test_every_cut_has_the_lineage_of_the_records_below_it(
         lineage_of(broker.cluster, job, beyond)
     with pytest.raises(UsageError, match="not another job's output"):
         lineage_of(broker.cluster, replace(job, upstream=""), beyond)
+
+
+def test_a_job_over_a_topic_of_events_has_no_lineage(broker: Any, tmp_path: Path) -> None:
+    """The verb ends with exit code 2, and says why."""
+    _, file = make_job(tmp_path)
+    place = ["--bootstrap-servers", broker.cluster.bootstrap, "--data-dir", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "cutwater.cli.main", "lineage", str(file), *place]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "not another job's output" in " ".join(done.stderr.split())

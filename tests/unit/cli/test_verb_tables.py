@@ -110,8 +110,8 @@ def test_every_table_can_be_widened() -> None:
     files = (ROOT / "services/cutwater/cli").rglob("*.py")
     printing = {path.stem for path in files if prints.search(path.read_text())}
     assert printing - {"report", "entries", "resync", "status_rows", "verify_regions", "stack_table"} == {
-        *("config", "doctor", "export", "forks", "generation", "history", "mirror", "plan", "prune", "regions"),
-        *("restore", "snapshots", "get", "milestones", "tail", "verify"),
+        *("config", "doctor", "export", "forks", "generation", "history", "lineage", "mirror", "plan", "prune"),
+        *("regions", "restore", "snapshots", "get", "milestones", "tail", "verify"),
     }
     assert len(takes_wide()) >= 25
 

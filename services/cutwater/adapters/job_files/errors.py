@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from cutwater.adapters.job_files.yaml_reader import Document, Mark, Place
+from cutwater.adapters.job_files.document.yaml_reader import Document, Mark, Place
 from cutwater.core.errors import UsageError
 from cutwater.core.util.suggestions import closest, safe
 

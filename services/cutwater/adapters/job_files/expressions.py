@@ -20,10 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cutwater.adapters.job_files.document.yaml_reader import Place
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import ColumnModel, SourceModel
 from cutwater.adapters.job_files.spark_types import cast_to, each_of, event_type, field_type
-from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
 from cutwater.core.job.columns import ComputedColumn, Explode

@@ -14,10 +14,10 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from cutwater.adapters.job_files.document.yaml_errors import GLUED
+from cutwater.adapters.job_files.document.yaml_reader import Document, Place, word
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import COLUMN, AttachedModel, JobModel, Model
-from cutwater.adapters.job_files.yaml_errors import GLUED
-from cutwater.adapters.job_files.yaml_reader import Document, Place, word
 from cutwater.core.util.suggestions import SHOWN_MAX, closest, listed, value_text
 
 _Checked = TypeVar("_Checked", bound=Model)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.adapters.job_files.attached_query import compile_attached
+from cutwater.adapters.job_files.document.yaml_reader import Place, read_document
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.event_schema import event_format, field_types, find_schema
 from cutwater.adapters.job_files.expressions import compile_columns
@@ -35,7 +36,6 @@ from cutwater.adapters.job_files.upstream import (
     counted_rows,
     find_upstream,
 )
-from cutwater.adapters.job_files.yaml_reader import Place, read_document
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FORMATS, EventFormat
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from cutwater.adapters.job_files.document.yaml_reader import Place
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import GROUP, JobModel
-from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.core.events.key_columns import (
     BOOLEAN,
     DATE,

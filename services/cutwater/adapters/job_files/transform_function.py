@@ -10,10 +10,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
+from cutwater.adapters.job_files.document.yaml_reader import Place
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.expressions import declared_type
 from cutwater.adapters.job_files.models import SourceModel
-from cutwater.adapters.job_files.yaml_reader import Place
 from cutwater.core.errors import UsageError
 from cutwater.core.job.columns import Transform, TransformColumn
 from cutwater.core.job.measures import FieldType

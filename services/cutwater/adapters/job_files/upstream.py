@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutwater.adapters.avro.codec import check_schema
+from cutwater.adapters.job_files.document.yaml_reader import Document, Place
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import MeasureModel, SourceModel
-from cutwater.adapters.job_files.yaml_reader import Document, Place
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT, JSON, EventFormat
 from cutwater.core.events.json_events import json_fields

@@ -33,7 +33,9 @@ def status(
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
-    """Show what runs, the progress of each part, and the active alerts. Of several jobs all, without --job.
+    """Show what runs, the progress of each part, and the active alerts.
+
+    Of several jobs it shows all, or with --job one.
 
     Exit 1: an alert is active (docs/OPERATING.md explains each), or one of several jobs has ended. 2: no stack
     runs; the error that ended the last one is shown. 4: the brokers do not answer.

@@ -22,7 +22,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
-from cutwater.operations.lineage import Lineage, lineage_of
+from cutwater.operations.lineage import Lineage, lineage_of, require_upstream
 
 LIMIT_MAX = 1_000
 
@@ -50,6 +50,7 @@ def lineage(
     ·  cutwater lineage revenue.yaml --bootstrap-servers kafka-1:9092 --limit 10
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
+    require_upstream(place.job)
     with err.status("reading milestones and output"):
         read = commit_stream.milestones(place.cluster, place.job.name, None if at else limit)
         wanted = _at([one for one, _ in read], Token.parse(at)) if at else [one for one, _ in read]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.adapters.job_files.yaml_reader import MAX_BYTES, read_document
+from cutwater.adapters.job_files.document.yaml_reader import MAX_BYTES, read_document
 from cutwater.core.errors import UsageError
 
 BROKEN = {

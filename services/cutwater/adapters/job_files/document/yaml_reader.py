@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from cutwater.adapters.job_files.yaml_errors import Syntax, syntax
+from cutwater.adapters.job_files.document.yaml_errors import Syntax, syntax
 from cutwater.core.errors import UsageError
 from cutwater.core.util.suggestions import safe, value_text
 

@@ -1,0 +1,1 @@
+"""A job file as a YAML document: its values with their lines, and what is wrong with it."""
