@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from cutwater.adapters.job_files import expressions
+from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE
 from cutwater.local.jars import jars
 from cutwater.local.spark_runtime import spark_environment
 from cutwater_spark.session import REPEATED_NAMES, avro_limits
+from cutwater_spark.tools.expressions import check_expressions
 
 CLASSES = os.environ.get("CUTWATER_SPARK_CLASSES", "")
 
@@ -46,3 +52,14 @@ def as_in_a_driver(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(REPEATED_NAMES, "true")
     yield
     spark.conf.set(REPEATED_NAMES, before or "false")
+
+
+@pytest.fixture
+def asked_here(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expressions of job files are checked in this session: a process for each file would take ten seconds."""
+
+    def run(asked: str) -> Any:
+        return json.loads(json.dumps(check_expressions(spark._jvm, json.loads(asked))))
+
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(expressions, "_run", run)

@@ -9,15 +9,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from cutwater.adapters.job_files import expressions
 from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE
 from cutwater.core.errors import UsageError
-from cutwater_spark.tools.expressions import check_expressions
 from support.events.trips import HEAD, SCHEMA, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("asked")]
@@ -28,17 +24,12 @@ MILES_ONLY = HEAD.replace("max, field: speed", "max, field: miles")
 
 
 @pytest.fixture
-def asked(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def asked(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asks the session, or a process of its own where a test's parameter says so."""
-
-    def run(asked: str) -> Any:
-        return json.loads(json.dumps(check_expressions(spark._jvm, json.loads(asked))))
-
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     if getattr(request, "param", SESSION) == SESSION:
-        monkeypatch.setattr(expressions, "_run", run)
+        request.getfixturevalue("asked_here")
+    else:
+        monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
 
 
 MISTAKES = """  where: minute > 0
