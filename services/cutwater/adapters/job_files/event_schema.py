@@ -9,6 +9,7 @@ from typing import Any
 from cutwater.adapters.avro.codec import load_schema, schema_folder
 from cutwater.adapters.job_files.schema_files import older_versions
 from cutwater.core.errors import UsageError
+from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.formats import AVRO, JSON_FORMATS, EventFormat
 from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.schema_compatibility import obstacles
@@ -65,18 +66,18 @@ def field_types(schema: Mapping[str, Any]) -> dict[str, FieldType]:
             "all but one out of the schema (fields that it does not name are ignored), or rename them there with "
             "an alias"
         )
-    return {field["name"]: _field_type(field["type"]) for field in schema["fields"]}
+    found = Schema.of(schema)
+    return {field["name"]: _field_type(found, field["type"]) for field in found.named[found.root]["fields"]}
 
 
-def _field_type(avro: Any) -> FieldType:
-    if isinstance(avro, list):  # a nullable field has the type of its other branch
-        branches = [branch for branch in avro if branch != "null"]
-        return _field_type(branches[0]) if len(branches) == 1 else FieldType("union")
-    if isinstance(avro, dict):
-        logical = avro.get("logicalType")
-        if logical == "decimal" and "precision" in avro:  # otherwise Avro ignores the logical type
-            return FieldType("decimal", avro["precision"], avro.get("scale", 0))
-        if logical in TIMES | _OWN_TYPES or (logical == "uuid" and avro["type"] == "fixed"):
-            return FieldType(logical)
-        return FieldType("string") if avro["type"] == "enum" else _field_type(avro["type"])
-    return FieldType(str(avro))
+def _field_type(schema: Schema, node: Any) -> FieldType:
+    if isinstance(node, list):  # a nullable field has the type of its other branch
+        branches = [branch for branch in node if branch != "null"]
+        return _field_type(schema, branches[0]) if len(branches) == 1 else FieldType("union")
+    avro = schema.type_of(node)
+    logical = avro.get("logicalType")
+    if logical == "decimal" and "precision" in avro:  # otherwise Avro ignores the logical type
+        return FieldType("decimal", avro["precision"], avro.get("scale", 0))
+    if logical in TIMES | _OWN_TYPES or (logical == "uuid" and avro["type"] == "fixed"):
+        return FieldType(str(logical))
+    return FieldType("string" if avro["type"] == "enum" else str(avro["type"]))

@@ -31,6 +31,7 @@ TYPES: dict[str, Any] = {
     "id": {"type": "fixed", "name": "Id", "size": 16, "logicalType": "uuid"},
     "written": {"type": "string", "logicalType": "uuid"},
     "class": {"type": "enum", "name": "Class", "symbols": ["first", "second"]},
+    "again": "Class",
     "price": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
     "huge": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10},
     "tiny": {"type": "fixed", "name": "Tiny", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 38},
@@ -61,6 +62,7 @@ measures:
 """
 EVENT: dict[str, Any] = {
     "flag": True, "day": date(2013, 1, 31), "id": uuid.UUID(int=15).bytes, "written": "A" * 8, "class": "first",
+    "again": "second",
     "price": Decimal("-1.5"), "name": "JFK", "number": 7, "ratio": 0.5, "blob": b"", "seen": 0, "wall": 0,
     "huge": Decimal(10), "tiny": Decimal(0),
     "null": "", "place": {"x": 1}, "at": 1_700_000_000_000,
