@@ -33,6 +33,7 @@ from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
+from cutwater.local.spark_runtime import archive_of, write_classes
 
 TITLE = "B2: windows of a minute that slide, drained from a backlog"
 CONTENDERS = (CUTWATER, NOOP, *JAVA_PEERS)
@@ -209,6 +210,7 @@ def prepare(
         folder=folder,
         java=java,
         spark_jars=jars("spark"),
+        spark_classes=spark_classes(java),
         peer_jars={name: one.jars(print_line) for name, one in peers.items()},
         job=job,
         events=options.size,
@@ -216,6 +218,15 @@ def prepare(
         shape=shape,
     )
     return stage, notes
+
+
+def spark_classes(java: Path) -> Path:
+    """The archive of Spark's classes; it is written the first time."""
+    archive = archive_of(java)
+    if not archive.exists():
+        print_line("the archive of Spark's classes (written the first time only) …")
+        write_classes(archive)
+    return archive
 
 
 def contest(options: WindowOptions, stage: Stage, pair: int) -> list[Run]:

@@ -53,6 +53,8 @@ class Stage:
     folder: Path
     java: Path
     spark_jars: Sequence[Path]
+    spark_classes: Path
+    """The archive of Spark's classes, which a stack makes and uses by default."""
     peer_jars: Mapping[str, Sequence[Path]]
     """Of each contender that is a Java program."""
     job: Job
@@ -170,6 +172,7 @@ class Contest:
             "CUTWATER_DATA_DIR": str(self._folder),
             "CUTWATER_CHECKPOINT": str(self._checkpoint),
             "CUTWATER_SPARK_JARS": ",".join(map(str, stage.spark_jars)),
+            "CUTWATER_SPARK_CLASSES": str(stage.spark_classes),
             "CUTWATER_SPARK_DRIVER_MEMORY": HEAP,
             "CUTWATER_REGION": GENERATION.region,
             **spark_environment(stage.java),
