@@ -40,7 +40,7 @@ class Rehydrator(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         told = {"method": self.command, "path": self.path, "token": self.headers["authorization"]}
         told["coding"] = self.headers["accept-encoding"]
-        answer = json.dumps({**told, "body": body.decode(), "job": self.server.server_port}).encode()
+        answer = json.dumps({**told, "body": body.decode(), "job": self.server.server_address[1]}).encode()
         self.send_response(404 if "missing" in self.path else 200)
         self.send_header("content-length", str(len(answer)))
         self.send_header("x-of-the-job", "yes")
