@@ -14,6 +14,7 @@ from pyspark.sql.avro.functions import to_avro
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.distinct import THETA
 from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater_spark.authentication import protection, start_session
 
@@ -21,7 +22,9 @@ STATE = "spark.sql.streaming.stateStore.providerClass"
 REPEATED_NAMES = "spark.sql.variant.allowDuplicateKeys"
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 OBJECT_GROUPS_MAX = 30_000
-"""Spark's default is 128. A full sketch has 4 KB: of two tasks these are a quarter of the default heap."""
+"""Spark's default is 128. A full HLL sketch has 4 KB: of two tasks these are a quarter of the default heap."""
+THETA_GROUPS_MAX = 2_000
+"""A theta sketch that grows has 64 KB: of two tasks these are as much."""
 _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -73,7 +76,7 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         # Counting the rows costs a read of the state for each written row.
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
         # A sketch is kept in a map of objects. Above so many groups of a task it is sorted, which takes longer.
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(OBJECT_GROUPS_MAX),
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(_object_groups(job)),
         "spark.sql.streaming.metricsEnabled": "false",
     }
     if settings.spark_jars:
@@ -91,6 +94,10 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         del conf["spark.driver.host"], conf["spark.driver.bindAddress"]
         conf |= protection(settings)
     return conf
+
+
+def _object_groups(job: Job) -> int:
+    return THETA_GROUPS_MAX if any(one.sketch == THETA for one in job.measures) else OBJECT_GROUPS_MAX
 
 
 def _archive(path: str) -> str:

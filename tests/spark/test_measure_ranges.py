@@ -14,16 +14,21 @@ from pathlib import Path
 from statistics import variance
 from typing import Any
 
+import duckdb
+import pandas as pd
 import pytest
+from datasketches import update_theta_sketch
 from pyspark.sql import DataFrame, SparkSession
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.sketches import ThetaSketches
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE, Flaw
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job.kinds.distinct import THETA_BYTES_MAX
 from cutwater.core.job.measure_kinds import KINDS
 from cutwater.core.job.measures import SEED, merged_row
 from cutwater.core.job.row_room import text_bytes_max
@@ -51,6 +56,16 @@ def digits(precision: int, scale: int) -> list[Decimal]:
     ]
 
 
+SET_OPERATIONS = [
+    ("ab", "", ""),
+    ("a", "b", ""),
+    ("ab", "c", "d"),
+    ("c", "d", ""),
+    ("cd", "", "ab"),
+    ("c", "d", "ab"),
+    ("a", "d", ""),
+]
+"""Keys of three sets: of any, in every, in none."""
 RANGES: dict[str, tuple[Any, list[Any]]] = {
     "flag": ("boolean", [True, False]),
     "small": ("int", [2**31 - 1, -(2**31), 0]),
@@ -304,6 +319,53 @@ def test_distinct_counts_the_empty_value(spark: SparkSession, tmp_path: Path) ->
     assert measure.present({"d": old["a"]}) == 2
     (partial,) = measure.partials
     assert measure.present({"d": partial.merge(old["a"], found["a"]["d"])}) == 3
+
+
+def test_theta_sets_over_events_and_a_seed(spark: SparkSession, tmp_path: Path) -> None:
+    """Shared values of keys against DuckDB: exact up to 4,096 of them, and within the bounds above."""
+    kinds = {"label": ["null", "string"], "big": ["null", "long"]}
+    measures = (f"{one}: {{measure: distinct, field: {one}, sketch: theta}}" for one in kinds)
+    job = job_of(tmp_path, kinds, ", ".join(measures))
+    spans = {"a": (0, 3_000), "b": (2_000, 4_000), "c": (0, 9_000), "d": (5_000, 14_000)}
+    made: list[dict[str, Any]] = [
+        {"key": key, "at": AT + number % 7, "label": f"l{number}" if number else "", "big": -number}
+        for key, (first, end) in spans.items()
+        for number in (*range(first, end), first)
+    ]
+    made.append({"key": "none", "at": AT, "label": None, "big": None})
+    frame = raw(spark, [Codec(job.event_schema).encode(one) for one in made])
+    events = usable(frame, job, known_schemas(job, None), only("t", "local"))
+    alone = aggregate(events, job)
+    once = rows_of(alone, job)
+    seed = alone.where("__key in ('a', 'c', 'none')").selectExpr(
+        "__window", "__key", f"struct(`label`, `big`) as {SEED}"
+    )
+    seeded = rows_of(aggregate(events.where("__key in ('b', 'c', 'none')"), job, seed), job)
+    assert seeded == {key: once[key] for key in ("a", "b", "c", "none")}, "a seed alone, events alone, and both"
+    assert once["none"] == {"label": None, "big": None}
+    assert {one.name: one.present(once["none"]) for one in job.measures} == {"label": 0, "big": 0}
+    oracle, sets = duckdb.connect(), ThetaSketches()
+    oracle.register("made", pd.DataFrame(made))
+    for field in kinds:
+        sketches = {key: once[key][field] for key in spans}
+        assert all(len(one) <= THETA_BYTES_MAX for one in sketches.values())
+        for of, common, without in SET_OPERATIONS:
+            parts = [" UNION ".join(f"SELECT {field} FROM made WHERE key = '{key}'" for key in of)]
+            parts += [f"INTERSECT SELECT {field} FROM made WHERE key = '{key}'" for key in common]
+            parts += [f"EXCEPT SELECT {field} FROM made WHERE key = '{key}'" for key in without]
+            query = f"({parts[0]}) {' '.join(parts[1:])}"
+            [(true,)] = oracle.sql(f"SELECT count(*) FROM ({query})").fetchall()
+            found = sets.combined(*([sketches[key] for key in keys] for keys in (of, common, without)))
+            assert found.least <= true <= found.most, (field, of, common, without)
+            assert not found.exact or found.number == true, (field, of, common, without)
+            assert found.exact == (not set(of + common + without) & set("cd")), (of, common, without)
+        merged = merged_row(job.measures, once["a"], once["b"])
+        assert {one.name: one.present(merged) for one in job.measures}[field] == 4_000
+        mine = update_theta_sketch(12)
+        for value in {one[field] for one in made if one["key"] == "a"} - {""}:
+            mine.update(value)
+        theirs = sets.combined([sketches["a"]], [], [bytes(mine.compact().serialize())])
+        assert (theirs.number, theirs.exact) == (int(field == "label"), True), "the hashes are the library's"
 
 
 def _sql(expression: str, name: str) -> Any:

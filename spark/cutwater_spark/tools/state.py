@@ -33,7 +33,7 @@ from cutwater_spark.session import open_session
 
 _CALL = re.compile(
     r"\b(count|sum|min|max|avg|var_pop|hll_sketch_agg|hll_union_agg|kll_sketch_agg_double|kll_merge_agg_double"
-    r"|approx_top_k_accumulate)\("
+    r"|approx_top_k_accumulate|theta_sketch_agg|theta_union_agg)\("
 )
 
 
@@ -101,7 +101,7 @@ def _result(kind: str, at: int, may_be_empty: bool) -> str:
 
 
 def _buffers(kind: str, avro: object) -> list[str]:
-    if kind.startswith(("hll", "kll", "approx_top_k")):
+    if kind.startswith(("hll", "kll", "theta", "approx_top_k")):
         return ["buf"]
     if kind == "sum" and isinstance(avro, dict) and avro.get("logicalType") == "decimal":
         return ["sum", "isEmpty"]  # the second one says whether nothing was added

@@ -53,6 +53,8 @@ MEASURES = {
     "last_small": "last(small ORDER BY at_ms, position) FILTER (small IS NOT NULL)",
     "distinct_label": "count(DISTINCT label)",
     "distinct_big": "count(DISTINCT big)",
+    "theta_label": "count(DISTINCT label)",
+    "theta_small": "count(DISTINCT small)",
     "variance_small": "var_samp(small)",
     "stddev_price": "stddev_samp(price::DOUBLE)",
     "variance_ratio": "var_samp(ratio)",
@@ -69,6 +71,8 @@ MEASURES = {
     "min_by_big": "first(big ORDER BY ratio, at_ms, position) FILTER (big IS NOT NULL)",
 }
 DECLARED = {
+    "theta_label": "measure: distinct, field: label, sketch: theta",
+    "theta_small": "measure: distinct, field: small, sketch: theta",
     "mean_price": "measure: avg, field: price, scale: 4",
     "max_by_label": "measure: max_by, field: label, by: small",
     "min_by_big": "measure: min_by, field: big, by: ratio",

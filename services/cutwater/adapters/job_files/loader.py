@@ -36,11 +36,12 @@ from cutwater.adapters.job_files.upstream import (
     counted_rows,
     find_upstream,
 )
-from cutwater.adapters.sketches import HllSketches
+from cutwater.adapters.sketches import HllSketches, ThetaSketches
 from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FORMATS, EventFormat
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
+from cutwater.core.job.kinds.distinct import HLL, THETA
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import Measure
 from cutwater.core.job.row_room import require_room
@@ -184,8 +185,11 @@ def _measure(
         return None
     of = types[one.field] if types and one.field in types else None
     by = By(one.by, types[one.by]) if types and one.by in types else None
+    sketches = ThetaSketches() if one.sketch == THETA else HllSketches()
     more = by, one.bounds or (), one.ranks or (), one.items, model.source.explode is not None, one.scale
-    return errors.attempt(place, lambda: build(name, one.measure, one.field, of, HllSketches(), *more))
+    return errors.attempt(
+        place, lambda: build(name, one.measure, one.field, of, sketches, *more, one.sketch or HLL)
+    )
 
 
 def _derived(model: JobModel, built: tuple[Measure, ...], errors: JobErrors) -> tuple[Measure, ...]:

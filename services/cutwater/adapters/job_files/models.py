@@ -316,6 +316,12 @@ class MeasureModel(Model):
         description="avg of a decimal, int or long: the digits behind the point. Users then see the exact average "
         "as a decimal, rounded half away from zero; without it a double.",
     )
+    sketch: Literal["hll", "theta"] | None = Field(
+        None,
+        description="distinct: the sketch that counts. hll, the default, has at most 4 KB in a row. theta has at "
+        "most 32 KB, is exact up to 4,096 different values, and tells how many values several rows share "
+        "(`cutwater distinct`).",
+    )
 
 
 class OutputModel(Model):

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cutwater.core.checks.event_sample import SKETCH_FULL_BYTES, SKETCH_LIST_BYTES, RowSizes, SampleFigures
+from cutwater.core.checks.event_sample import RowSizes, SampleFigures, sketch_bounds
 from cutwater.core.events.formats import JSON
 from cutwater.core.job.job import Job
 from cutwater.core.job.kinds.frequent_items import TOP, kept_values
@@ -199,11 +199,14 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
                 "where, columns, explode and transform of the source are evaluated by Spark, so no sample is taken"
             )
         lines.append(f"{why}: keys are assumed equally frequent, which is an upper bound")
-        sketches = [one.name for one in job.measures if one.kind == "distinct"]
-        if sketches and not measured:
+        sketched: dict[tuple[int, int], list[str]] = {}
+        for one in job.measures:
+            if one.kind == "distinct":
+                sketched.setdefault(sketch_bounds(one), []).append(one.name)
+        for (least, most), names in () if measured else sketched.items():
             lines.append(
-                f"a sketch of {' and '.join(sketches)} takes {SKETCH_LIST_BYTES} B to {SKETCH_FULL_BYTES:,} B, "
-                "depending on the number of different values in a window: the largest size is assumed"
+                f"a sketch of {' and '.join(names)} takes {least} B to {most:,} B, depending on the number of "
+                "different values in a window: the largest size is assumed"
             )
         return lines
     if said:
@@ -267,7 +270,7 @@ def _output_bytes(job: Job, known: RowSizes) -> float:
 
 def _bytes_of(avro: Any, measure: Measure, known: RowSizes) -> float:
     if measure.kind == "distinct":
-        return known.sketches.get(measure.name, float(SKETCH_FULL_BYTES)) + 3
+        return known.sketches.get(measure.name, float(sketch_bounds(measure)[1])) + 3
     if measure.kind == "quantile" and avro == "bytes":
         return float(KLL_BYTES)  # an upper bound: a sketch of few values has eight bytes for each
     if isinstance(avro, dict) and avro.get("type") == "record":

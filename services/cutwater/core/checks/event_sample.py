@@ -11,12 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.distinct import (
+    HLL,
+    THETA,
+    THETA_BYTES_MAX,
+    THETA_HASH_BYTES,
+    THETA_HEAD_BYTES,
+    THETA_VALUES,
+)
 from cutwater.core.job.measures import Measure
 
 EDGE_SHARE = 0.01
 """The share of a partition's events that may be older than the start of its sample, since events are unordered."""
 SKETCH_LIST_MAX, SKETCH_SET_MAX = 7, 384
-"""The most values for which a sketch of 4,096 registers is a list, and a set of hashes."""
+"""The most values for which an HLL sketch of 4,096 registers is a list, and a set of hashes."""
 SKETCH_LIST_BYTES, SKETCH_FULL_BYTES = 40, 4_136
 _SET_HEAD_BYTES, _SET_SLOTS_MIN, _SET_FILL = 12, 32, 0.75
 
@@ -68,8 +76,18 @@ class _Row:
         self.values: list[set[Any]] = [set() for _ in range(counted)]
 
 
-def sketch_bytes(distinct: int) -> int:
-    """Return the bytes of a sketch of `distinct` different values, as Spark writes it."""
+def sketch_bounds(measure: Measure) -> tuple[int, int]:
+    """Return the bytes of a `distinct` measure's smallest and largest sketch."""
+    if measure.sketch == THETA:
+        return THETA_HEAD_BYTES, THETA_BYTES_MAX
+    return SKETCH_LIST_BYTES, SKETCH_FULL_BYTES
+
+
+def sketch_bytes(distinct: int, sketch: str = HLL) -> int:
+    """Return the bytes of a sketch of `distinct` different values, as Spark writes it; a theta sketch may have a
+    quarter less."""
+    if sketch == THETA:
+        return THETA_HEAD_BYTES + THETA_HASH_BYTES * min(distinct, THETA_VALUES)
     if distinct <= SKETCH_LIST_MAX:
         return SKETCH_LIST_BYTES
     if distinct > SKETCH_SET_MAX:
@@ -111,22 +129,23 @@ def measure_sample(
         rows_per_window=len(in_whole) / len(whole) if whole else None,
         rows_per_epoch=written.rows / epochs if epochs else None,
         state=RowSizes(key_bytes, texts, _means(measures, final)),
-        written=RowSizes(key_bytes, texts, written.sketches(measures)),
+        written=RowSizes(key_bytes, texts, written.sketches()),
     )
 
 
 class _Written:
-    def __init__(self, counted: int) -> None:
+    def __init__(self, measures: Sequence[Measure]) -> None:
         self.rows = 0
-        self.bytes = [0] * counted
+        self._measures = measures
+        self._bytes = [0] * len(measures)
 
     def add(self, row: _Row) -> None:
         self.rows += 1
-        for number, values in enumerate(row.values):
-            self.bytes[number] += sketch_bytes(len(values))
+        for number, (values, measure) in enumerate(zip(row.values, self._measures, strict=True)):
+            self._bytes[number] += sketch_bytes(len(values), measure.sketch)
 
-    def sketches(self, measures: Sequence[Measure]) -> dict[str, float]:
-        return {one.name: size / max(self.rows, 1) for one, size in zip(measures, self.bytes, strict=True)}
+    def sketches(self) -> dict[str, float]:
+        return {one.name: size / max(self.rows, 1) for one, size in zip(self._measures, self._bytes, strict=True)}
 
 
 def _fold(
@@ -137,14 +156,15 @@ def _fold(
     An epoch reads all partitions at the same relative speed.
     """
     rows: dict[tuple[str, int], _Row] = {}
-    written, epochs = _Written(len(measures)), 0
+    written, epochs = _Written(measures), 0
+    most = [THETA_VALUES if one.sketch == THETA else SKETCH_SET_MAX + 1 for one in measures]
     touched: dict[tuple[str, int], _Row] = {}
     for number, event in enumerate(_side_by_side(events), 1):
         for start in job.row_windows.starts(event.time_ms):
             row = rows.setdefault((event.key, start), _Row(len(measures)))
-            for values, measure in zip(row.values, measures, strict=True):
+            for values, measure, room in zip(row.values, measures, most, strict=True):
                 value = event.fields.get(measure.field or "")
-                if value is not None and len(values) <= SKETCH_SET_MAX:
+                if value is not None and len(values) < room:
                     values.add(value)
             touched[event.key, start] = row
         if number % per_epoch == 0:
@@ -194,6 +214,7 @@ def _lengths(values: Iterable[Any]) -> Iterable[int]:
 
 def _means(measures: Sequence[Measure], rows: Sequence[_Row]) -> dict[str, float]:
     return {
-        measure.name: sum(sketch_bytes(len(row.values[number])) for row in rows) / max(len(rows), 1)
+        measure.name: sum(sketch_bytes(len(row.values[number]), measure.sketch) for row in rows)
+        / max(len(rows), 1)
         for number, measure in enumerate(measures)
     }

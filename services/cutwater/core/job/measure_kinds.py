@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job.kinds.averages import average
+from cutwater.core.job.kinds.distinct import HLL, distinct
 from cutwater.core.job.kinds.frequent_items import FREQUENT, top
 from cutwater.core.job.kinds.histogram import histogram
 from cutwater.core.job.kinds.moments import FACTOR_DIGITS, deviation, variance
@@ -16,7 +17,6 @@ from cutwater.core.job.kinds.quantiles import quantile
 from cutwater.core.job.measures import (
     ADDEND_DIGITS,
     COUNTABLE,
-    HLL_LG_K,
     LONG,
     LONG_DIGITS,
     MAX_DECIMAL,
@@ -28,9 +28,7 @@ from cutwater.core.job.measures import (
     Limit,
     Measure,
     Partial,
-    Partials,
     Sketches,
-    coalesced,
     count_partial,
     extreme,
     seed_of,
@@ -71,27 +69,6 @@ def _extreme(order: str, kind: str = "") -> Maker:
     return make
 
 
-EMPTY = "\\u0000cutwater: the empty value 5b1e93c07d1f4f0c\\u0000"
-"""What a sketch gets for an empty text or empty bytes, as Spark SQL, because the library ignores those."""
-
-
-def _distinct(declared: Declaration) -> Measure:
-    name, field, of, sketches, *_ = declared
-    plain = f"hll_sketch_agg({field}, {HLL_LG_K})"
-    events, seeds = plain, f"hll_union_agg({seed_of(name)})"
-    if of.name in ("string", "bytes"):
-        stand_in = f"'{EMPTY}'" if of.name == "string" else f"cast('{EMPTY}' as binary)"
-        events = f"hll_sketch_agg(if(octet_length({field}) = 0, {stand_in}, {field}), {HLL_LG_K})"
-    both = coalesced(f"hll_union({events}, {seeds})", events, seeds)
-    # Other values are sketched as before, so older sketches, which lack the empty value, merge with new ones.
-    partial = Partial(name, "bytes", events, both, sketches.union, plain)
-
-    def present(row: Partials) -> int:
-        return round(sketches.estimate(row[name])) if row[name] else 0
-
-    return Measure(name, "distinct", (partial,), present, "long")
-
-
 KINDS: dict[str, tuple[frozenset[str], Maker]] = {
     "count": (ORDERED | COUNTABLE, _count),
     "sum": (NUMBERS, _sum),
@@ -100,7 +77,7 @@ KINDS: dict[str, tuple[frozenset[str], Maker]] = {
     "avg": (NUMBERS, average),
     "first": (ORDERED, positioned("first")),
     "last": (ORDERED, positioned("last")),
-    "distinct": (COUNTABLE, _distinct),
+    "distinct": (COUNTABLE, distinct),
     "variance": (NUMBERS, variance),
     "stddev": (NUMBERS, deviation),
     "every": (frozenset({"boolean"}), _extreme("min", "every")),
@@ -118,8 +95,9 @@ PARAMETERS = {
     "quantile": "ranks",
     "top": "items",
     "avg": "scale",
+    "distinct": "sketch",
 }
-"""The field of a declaration that a kind needs (`avg` may do without), and others must not have."""
+"""The field of a declaration that a kind needs (`avg` and `distinct` may do without), and others must not have."""
 _EXAMPLES = {"bounds": "[0, 15, 60]", "ranks": "[0.5, 0.99]", "items": "10"}
 DECIDING = NUMBERS | TIMES
 """The types of the field that decides a `min_by` or `max_by`. A text would need room in the row of its own."""
@@ -167,10 +145,12 @@ def build(
     items: int | None = None,
     exploded: bool = False,
     scale: int | None = None,
+    sketch: str = HLL,
 ) -> Measure:
     """Return the measure of a declaration. Raises UsageError if kind, field, type and the rest do not match.
 
-    `exploded`: events are the elements of arrays, so an event's place has its index.
+    `sketches`: of the kind `sketch`. `exploded`: events are the elements of arrays, so an event's place has its
+    index.
     """
     if kind not in KINDS:
         raise UsageError(f"measure '{name}': '{kind}' is not a measure; allowed: {', '.join(KINDS)}")
@@ -194,6 +174,7 @@ def build(
         items=items or 0,
         exploded=exploded,
         scale=scale,
+        sketch=sketch,
     )
     needed = PARAMETERS.get(kind, "")
     if needed in _EXAMPLES and {"bounds": bounds, "ranks": ranks, "items": items}[needed] in ((), None):

@@ -106,6 +106,8 @@ class Declaration(NamedTuple):
     """Whether events are the elements of arrays."""
     scale: int | None = None
     """The digits behind the point of an exact average; None for a double."""
+    sketch: str = ""
+    """The kind of a `distinct`'s sketch."""
 
 
 class Limit(NamedTuple):
@@ -132,6 +134,8 @@ class Measure:
     """The columns of other measures' partials that a derived value is computed from. It has no partials."""
     merges_by: str = ""
     """How two values of a column of a user's own query merge; empty: the job file does not say."""
+    sketch: str = ""
+    """The kind of the sketch of a `distinct`; empty for other measures."""
 
     @property
     def plain(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_KEY_BYTES
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.distinct import THETA, THETA_BYTES_MAX
 from cutwater.core.job.kinds.frequent_items import kept_texts
 from cutwater.core.job.measures import Measure
 
@@ -18,7 +19,7 @@ epoch must reject the same events, and rows outlive the setting."""
 _BESIDE_BYTES = 64 * 1024
 """A row's escaped key, window and headers, and Kafka's overhead."""
 _MEASURE_BYTES = 8 * 1024
-"""A measure's name, and its other partials: a sketch has 4 KiB."""
+"""A measure's name, and its other partials: an HLL sketch has 4 KiB."""
 _COUNTED_BYTES_MAX = 1_024
 """The longest text that a `top` counts: a row keeps hundreds of them."""
 
@@ -27,7 +28,8 @@ def text_bytes_max(measures: Sequence[Measure]) -> int:
     """Return the most bytes (in UTF-8) of a text that one of `measures` keeps, if it keeps one."""
     texts = sum(1 for one in measures if one.output == "string")
     counted = _ESCAPED * _COUNTED_BYTES_MAX * sum(map(kept_texts, measures))
-    room = ROW_BYTES_MAX - _BESIDE_BYTES - _MEASURE_BYTES * len(measures) - counted
+    sketched = THETA_BYTES_MAX * sum(1 for one in measures if one.sketch == THETA)
+    room = ROW_BYTES_MAX - _BESIDE_BYTES - _MEASURE_BYTES * len(measures) - counted - sketched
     return room // (_ESCAPED * max(1, texts))
 
 
