@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -56,25 +56,21 @@ class ThetaSketches(_Library):
     def estimate(self, sketch: bytes) -> float:
         return float(self._parse(sketch).get_estimate())
 
-    def united(self, sketches: Sequence[bytes]) -> bytes:
+    def united(self, sketches: Iterable[bytes]) -> bytes:
         """Return the sketch of all values; the order of the sketches makes no difference."""
         return bytes(self._united(sketches).serialize())
 
-    def combined(self, of: Sequence[bytes], common: Sequence[bytes], without: Sequence[bytes]) -> Estimate:
+    def combined(self, of: Iterable[bytes], common: Iterable[bytes], without: Iterable[bytes]) -> Estimate:
         """Return the number of values that are in any set of `of`, in every one of `common`, and in none of
         `without`."""
-        found = self._united(of)
-        if common:
-            shared = self._library.theta_intersection()
-            for one in (found, *map(self._parse, common)):
-                shared.update(one)
-            found = shared.get_result()
-        if without:
-            found = self._library.theta_a_not_b().compute(found, self._united(without))
+        shared = self._library.theta_intersection()
+        for one in (self._united(of), *map(self._parse, common)):
+            shared.update(one)
+        found = self._library.theta_a_not_b().compute(shared.get_result(), self._united(without))
         least, most = found.get_lower_bound(DEVIATIONS), found.get_upper_bound(DEVIATIONS)
         return Estimate(round(found.get_estimate()), int(least), -int(-most // 1), not found.is_estimation_mode())
 
-    def _united(self, sketches: Sequence[bytes]) -> Any:
+    def _united(self, sketches: Iterable[bytes]) -> Any:
         every = self._library.theta_union(THETA_LG_K)
         for one in sketches:
             every.update(self._parse(one))

@@ -26,6 +26,7 @@ from cutwater.rehydrator.http_api.models import (
     NOT_READY,
     READING,
     WAITING,
+    DistinctAnswer,
     GlobalKeyAnswer,
     GlobalKeysAnswer,
     GlobalScanAnswer,
@@ -50,6 +51,7 @@ from cutwater.rehydrator.http_api.streaming import LINES, Exports
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.routes.arrow_export import Arrow
 from cutwater.rehydrator.routes.changes import ChangeRoutes
+from cutwater.rehydrator.routes.distinct import PATH, DistinctRoutes
 from cutwater.rehydrator.routes.export import ExportRoutes, Sizes, Snapshot
 from cutwater.rehydrator.routes.global_keys_and_top import GlobalKeysAndTopRoutes
 from cutwater.rehydrator.routes.global_query import GlobalQueries
@@ -98,7 +100,7 @@ def create_app(
     context = RouteContext(view, generation, metrics, now_ms, peers, replica, successor, waiters)
     owners = Owners(context)
     reading, spanning = RowRoutes(context, owners), KeysAndTopRoutes(context, owners)
-    stored = StoredRows(context, owners)
+    stored, sets = StoredRows(context, owners), DistinctRoutes(context, owners)
     consulting = GlobalQueries(context, regions, app)
     merged, everywhere = Global(context, consulting), GlobalKeysAndTopRoutes(context, consulting)
     exports, standing = Exports(), StatusRoutes(context)
@@ -113,6 +115,7 @@ def create_app(
     app.get(KEY_ROUTE, responses=json_responses(ScanAnswer | KeyAnswer, *READING))(reading.scan)
     app.post("/v1/keys", responses=json_responses(KeysAnswer, *READING, 413))(spanning.keys)
     app.get("/v1/top", responses=json_responses(TopAnswer, *READING))(spanning.top)
+    app.post(PATH, responses=json_responses(DistinctAnswer, *READING, 413))(sets.distinct)
     app.get(parameters.GLOBAL, responses=json_responses(GlobalKeyAnswer, *WAITING, 409))(merged.key)
     rows_or_key = json_responses(GlobalScanAnswer | GlobalKeyAnswer, *WAITING, 409)
     app.get("/v1/global/state", responses=rows_or_key)(merged.scan)

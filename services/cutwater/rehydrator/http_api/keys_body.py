@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -20,7 +20,17 @@ def _require_text(text: str) -> str:
     return text
 
 
-def span_of(asked: Keys) -> tuple[int | None, int | None]:
+class Spanned(Protocol):
+    """Windows of a span of time."""
+
+    @property
+    def from_(self) -> str | int | None: ...
+
+    @property
+    def to(self) -> str | int | None: ...
+
+
+def span_of(asked: Spanned) -> tuple[int | None, int | None]:
     """Return the bounds of the window starts, [first, end) in ms; raise 422 for an invalid time."""
     first, end = (None if one is None else str(one) for one in (asked.from_, asked.to))
     return parsing.time_ms("from", first), parsing.time_ms("to", end)

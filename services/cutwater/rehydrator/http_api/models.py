@@ -104,6 +104,29 @@ class TopAnswer(Replicas):
     rows: list[Row] = Field(description="In order.")
 
 
+class SetOfRows(BaseModel):
+    """One set of an answer: the values of all windows of a key that start in [from, to)."""
+
+    role: Literal["of", "and", "not"] = Field(alias="in", description="The list of the request that it is in.")
+    key: str
+    from_: Time | None = Field(alias="from", description="As it was requested.")
+    to: Time | None
+    milestone: int = Field(description="Index in `milestones` of the milestone of its rows, from 0.")
+    rows: int
+    estimate: int = Field(description="The number of its different values.")
+    hint: str = Field("", description="Set if windows are missing because they were evicted.")
+
+
+class DistinctAnswer(Replicas):
+    measure: str
+    estimate: int
+    least: int = Field(description="The true number is from `least` to `most` with a probability of 99.7 %.")
+    most: int
+    exact: bool = Field(description="True if `estimate` is the true number.")
+    sets: list[SetOfRows] = Field(description="In the order of the request: of, and, not.")
+    milestones: list[OwnersMilestone]
+
+
 class StoredPart(BaseModel):
     """A region's part of a merge; its shape may change with the version."""
 

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from cutwater.adapters.http.access import OPEN_PATHS
 from cutwater.core.events.key_columns import BOOLEAN, DATE, NULL, NUMBER, UUID, KeyColumn
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.distinct import THETA
 from cutwater.core.job.measures import Measure
 from cutwater.rehydrator.http_api.models import WHY_UNGUARDED, Problem
 
@@ -49,6 +50,8 @@ class Described(FastAPI):
                 for one in described["paths"][path]["get"]["parameters"]:
                     if one["name"] == "measure":
                         one["schema"]["enum"] = names
+            if thetas := [one.name for one in self._measures if one.sketch == THETA]:
+                described["components"]["schemas"]["Sets"]["properties"]["measure"]["enum"] = thetas
             for path in ("/v1/state", "/v1/global/state"):
                 described["paths"][path]["get"]["parameters"] += _parameters(self._columns)
             if self._guarded:

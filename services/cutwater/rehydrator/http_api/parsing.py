@@ -13,6 +13,7 @@ from starlette.datastructures import QueryParams
 from cutwater.core.errors import UsageError
 from cutwater.core.events.key_columns import NULL, KeyColumn, column_text, key_prefix, key_text
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.distinct import THETA
 from cutwater.core.job.measures import Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol.generation import Generation, Token
@@ -124,6 +125,17 @@ def measure(name: str, measures: Iterable[Measure]) -> str:
     if name not in names:
         what = "has lists, by which rows have no order" if name in known else "is not a measure of the job"
         raise HTTPException(422, f"measure={name[:60]!r} {what}: {', '.join(names)}")
+    return name
+
+
+def theta_measure(name: str, measures: Iterable[Measure]) -> str:
+    """Return the name; raise 422 if the job has no such measure, or its values are in no theta sketch."""
+    known = {one.name: one for one in measures}
+    names = [one.name for one in known.values() if one.sketch == THETA]
+    if name not in names:
+        what = "has no theta sketch" if name in known else "is not a measure of the job"
+        remedy = ", ".join(names) or f"the job has none: declare a distinct with sketch: {THETA}"
+        raise HTTPException(422, f"measure={name[:60]!r} {what}: {remedy}")
     return name
 
 

@@ -10,16 +10,19 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
 
 from cutwater.rehydrator.cluster.peers import Holders
 from cutwater.rehydrator.http_api.context import RouteContext, patience, render
 from cutwater.rehydrator.http_api.keys_body import Keys, span_of
+from cutwater.rehydrator.http_api.sets_body import RowSet, Sets
 
 Answer = dict[str, Any]
+Share = TypeVar("Share", bound=BaseModel)
 Span = tuple[int | None, int | None]
 
 
@@ -80,15 +83,46 @@ class Owners:
         for key in dict.fromkeys(asked.keys):
             shares.setdefault(self._peers.of_key(key), []).append(key)
         now = list(islice(shares.items(), asked.rows))
+        rows = asked.rows // len(now)
+        bodies = {holders: asked.model_copy(update={"keys": keys, "rows": rows}) for holders, keys in now}
+        return await self._of_shares(request, bodies, path, wait, lambda share: read(share, span), join)
 
-        async def of(holders: Holders, keys: list[str]) -> Answer | Response:
-            share = asked.model_copy(update={"keys": keys, "rows": asked.rows // len(now)})
+    async def of_sets(
+        self,
+        request: Request,
+        asked: Sets,
+        path: str,
+        wait: Wait,
+        read: Callable[[Sets], Answer],
+        join: Callable[[list[Answer]], Answer],
+    ) -> Response:
+        """Return the joined answers of the owners of the sets. `read`: makes this owner's answer for its sets."""
+        self._context.require(*(one.key for one in asked.every))
+        self._peers.require_agreed(request)
+        shares: dict[Holders, list[RowSet]] = {}
+        for one in asked.every:
+            shares.setdefault(self._peers.of_key(one.key), []).append(one)
+        bodies = {holders: asked.share(sets) for holders, sets in shares.items()}
+        return await self._of_shares(request, bodies, path, wait, read, join)
+
+    async def _of_shares(
+        self,
+        request: Request,
+        shares: dict[Holders, Share],
+        path: str,
+        wait: Wait,
+        read: Callable[[Share], Answer],
+        join: Callable[[list[Answer]], Answer],
+    ) -> Response:
+        """Return the joined answers of the owners, each for its share of the body."""
+
+        async def of(holders: Holders, share: Share) -> Answer | Response:
             body = share.model_dump_json(by_alias=True).encode()
             if answer := await self._elsewhere(request, holders, path, wait, body):
                 return answer
-            return await run_in_threadpool(read, share, span)
+            return await run_in_threadpool(read, share)
 
-        return await _join((of(*one) for one in now), join)
+        return await _join((of(*one) for one in shares.items()), join)
 
     async def of_every_part(
         self,

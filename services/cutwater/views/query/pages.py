@@ -11,6 +11,9 @@ from cutwater.views.store.key_layout import Window
 Stored = tuple[Window, bytes]
 """A row with its value in the changelog's form; of a sliding window, merged from its panes."""
 
+KeySpan = tuple[str, int | None, int | None]
+"""A key, and the bounds of its windows' starts, [first, end) in ms."""
+
 
 class KeyPage(NamedTuple):
     """Rows of one key at one milestone. `next_from_ms`: where to continue; None at the end."""

@@ -16,7 +16,7 @@ from cutwater.core.protocol.records import Heartbeat, Milestone
 from cutwater.core.query.top_n import Ranking
 from cutwater.core.state.backlog import Entry
 from cutwater.views.query.change_feed import KEPT_BYTES, ROW_BYTES, Rows, size_of
-from cutwater.views.query.pages import EVERYTHING, KeyPage, KeysPage, Order, Part, ScanPage, Stored, Top
+from cutwater.views.query.pages import EVERYTHING, KeyPage, KeysPage, KeySpan, Order, Part, ScanPage, Stored, Top
 from cutwater.views.query.presenter import Presenter, Row
 from cutwater.views.store import key_layout
 from cutwater.views.store.pinned_rows import PIECE_ROWS, PinnedRows
@@ -185,10 +185,14 @@ class View:
         self, keys: Iterable[str], from_ms: int | None, to_ms: int | None, limit: int, rows_max: int
     ) -> KeysPage:
         """Do as `read` for several keys at one milestone: at most `limit` rows each, and `rows_max` together."""
+        return self.read_spans(((key, from_ms, to_ms) for key in keys), limit, rows_max)
+
+    def read_spans(self, spans: Iterable[KeySpan], limit: int, rows_max: int) -> KeysPage:
+        """Do as `read_several`, for each key in a span of its own."""
         shown = self._require()
         pages: list[KeyPage] = []
         left: list[str] = []
-        for key in keys:
+        for key, from_ms, to_ms in spans:
             if not rows_max:
                 left.append(key)
                 continue

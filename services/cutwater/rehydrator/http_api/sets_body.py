@@ -1,0 +1,60 @@
+"""The body of a request for the different values of several rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cutwater.rehydrator.http_api.keys_body import Key, Time
+
+SETS_MAX, SET_ROWS_MAX = 32, 1_000
+
+
+class RowSet(BaseModel):
+    """The values of all windows of a key that start in [from, to)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    key: Key
+    from_: Time = Field(None, alias="from", description="First window start: ISO 8601 or ms since 1970.")
+    to: Time = Field(None, description="Window starts before this: ISO 8601 or ms since 1970.")
+
+
+class Sets(BaseModel):
+    """Sets of values, at most 32 in all, of at most 1,000 rows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    measure: str = Field(description="A `distinct` with `sketch: theta`, as the job file names it.")
+    of: list[RowSet] = Field(min_length=1, max_length=SETS_MAX, description="Values that are in any of these,")
+    and_: list[RowSet] = Field([], alias="and", max_length=SETS_MAX, description="in every one of these,")
+    not_: list[RowSet] = Field([], alias="not", max_length=SETS_MAX, description="and in none of these.")
+
+    @model_validator(mode="after")
+    def _require_few(self) -> Self:
+        if (found := sum(map(len, self.by_role.values()))) > SETS_MAX:
+            raise ValueError(f"{found} sets in of, and, not; at most {SETS_MAX} are allowed")
+        return self
+
+    @property
+    def by_role(self) -> dict[str, list[RowSet]]:
+        return {"of": self.of, "and": self.and_, "not": self.not_}
+
+    @property
+    def every(self) -> list[RowSet]:
+        """Each set once."""
+        return list(dict.fromkeys(one for some in self.by_role.values() for one in some))
+
+    def with_keys(self, stored: Callable[[str], str]) -> Sets:
+        """Return the same sets with their keys as they are stored."""
+        made = {
+            role: [one.model_copy(update={"key": stored(one.key)}) for one in some]
+            for role, some in self.by_role.items()
+        }
+        return self.model_copy(update={"of": made["of"], "and_": made["and"], "not_": made["not"]})
+
+    def share(self, sets: list[RowSet]) -> Sets:
+        """Return the request for an owner of some of the sets: it reads them, whatever they are for."""
+        return self.model_copy(update={"of": sets, "and_": [], "not_": []})
