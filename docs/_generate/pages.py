@@ -42,8 +42,9 @@ _VALUES = """\
 Nulls are ignored. All values are exact, except sums, averages and variances of floating point numbers, which are
 rounded, and three that are estimates:
 
-- `distinct` is a sketch of 4,096 registers: its relative standard error is 1.6 %, so 99 % of the values are
-  within 4.2 %.
+- `distinct` is an HLL sketch of 4,096 registers: its relative standard error is 1.6 %, so 99 % of the values are
+  within 4.2 %. With `sketch: theta` it is exact up to 4,096 different values in a row; above that its error is the
+  same.
 - `quantile` is a KLL sketch of doubles (k = 200), one for all ranks. Up to some 200 values in a row it is exact.
   Above that the value for rank r has, with a probability of 99 %, a true rank from r - 0.0133 to r + 0.0133;
   ranks 0 and 1 are the exact minimum and maximum. It ignores NaN, and digits of a `long` or `decimal` beyond a
@@ -63,6 +64,12 @@ event whose value has more than 28 digits is a dead letter, so that a row has ro
 the true quotient as a decimal with so many digits behind the point, rounded once, half away from zero. A scale is
 not part of the state: to add, change or remove one, restart the services that read the job file. With
 `output.format` avro or confluent that needs a new output, as a change of derived values does.
+
+A theta sketch is a sample of the values, so several rows can be compared: `cutwater distinct` and
+[`POST /v1/distinct`](HTTP.md#post-v1distinct) tell how many different values they have together, in common, or
+alone, with bounds. A sketch has eight bytes for each value, up to 32 KB, where HLL has up to 4 KB. It is written
+whole with each change of its row, and takes twice that in Spark's memory. `sketch` is part of the meaning of a
+row: to change it, start another job.
 
 Spark draws lots when it makes a KLL sketch smaller. An epoch that is computed again may so write another sketch
 of the same events, within the same bound; the milestone proves the one that counts. Readers that merge sketches,

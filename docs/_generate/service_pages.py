@@ -16,11 +16,12 @@ from cutwater.adapters.http.access import OPEN_PATHS
 from cutwater.adapters.http.metrics_server import DriverMetrics
 from cutwater.adapters.http.server import HttpMetrics
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.sketches import HllSketches
+from cutwater.adapters.sketches import HllSketches, ThetaSketches
 from cutwater.adapters.topics.recovery_log import Trail
 from cutwater.commit_signal.metrics import Metrics as SignalMetrics
 from cutwater.core.events.rejection import MAX_KEY_BYTES
 from cutwater.core.job.measure_kinds import build
+from cutwater.core.job.measures import THETA, FieldType
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
@@ -36,7 +37,7 @@ from cutwater.rehydrator.metrics.rocksdb import StoreMetrics
 from cutwater.rehydrator.metrics.state_size import SizeMetrics, sizes_plain
 from cutwater.views.follow.size_census import CensusResult
 from cutwater.views.query.change_feed import Changes
-from cutwater.views.query.pages import KeyPage, KeysPage, Order, Part, ScanPage, Stored, Top
+from cutwater.views.query.pages import KeyPage, KeysPage, KeySpan, Order, Part, ScanPage, Stored, Top
 from cutwater.views.query.presenter import Row
 from cutwater.views.query.view import State, Status, View
 from cutwater.views.store.key_layout import Window
@@ -71,10 +72,16 @@ _MILESTONE = Milestone(
     committed_ms=_NOW_MS,
 )
 _MEASURES = {"movements": 35, "delayed": 33, "worst_delay": 86}
+_PLANES = {
+    "EWR": bytes.fromhex("0104033f011acc93030b4ca5befac325013d99ab2a33e2ae802ef934901bd89d38"),
+    "JFK": bytes.fromhex("0104033f011acc9303aa197b5414b47c40177c9a480dec4e9c3a46838b4d835218"),
+}
+"""Sketches of three planes of each airport, of which two are of both."""
 _EXAMPLES = {
     "/v1/state/{key}": "/v1/state/EWR?from=2013-01-02T11:00:00Z&limit=1&at_least=g1-local-00000000:42",
     "/v1/state": "/v1/state?shards=0-127&from=2013-01-02T00:00:00Z&limit=1",
     "/v1/keys": "/v1/keys",
+    "/v1/distinct": "/v1/distinct",
     "/v1/top": "/v1/top?measure=delayed&from=2013-01-02T11:00:00Z&to=2013-01-02T12:00:00Z&limit=1",
     "/v1/milestone": "/v1/milestone",
     "/v1/sizes": "/v1/sizes",
@@ -97,7 +104,10 @@ _PORT = {
     431: "the request's head is too large",
 }
 """Status codes of the port itself, before the application."""
-_BODIES = {"/v1/keys": '{"keys": ["EWR", "JFK"], "from": "2013-01-02T11:00:00Z", "limit": 1, "rows": 1}'}
+_BODIES = {
+    "/v1/keys": '{"keys": ["EWR", "JFK"], "from": "2013-01-02T11:00:00Z", "limit": 1, "rows": 1}',
+    "/v1/distinct": '{"measure": "planes", "of": [{"key": "JFK"}], "not": [{"key": "EWR", "from": "2013-01-02"}]}',
+}
 """Bodies of the examples that are posted; the others use GET."""
 
 
@@ -110,8 +120,9 @@ class _View:
         self.status = Status(State.FOLLOWING)
         self.shards = ShardMap()
         self.lineage = Lineage.of(_GENERATION)
-        measures = tuple(build(name, "count", None, None, HllSketches()) for name in _MEASURES)
-        self.measures = measures
+        counts = (build(name, "count", None, None, HllSketches()) for name in _MEASURES)
+        planes = build("planes", "distinct", "plane", FieldType("string"), ThetaSketches(), sketch=THETA)
+        self.measures = measures = (*counts, planes)
         self.job = SimpleNamespace(measures=measures, key_columns=None, stored_key=str)
 
     def age_ms(self, _milestone: Milestone, _now_ms: int) -> int:
@@ -134,6 +145,12 @@ class _View:
         self, keys: list[str], from_ms: int | None, _to_ms: int | None, _limit: int, _rows: int
     ) -> KeysPage:
         return KeysPage(_MILESTONE, [self.read(keys[0], from_ms, None, 1)], keys[1:])
+
+    def read_spans(self, spans: list[KeySpan], _limit: int, _rows: int) -> KeysPage:
+        return KeysPage(_MILESTONE, [self.read(key, from_ms, None, 1) for key, from_ms, _ in spans], [])
+
+    def partials(self, rows: list[Stored]) -> list[dict[str, bytes]]:
+        return [{"planes": _PLANES[one.key]} for one, _ in rows]
 
     def top(self, _order: Order, part: Part) -> Top:
         return Top(_MILESTONE, [_stored("EWR", part.from_ms or 0)])

@@ -14,7 +14,7 @@ from pyspark.sql.avro.functions import to_avro
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.job.kinds.distinct import THETA
+from cutwater.core.job.measures import THETA
 from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater_spark.authentication import protection, start_session
 

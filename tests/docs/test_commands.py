@@ -24,6 +24,7 @@ from cutwater.cli.main import app
 from cutwater.core.events.rejection import REASONS
 from cutwater.local.jobs.api_router import JOBS_PATH
 from cutwater.rehydrator.http_api.keys_body import Keys
+from cutwater.rehydrator.http_api.sets_body import Sets
 from support.pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
 GROUP: Any = typer.main.get_command(app)
@@ -78,7 +79,7 @@ def export(words: list[str]) -> None:
 
 
 def curl(words: list[str]) -> None:
-    """The address is a route of the HTTP API, its parameters are that route's, a body is a question for keys."""
+    """The address is a route of the HTTP API, its parameters are that route's, a body is its question."""
     (address,) = [urlsplit(one) for one in words if one.startswith("http")]
     assert address.port == Settings.model_fields["port"].default
     if address.path == JOBS_PATH.decode():
@@ -89,8 +90,8 @@ def curl(words: list[str]) -> None:
     method = "post" if "-d" in words else "get"
     assert set(parse_qs(address.query)) <= {one["name"] for one in found[method].get("parameters", ())}
     if method == "post":
-        assert address.path in {"/v1/keys", "/v1/global/keys"}
-        Keys.model_validate_json(words[words.index("-d") + 1])
+        bodies = {"/v1/keys": Keys, "/v1/global/keys": Keys, "/v1/distinct": Sets}
+        bodies[address.path].model_validate_json(words[words.index("-d") + 1])
 
 
 def pip(words: list[str]) -> None:

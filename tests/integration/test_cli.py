@@ -31,7 +31,8 @@ SERVICE_BYTES_MAX = 300 * 1024 * 1024
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """A running stack of the counting job with 1,000 events, all committed and shown."""
     folder = tmp_path_factory.mktemp("cli")
-    (folder / "job.yaml").write_text(counting.job_text("counts"))
+    values = "  values: {measure: distinct, field: value, sketch: theta}\n"
+    (folder / "job.yaml").write_text(counting.job_text("counts") + values)
     (folder / "event.avsc").write_text(counting.SCHEMA)
     lines = [json.dumps({**one, "at": _iso(one["at"])}) for one in EVENTS]
     (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
@@ -62,14 +63,27 @@ def _opened(cli: Cli) -> Store | None:
         return None
 
 
+def _values(key: str, start: int | None = None) -> set[int]:
+    """The different values of a key's events, of one window or of all."""
+    return {
+        one["value"] for one in EVENTS if one["key"] == key and start in (None, one["at"] - one["at"] % 60_000)
+    }
+
+
+def _expected() -> dict[tuple[str, int], dict[str, Any]]:
+    rows = counting.expected(EVENTS)
+    return {(key, start): {**row, "values": len(_values(key, start))} for (key, start), row in rows.items()}
+
+
 def test_get_shows_the_windows_of_a_key(cli: Cli) -> None:
     """`get` serves exactly the rows that an independent computation gives for the key."""
     answer = cli.json("get", "k7", "--limit", "100")
-    expected = {start: row for (key, start), row in counting.expected(EVENTS).items() if key == "k7"}
+    expected = {start: row for (key, start), row in _expected().items() if key == "k7"}
     served = {
         round(datetime.fromisoformat(row["window_start"]).timestamp() * 1000): {
             "ticks": row["ticks"],
             "total": row["total"],
+            "values": row["values"],
         }
         for row in answer["rows"]
     }
@@ -174,9 +188,21 @@ def test_tail_tells_whole_milestones(cli: Cli, source: list[str]) -> None:
     wait_until(lambda: cli.json("status")["published"] == newest, "everything on the output")
     done = cli.run("tail", "--json", "--idle", "3", *source)
     assert done.returncode == 0, done.stderr
-    expected = counting.expected(EVENTS)
+    expected = _expected()
     assert _told(done.stdout) == {(key, f"{_iso(start)[:19]}Z"): row for (key, start), row in expected.items()}
     assert json.loads(done.stdout.splitlines()[-1])["token"] == newest
+
+
+def test_distinct_compares_keys(cli: Cli) -> None:
+    """By the values of their events; a measure that is no set is refused."""
+    found = cli.json("distinct", "values", "--of", "k7", "--of", "k8", "--not", "k9", "--not", "k10")
+    true = (_values("k7") | _values("k8")) - _values("k9") - _values("k10")
+    assert (found["estimate"], found["exact"]) == (len(true), True)
+    assert [one["estimate"] for one in found["sets"]] == [len(_values(one["key"])) for one in found["sets"]]
+    done = cli.run("distinct", "ticks", "--of", "k7")
+    assert (done.returncode, "measure='ticks' has no theta sketch: values" in done.stderr) == (2, True), (
+        done.stderr
+    )
 
 
 @pytest.mark.slow

@@ -28,9 +28,8 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE, Flaw
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.job.kinds.distinct import THETA_BYTES_MAX
 from cutwater.core.job.measure_kinds import KINDS
-from cutwater.core.job.measures import SEED, merged_row
+from cutwater.core.job.measures import SEED, THETA_BYTES_MAX, merged_row
 from cutwater.core.job.row_room import text_bytes_max
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation

@@ -15,6 +15,7 @@ SHAPES: dict[str, Any] = {
     "dead-letters list": state.DeadLetters,
     "dead-letters replay": state.Replayed,
     "demo-regions": job.Demonstration,
+    "distinct": state.Distinct,
     "doctor": job.Findings,
     "down": job.Down | job.DownPlan,
     "export": state.Export,

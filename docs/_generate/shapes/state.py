@@ -110,6 +110,42 @@ class Key(TypedDict):
     holds: NotRequired[Held]
 
 
+SetOfRows = TypedDict(
+    "SetOfRows",
+    {
+        "in": Literal["of", "and", "not"],
+        "key": str,
+        "from": str | None,
+        "to": str | None,
+        "milestone": int,
+        "rows": int,
+        "estimate": int,
+        "hint": NotRequired[str],
+    },
+)
+"""A set: all windows of a key that start in [from, to). `milestone`: index in `milestones`."""
+
+
+class OwnersMilestone(ShownMilestone):
+    partitions: list[int] | None
+    """The partitions that this owner holds; null for all."""
+
+
+class Distinct(TypedDict):
+    """The answer of `POST /v1/distinct` (docs/HTTP.md)."""
+
+    measure: str
+    estimate: int
+    least: int
+    """The true number is from `least` to `most` with a probability of 99.7 %."""
+    most: int
+    exact: bool
+    """Whether `estimate` is the true number."""
+    sets: list[SetOfRows]
+    milestones: list[OwnersMilestone]
+    holds: NotRequired[Held]
+
+
 class Change(TypedDict):
     key: str
     key_columns: NotRequired[dict[str, Any]]

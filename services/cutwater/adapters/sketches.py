@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from cutwater.core.errors import UsageError
-from cutwater.core.job.kinds.distinct import THETA_BYTES_MAX, THETA_LG_K
-from cutwater.core.job.measures import HLL_LG_K
+from cutwater.core.job.measures import HLL_LG_K, THETA_BYTES_MAX, THETA_LG_K
 
 DEVIATIONS = 3
 """A number is within its bounds with a probability of 99.7 %."""

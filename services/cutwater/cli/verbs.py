@@ -87,6 +87,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "state.get",
         "Show the windows of one key, or of all keys with some leading columns, and the milestone they belong to.",
     ),
+    "distinct": (
+        "state.distinct",
+        "Count the different values of several rows: of any set, in every set, in no set.",
+    ),
     "produce": ("job.produce", "Produce events to the running job, checked against its schema."),
     "demo": (
         "demo.demo",

@@ -99,6 +99,12 @@ SHOWN = {
     **{"epoch": 1, "watermark": "2026-01-01T00:00:00Z", "horizon": "1970-01-01T00:00:00Z"},
     **{"lower_bound": None, "committed": "2026-01-01T00:00:00Z", "age_ms": 350},
 }
+_SET = {"in": "of", "key": HOSTILE, "from": None, "to": None, "milestone": 0, "rows": 1_000, "estimate": 98_765}
+DISTINCT = {
+    **{"measure": "ticks", "estimate": 12_345, "least": 11_999, "most": 12_765, "exact": False},
+    "sets": [_SET, {**_SET, "in": "and", "key": "東京", "to": "2026-01-01T00:00:00Z", "hint": HOSTILE}],
+    "milestones": [{**SHOWN, "partitions": None}],
+}
 CHANGES = CommittedMilestone(
     Token(GENERATION, 2),
     1,

@@ -18,6 +18,7 @@ from cutwater.cli.rejected import rejected_events
 from cutwater.cli.stack import history, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
+    distinct,
     export,
     get,
     lineage,
@@ -300,10 +301,14 @@ SAMPLES = [
     Sample(["generation", "prune", "--dry-run"], pruning),
     Sample(["rollback", "--to", "g1-local-00000000:1", "--dry-run"], claims(again=True)),
     Sample(
+        ["distinct", "ticks", "--of", HOSTILE, "--and", "東京@/"],
+        all_of(running(distinct), put(distinct, ask=records.DISTINCT)),
+    ),
+    Sample(
         ["get", HOSTILE],
         all_of(
             running(get),
-            put(get, _ask={"key": HOSTILE, "milestone": records.SHOWN, "rows": records.ROWS, "next_from": None}),
+            put(get, ask={"key": HOSTILE, "milestone": records.SHOWN, "rows": records.ROWS, "next_from": None}),
         ),
     ),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),

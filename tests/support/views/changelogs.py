@@ -24,6 +24,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.topics.candidates import with_partitions
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.job.measures import Measure
 from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import ROOT_HASH
@@ -94,6 +95,13 @@ def make_job(folder: Path, partitions: int = 3) -> tuple[Job, Path]:
     job = load_job(path)
     _codecs_of[name] = (Codec(WINDOW_KEY_SCHEMA), Codec(job.state_schema))
     return job, path
+
+
+def with_measures(job: Job, *more: Measure) -> Job:
+    """The same job with more measures, of which its rows have no value."""
+    made = replace(job, measures=(*job.measures, *more))
+    _codecs_of[job.name] = (Codec(WINDOW_KEY_SCHEMA), Codec(made.state_schema))
+    return made
 
 
 def encoded(job: Job, sold: Sold) -> tuple[bytes, bytes]:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.sketches import Estimate, ThetaSketches
 from cutwater.core.errors import UsageError
-from cutwater.core.job.kinds.distinct import THETA, THETA_BYTES_MAX, THETA_LG_K, THETA_VALUES
 from cutwater.core.job.measure_kinds import build
-from cutwater.core.job.measures import FieldType, Measure, merge
+from cutwater.core.job.measures import THETA, THETA_BYTES_MAX, THETA_LG_K, THETA_VALUES, FieldType, Measure, merge
 
 SETS = ThetaSketches()
 numbers = st.sets(st.integers(0, 30), max_size=20)

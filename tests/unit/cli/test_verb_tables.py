@@ -111,7 +111,7 @@ def test_every_table_can_be_widened() -> None:
     printing = {path.stem for path in files if prints.search(path.read_text())}
     assert printing - {"report", "entries", "resync", "status_rows", "verify_regions", "stack_table"} == {
         *("config", "doctor", "export", "forks", "generation", "history", "lineage", "mirror", "plan", "prune"),
-        *("regions", "restore", "snapshots", "get", "milestones", "tail", "verify"),
+        *("regions", "restore", "snapshots", "get", "distinct", "milestones", "tail", "verify"),
     }
     assert len(takes_wide()) >= 25
 
@@ -145,7 +145,7 @@ def test_get_and_tail_write_a_number_alike(shown: Shown) -> None:
 def test_a_key_without_windows_is_told(options: list[str], said: str, shown: Shown) -> None:
     """In a sentence, and with exit code 1."""
     answer = {"key": "NOPE", "milestone": SHOWN, "rows": [], "next_from": None}
-    patch = put(get, running_file=answering(require=STACK), _ask=answer)
+    patch = put(get, running_file=answering(require=STACK), ask=answer)
     assert shown(Sample(["get", "NOPE"], patch, code=1), *options, columns=None) == said
 
 

@@ -41,9 +41,8 @@ from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FOR
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
-from cutwater.core.job.kinds.distinct import HLL, THETA
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
-from cutwater.core.job.measures import Measure
+from cutwater.core.job.measures import HLL, THETA, Measure
 from cutwater.core.job.row_room import require_room
 from cutwater.core.util.suggestions import value_text
 

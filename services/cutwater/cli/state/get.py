@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.adapters.http.client_options import direct_options
 from cutwater.cli.key_argument import KeyCommand
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
+from cutwater.cli.rehydrator_api import ask
 from cutwater.cli.report import out, print_json, report_errors, table
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.events.key_columns import NULL, key_text
@@ -16,7 +16,6 @@ from cutwater.core.query.key_path import KEY_ROUTE, key_query
 from cutwater.core.util.text_tables import Column, ranked
 from cutwater.local import running_file
 
-TIMEOUT_S = 40.0
 NO_WINDOWS = 1
 _NAMES = ("key", "window_start", "window_end")
 """Columns of a row that are not measures."""
@@ -125,9 +124,9 @@ def _columns(pairs: list[str], nulls: list[str], columns: list[str]) -> dict[str
 
 def _ask_pages(url: str, query: dict[str, Any], headers: dict[str, str], limit: int) -> dict[str, Any]:
     """Return the answer, with further pages of it while rows are missing. All pages are of one milestone."""
-    answer = _ask(url, query, headers)
+    answer = ask(url, query, headers)
     while answer.get("next") and (missing := limit - len(answer["rows"])) > 0:
-        more = _ask(url, {**query, "after": answer["next"], "limit": missing}, headers)
+        more = ask(url, {**query, "after": answer["next"], "limit": missing}, headers)
         if more["milestone"]["token"] != answer["milestone"]["token"]:
             raise UnavailableError("the state went on between two pages of the answer: try again")
         answer = {**more, "rows": answer["rows"] + more["rows"]}
@@ -144,24 +143,6 @@ def _named(key: str) -> dict[str, str]:
         return key_query(key)
     except UnicodeEncodeError:
         raise UsageError(f"the key {key!r} is not UTF-8: no event has such a key") from None
-
-
-def _ask(url: str, query: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-    import httpx  # takes 0.1 s, needed only if a stack runs
-
-    try:
-        answer = httpx.get(url, params=query, headers=headers, timeout=TIMEOUT_S, **direct_options(url))
-    except httpx.InvalidURL:
-        raise UsageError("the key is too long for a URL, and for an event: use POST /v1/keys") from None
-    except httpx.HTTPError as error:
-        raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
-    if answer.is_success:
-        found: dict[str, Any] = answer.json()
-        return found
-    if answer.status_code == 401:
-        raise UsageError(f"{url} requires its token: set CUTWATER_API_TOKEN as for 'cutwater up'")
-    kind = UsageError if answer.status_code in (400, 404, 410, 421, 422) else UnavailableError
-    raise kind(f"{url} answered {answer.status_code}: {answer.text[:500]}")
 
 
 def register(app: typer.Typer) -> None:

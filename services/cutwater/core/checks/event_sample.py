@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cutwater.core.job.job import Job
-from cutwater.core.job.kinds.distinct import (
+from cutwater.core.job.measures import (
     HLL,
     THETA,
     THETA_BYTES_MAX,
     THETA_HASH_BYTES,
     THETA_HEAD_BYTES,
     THETA_VALUES,
+    Measure,
 )
-from cutwater.core.job.measures import Measure
 
 EDGE_SHARE = 0.01
 """The share of a partition's events that may be older than the start of its sample, since events are unordered."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.job.kinds.averages import average
-from cutwater.core.job.kinds.distinct import HLL, distinct
+from cutwater.core.job.kinds.distinct import distinct
 from cutwater.core.job.kinds.frequent_items import FREQUENT, top
 from cutwater.core.job.kinds.histogram import histogram
 from cutwater.core.job.kinds.moments import FACTOR_DIGITS, deviation, variance
@@ -17,6 +17,7 @@ from cutwater.core.job.kinds.quantiles import quantile
 from cutwater.core.job.measures import (
     ADDEND_DIGITS,
     COUNTABLE,
+    HLL,
     LONG,
     LONG_DIGITS,
     MAX_DECIMAL,

@@ -17,8 +17,15 @@ from cutwater.core.errors import UsageError
 Partials = Mapping[str, Any]
 """Partial columns of one row, by column name."""
 
+HLL, THETA = "hll", "theta"
+"""The sketches of different values."""
 HLL_LG_K = 12
 """4,096 registers per sketch: a relative standard error of about 1.6 %."""
+THETA_LG_K = 12
+THETA_VALUES = 1 << THETA_LG_K
+"""Different values up to which a theta sketch has all hashes. Above them its relative standard error is 1.6 %."""
+THETA_HEAD_BYTES, THETA_HASH_BYTES = 24, 8
+THETA_BYTES_MAX = THETA_HEAD_BYTES + THETA_HASH_BYTES * THETA_VALUES
 
 MAX_DECIMAL = 38
 LONG_DIGITS = 19

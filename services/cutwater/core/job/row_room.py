@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_KEY_BYTES
 from cutwater.core.job.job import Job
-from cutwater.core.job.kinds.distinct import THETA, THETA_BYTES_MAX
 from cutwater.core.job.kinds.frequent_items import kept_texts
-from cutwater.core.job.measures import Measure
+from cutwater.core.job.measures import THETA, THETA_BYTES_MAX, Measure
 
 ROW_BYTES_MAX = 16 * 1024 * 1024
 """The largest row (several measures may each keep a text of an event), and the largest record of the protocol."""

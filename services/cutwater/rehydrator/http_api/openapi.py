@@ -10,8 +10,7 @@ from fastapi import FastAPI
 from cutwater.adapters.http.access import OPEN_PATHS
 from cutwater.core.events.key_columns import BOOLEAN, DATE, NULL, NUMBER, UUID, KeyColumn
 from cutwater.core.job.job import Job
-from cutwater.core.job.kinds.distinct import THETA
-from cutwater.core.job.measures import Measure
+from cutwater.core.job.measures import THETA, Measure
 from cutwater.rehydrator.http_api.models import WHY_UNGUARDED, Problem
 
 _JSON_TYPES: dict[str, list[str]] = {

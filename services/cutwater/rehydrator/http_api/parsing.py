@@ -13,8 +13,7 @@ from starlette.datastructures import QueryParams
 from cutwater.core.errors import UsageError
 from cutwater.core.events.key_columns import NULL, KeyColumn, column_text, key_prefix, key_text
 from cutwater.core.job.job import Job
-from cutwater.core.job.kinds.distinct import THETA
-from cutwater.core.job.measures import Measure
+from cutwater.core.job.measures import THETA, Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.query.key_path import decoded

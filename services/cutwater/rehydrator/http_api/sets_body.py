@@ -28,9 +28,15 @@ class Sets(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     measure: str = Field(description="A `distinct` with `sketch: theta`, as the job file names it.")
-    of: list[RowSet] = Field(min_length=1, max_length=SETS_MAX, description="Values that are in any of these,")
-    and_: list[RowSet] = Field([], alias="and", max_length=SETS_MAX, description="in every one of these,")
-    not_: list[RowSet] = Field([], alias="not", max_length=SETS_MAX, description="and in none of these.")
+    of: list[RowSet] = Field(
+        min_length=1, max_length=SETS_MAX, description="Sets: values that are in any of them count."
+    )
+    and_: list[RowSet] = Field(
+        [], alias="and", max_length=SETS_MAX, description="Sets: only values that are in every one of them count."
+    )
+    not_: list[RowSet] = Field(
+        [], alias="not", max_length=SETS_MAX, description="Sets: values that are in any of them do not count."
+    )
 
     @model_validator(mode="after")
     def _require_few(self) -> Self:

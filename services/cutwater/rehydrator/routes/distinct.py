@@ -19,7 +19,6 @@ from cutwater.rehydrator.http_api.keys_body import span_of
 from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, WaitMs
 from cutwater.rehydrator.http_api.sets_body import SET_ROWS_MAX, Sets
 from cutwater.rehydrator.routes.owners import Answer, Owners, Wait
-from cutwater.views.query.presenter import Presenter
 
 PATH = "/v1/distinct"
 _Place = tuple[Any, Any, Any]
@@ -58,13 +57,13 @@ class DistinctRoutes:
         return await self._owners.of_sets(request, asked, PATH, Wait(at_least, wait_ms), self._read, join)
 
     def _read(self, asked: Sets) -> Answer:
-        sets, presenter = asked.every, Presenter(self._view.job)
+        sets = asked.every
         spans = [(one.key, *span_of(one)) for one in sets]
         page = self._view.read_spans(spans, SET_ROWS_MAX + 1, SET_ROWS_MAX + 1)
         _require_few(sum(len(one.rows) for one in page.pages))
         found = []
         for one, (_, first, _), read in zip(sets, spans, page.pages, strict=True):
-            kept = (presenter.partials(value)[asked.measure] for _, value in read.rows)
+            kept = (row[asked.measure] for row in self._view.partials(read.rows))
             sketch = self._sketches.united(one for one in kept if one)
             hint = parsing.hint(self._view.evicted(page.milestone, first))
             told = {"rows": len(read.rows), "sketch": base64.b64encode(sketch).decode(), **hint}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import UnavailableError, UsageError
@@ -199,6 +199,10 @@ class View:
             pages.append(self._read(shown, key, from_ms, to_ms, min(limit, rows_max)))
             rows_max -= len(pages[-1].rows)
         return KeysPage(shown.milestone, pages, left)
+
+    def partials(self, rows: Iterable[Stored]) -> Iterator[dict[str, Any]]:
+        """Yield the partials of stored rows."""
+        return (self._presenter.partials(value) for _, value in rows)
 
     def present(self, rows: Iterable[Stored]) -> list[Row]:
         """Return stored rows with the values of their measures."""

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from cutwater.adapters.config.settings import load_settings
-from cutwater.cli.state import get, snapshots
+from cutwater.cli import rehydrator_api
+from cutwater.cli.state import snapshots
 from cutwater.client.export import part_owners
 from cutwater.client.export.stream import open_export
 from cutwater.core.errors import CutwaterError
@@ -99,7 +100,7 @@ def _watched(url: str) -> int:
 
 CLIENTS: dict[str, Callable[[str], object]] = {
     "up": api_answers,
-    "get": lambda url: get._ask(f"{url}/v1/state/JFK", {}, HEADERS)["rows"],
+    "get": lambda url: rehydrator_api.ask(f"{url}/v1/state/JFK", {}, HEADERS)["rows"],
     "snapshots": lambda url: snapshots._ask("GET", f"{url}/v1/milestone", load_settings()),
     "watch": _watched,
     "demo": lambda url: list(served_rows(url, HEADERS)),

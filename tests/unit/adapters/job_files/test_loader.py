@@ -92,6 +92,19 @@ def test_derived_values_are_shown_and_belong_to_no_state(load: Load) -> None:
     assert replace(job, output=Output(format="json")).output_form == "updates json"
 
 
+def test_a_distinct_counts_by_hll_unless_the_file_says_theta(load: Load) -> None:
+    """To name hll changes no byte of the definition; theta is another meaning of the row."""
+    distinct = {"measure": "distinct", "field": "carrier"}
+    plain, named, theta = (
+        load(changed("measures.x", {**distinct, **more})) for more in ({}, {"sketch": "hll"}, {"sketch": "theta"})
+    )
+    assert plain.definition == named.definition
+    assert json.loads(plain.definition)["measures"]["x"] == ["distinct", "hll_sketch_agg(`carrier`, 12)"]
+    assert theta.fingerprint != plain.fingerprint
+    assert "theta_sketch_agg" in json.loads(theta.definition)["measures"]["x"][1]
+    assert [one.measures[-1].sketch for one in (plain, named, theta)] == ["hll", "hll", "theta"]
+
+
 def test_the_scale_of_an_average_is_shown_and_belongs_to_no_state(load: Load) -> None:
     """Definition and meaning are those of the job without it; the output's schema has it, so its form does."""
     mean = {"measure": "avg", "field": "delay_minutes"}
@@ -244,6 +257,21 @@ MISTAKES: list[tuple[str, Any, str]] = [
         "measures.x",
         {"measure": "sum", "field": "delay_minutes", "scale": 2},
         "measures.x.scale: belongs to avg; this one is sum",
+    ),
+    (
+        "measures.x",
+        {"measure": "count", "field": "carrier", "sketch": "theta"},
+        "measures.x.sketch: belongs to distinct; this one is count",
+    ),
+    (
+        "measures.x",
+        {"measure": "distinct", "field": "carrier", "sketch": "kll"},
+        "measures.x.sketch: Input should be 'hll' or 'theta'",
+    ),
+    (
+        "measures.x",
+        {"measure": "distinct", "field": "carrier", "by": "theta"},
+        "measures.x.by: belongs to min_by and max_by; this one is distinct",
     ),
     (
         "measures.x",

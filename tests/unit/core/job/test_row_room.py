@@ -14,7 +14,8 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_KEY_BYTES, NO_ROOM
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
-from cutwater.core.job.row_room import ROW_BYTES_MAX, text_bytes_max, too_long
+from cutwater.core.job.measures import THETA, THETA_BYTES_MAX
+from cutwater.core.job.row_room import ROW_BYTES_MAX, require_room, text_bytes_max, too_long
 from cutwater.core.job.usable_events import find_flaw
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX
 from cutwater.publisher.encoding import JsonEncoder
@@ -64,6 +65,23 @@ def test_the_largest_row_is_a_record_of_changelog_and_output(tmp_path: Path, tex
 def test_more_measures_than_a_row_has_room_for_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="2100 measures have no room in a row of 16,777,216 bytes"):
         job(tmp_path, 0, 2_100)
+
+
+def test_theta_sketches_have_room_of_their_own(tmp_path: Path) -> None:
+    """The largest fit into a record beside the longest text; other jobs keep their bound."""
+    plain = job(tmp_path, 1, 30)
+    thetas = replace(plain, measures=tuple(replace(one, sketch=one.sketch and THETA) for one in plain.measures))
+    assert text_bytes_max(plain.measures) == job_room(31)
+    longest = text_bytes_max(thetas.measures)
+    assert 0 < longest < text_bytes_max(plain.measures)
+    assert longest * 6 + 30 * THETA_BYTES_MAX < ROW_BYTES_MAX
+    with pytest.raises(UsageError, match="have no room in a row"):
+        require_room([one for one in thetas.measures if one.sketch] * 17)
+
+
+def job_room(measures: int) -> int:
+    """The bytes of one text beside so many measures, before there were theta sketches."""
+    return (16 * 1024 * 1024 - 64 * 1024 - 8 * 1024 * measures) // 6
 
 
 def test_a_longer_text_is_no_event(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from schemathesis import engine
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events
 
+from cutwater.adapters.sketches import ThetaSketches
+from cutwater.core.job.measure_kinds import build
+from cutwater.core.job.measures import LONG, THETA
 from cutwater.rehydrator.app import create_app
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
@@ -39,7 +42,7 @@ from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.routes import changes
 from cutwater.views.query.view import State, Status, View
 from cutwater.views.store.store import Store
-from support.views.changelogs import GENERATION, Sold, make_job
+from support.views.changelogs import GENERATION, Sold, make_job, with_measures
 from unit.rehydrator.test_app import NOW_MS
 from unit.views.store.test_store import entry, rows
 
@@ -62,6 +65,7 @@ CONFIG: dict[str, Any] = {
 # Nothing unreached: whoever asks for that waits.
 TOKENS = [f"{GENERATION}:0", f"{GENERATION}:1", "g1-eu-00000000:1", "g1-local"]
 TIMES = ["0", "3600000", "-1", "1970-01-01T05:00:00Z", "1970-01-01T05:00:00+02:00", "9" * 30, "yesterday"]
+RIDERS = build("riders", "distinct", "pieces", LONG, ThetaSketches(), sketch=THETA)
 EVERYWHERE = ("GET /v1/global/state", "GET /v1/global/state/{key}", "POST /v1/global/keys", "GET /v1/global/top")
 CURSORS = [parsing.cursor_text(Peers.none(Metrics()).agreed, *place) for place in ((0, b"\x01"), (9, b""))]
 
@@ -82,7 +86,7 @@ class Served(NamedTuple):
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setattr(changes, "HEARTBEAT_S", 0.05)  # with it a stream notices that nobody reads
-    job, _ = make_job(tmp_path)
+    job = with_measures(make_job(tmp_path)[0], RIDERS)
     store = Store(tmp_path / "v", job, GENERATION)
     view = View(store, job)
     shown = entry(job, 1)
@@ -125,7 +129,8 @@ def test_answers_are_as_described(served: Served) -> None:
     """No question makes the service fail, and no status and no body comes that the description does not have."""
     wrong, statuses = asked(served.app)
     assert not wrong, "\n".join(wrong)
-    for route in ("GET /v1/state", "GET /v1/state/{key}", "POST /v1/keys", "GET /v1/top", *EVERYWHERE):
+    several = ("POST /v1/keys", "POST /v1/distinct", "GET /v1/top")
+    for route in ("GET /v1/state", "GET /v1/state/{key}", *several, *EVERYWHERE):
         # The generator got behind the checks of parameters, and in front of them.
         assert statuses[route] >= {200, 400, 401, 405, 422}, (route, statuses[route])
     assert 410 in set().union(*statuses.values())
@@ -134,7 +139,7 @@ def test_answers_are_as_described(served: Served) -> None:
 @pytest.mark.slow
 def test_answers_are_as_described_before_the_first_milestone(tmp_path: Path) -> None:
     """With nothing to show every answer is still a described one."""
-    job, _ = make_job(tmp_path)
+    job = with_measures(make_job(tmp_path)[0], RIDERS)
     view = View(Store(tmp_path / "v", job, GENERATION), job)
     few = CONFIG["generation"] | {"max-examples": 5}
     app = app_of(view)
@@ -193,4 +198,5 @@ def test_columns_are_the_jobs_measures(served: Served) -> None:
     assert columns["mean"]["type"] == ["number", "string", "null"]
     for path in ("/v1/top", "/v1/global/top"):
         (measure,) = [one for one in described["paths"][path]["get"]["parameters"] if one["name"] == "measure"]
-        assert measure["schema"]["enum"] == ["sales", "pieces", "takings", "mean"]
+        assert measure["schema"]["enum"] == ["sales", "pieces", "takings", "mean", "riders"]
+    assert described["components"]["schemas"]["Sets"]["properties"]["measure"]["enum"] == ["riders"]

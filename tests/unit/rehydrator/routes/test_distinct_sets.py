@@ -21,9 +21,8 @@ from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.sketches import HllSketches, ThetaSketches
 from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.job.job import Job
-from cutwater.core.job.kinds.distinct import THETA, THETA_LG_K
 from cutwater.core.job.measure_kinds import build
-from cutwater.core.job.measures import LONG
+from cutwater.core.job.measures import LONG, THETA, THETA_LG_K
 from cutwater.local.machine.ports import free_ports
 from cutwater.rehydrator.cluster.peers import PASSED_ON, Peers
 from cutwater.rehydrator.http_api.models import DistinctAnswer

@@ -8,14 +8,18 @@ hashes, in any order of events and merges.
 
 from __future__ import annotations
 
-from cutwater.core.job.measures import HLL_LG_K, Declaration, Measure, Partial, Partials, coalesced, seed_of
+from cutwater.core.job.measures import (
+    HLL_LG_K,
+    THETA,
+    THETA_LG_K,
+    Declaration,
+    Measure,
+    Partial,
+    Partials,
+    coalesced,
+    seed_of,
+)
 
-HLL, THETA = "hll", "theta"
-THETA_LG_K = 12
-THETA_VALUES = 1 << THETA_LG_K
-"""Different values up to which a theta sketch has all hashes. Above them its relative standard error is 1.6 %."""
-THETA_HEAD_BYTES, THETA_HASH_BYTES = 24, 8
-THETA_BYTES_MAX = THETA_HEAD_BYTES + THETA_HASH_BYTES * THETA_VALUES
 EMPTY = "\\u0000cutwater: the empty value 5b1e93c07d1f4f0c\\u0000"
 """What a sketch gets for an empty text or empty bytes, as Spark SQL, because the library ignores those."""
 
