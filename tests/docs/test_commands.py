@@ -16,6 +16,7 @@ import typer.main
 import yaml
 from docs._generate import service_pages
 from pip._internal.commands import create_command
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from cutwater import pytest_plugin
@@ -90,7 +91,7 @@ def curl(words: list[str]) -> None:
     method = "post" if "-d" in words else "get"
     assert set(parse_qs(address.query)) <= {one["name"] for one in found[method].get("parameters", ())}
     if method == "post":
-        bodies = {"/v1/keys": Keys, "/v1/global/keys": Keys, "/v1/distinct": Sets}
+        bodies: dict[str, type[BaseModel]] = {"/v1/keys": Keys, "/v1/global/keys": Keys, "/v1/distinct": Sets}
         bodies[address.path].model_validate_json(words[words.index("-d") + 1])
 
 

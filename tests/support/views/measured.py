@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import variance
 from typing import Any
 
-from datasketches import hll_sketch, kll_doubles_sketch
+from datasketches import hll_sketch, kll_doubles_sketch, update_theta_sketch
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
@@ -43,6 +43,8 @@ _MEAN = "mean_price"
 """An average with more digits than a double has."""
 _SCALE = 20
 _DISTINCT = ("label", "big")
+_THETAS = {"theta_label": "label", "theta_small": "small"}
+"""Their fields."""
 _SPREAD = {"variance_small": "small", "stddev_price": "price", "variance_half": "half"}
 """Their fields: values whose squares have room."""
 _BY = {"min_by_price": ("price", "half"), "max_by_label": ("label", "small")}
@@ -85,6 +87,7 @@ def measured_job(folder: Path, tops: bool = True) -> tuple[Job, Path]:
     measures += [f"{kind}_{name}: {{measure: {kind}, field: {name}}}" for kind in ("sum", "avg") for name in _SUMS]
     measures += [f"{_MEAN}: {{measure: avg, field: price, scale: {_SCALE}}}"]
     measures += [f"distinct_{name}: {{measure: distinct, field: {name}}}" for name in _DISTINCT]
+    measures += [f"{one}: {{measure: distinct, field: {of}, sketch: theta}}" for one, of in _THETAS.items()]
     measures += [f"{name}: {{measure: {name.partition('_')[0]}, field: {of}}}" for name, of in _SPREAD.items()]
     measures += [f"{kind}_flag: {{measure: {kind}, field: flag}}" for kind in ("every", "any")]
     measures += [f"{one}: {{measure: {one[:6]}, field: {of}, by: {by}}}" for one, (of, by) in _BY.items()]
@@ -161,7 +164,11 @@ def _of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     partials |= {f"{one}_{bucket}": count for one, found in counts.items() for bucket, count in enumerate(found)}
     seen |= {measure: place["value"] if place else None for measure, place in decided.items()}
     sketches, found = _quantiles(events)
-    partials |= sketches | {f"{_MEAN}_{part}": partials[f"avg_price_{part}"] for part in ("sum", "count")}
+    samples, numbers = _thetas(events)
+    seen |= numbers
+    partials |= (
+        sketches | samples | {f"{_MEAN}_{part}": partials[f"avg_price_{part}"] for part in ("sum", "count")}
+    )
     found[_MEAN] = _exact_mean(partials["avg_price_sum"], partials["avg_price_count"])
     frequent, most_frequent = _tops(events)
     partials |= frequent
@@ -191,6 +198,19 @@ def _quantiles(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, 
         sketches[measure] = bytes(sketch.serialize()) if ordered else None
         middle = (len(ordered) + 1) // 2 - 1
         found[measure] = [float(ordered[at]) for at in (0, middle, -1)] if ordered else None
+    return sketches, found
+
+
+def _thetas(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    sketches: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for measure, of in _THETAS.items():
+        values = {one[of] for one in events if one[of] is not None}
+        sketch = update_theta_sketch(12)
+        for one in values:
+            sketch.update(one)
+        sketches[measure] = bytes(sketch.compact().serialize(True)) if values else None
+        found[measure] = len(values - {""})  # which sketches pass over
     return sketches, found
 
 

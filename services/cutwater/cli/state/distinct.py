@@ -8,7 +8,7 @@ import typer
 
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.rehydrator_api import ask
-from cutwater.cli.report import out, print_json, report_errors, table
+from cutwater.cli.report import out, print_json, print_note, report_errors, table
 from cutwater.core.errors import UsageError
 from cutwater.core.util.text_tables import Column
 from cutwater.core.util.timestamps import moment_ms
@@ -16,6 +16,10 @@ from cutwater.local import running_file
 
 NO_WINDOWS = 1
 _SET = "KEY[@FROM/TO]"
+_COLUMNS = (
+    *(Column("in"), Column("key"), Column("from", 3), Column("to", 4)),
+    *(Column("rows", 2), Column("estimate", 1)),
+)
 
 
 @report_errors
@@ -99,10 +103,10 @@ def _show(answer: dict[str, Any]) -> None:
     else:
         number += f", from {answer['least']:,} to {answer['most']:,} with a probability of 99.7 %"
     tokens = ", ".join(dict.fromkeys(one["token"] for one in answer["milestones"]))
-    names = ("in", "key", "from", "to", "rows", "estimate")
-    columns = [Column(name, rank) for rank, name in enumerate(names)]
-    rows = ([one[name] for name in names] for one in answer["sets"])
-    out.table(table(f"sets at {tokens}", columns, rows))
+    rows = ([one[column.name] for column in _COLUMNS] for one in answer["sets"])
+    out.table(table(f"sets at {tokens}", _COLUMNS, rows))
+    for hint in dict.fromkeys(one["hint"] for one in answer["sets"] if "hint" in one):
+        print_note(hint)
     out.print(number)
 
 
