@@ -21,6 +21,7 @@ from datasketches import update_theta_sketch
 from pyspark.sql import DataFrame, SparkSession
 
 from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.sketches import ThetaSketches
@@ -29,7 +30,7 @@ from cutwater.core.events.rejection import NO_ROOM, TOO_FAR_BEHIND, UNDECODABLE,
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.measure_kinds import KINDS
-from cutwater.core.job.measures import SEED, THETA_BYTES_MAX, merged_row
+from cutwater.core.job.measures import SEED, THETA_BYTES_MAX, THETA_LG_K, merged_row
 from cutwater.core.job.row_room import text_bytes_max
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
@@ -38,6 +39,7 @@ from cutwater.operations.topic_sample import Sample
 from cutwater_spark.query.decoding import decode
 from cutwater_spark.query.query import aggregate, changelog_rows
 from cutwater_spark.query.query import decode as usable
+from cutwater_spark.session import configuration
 from support.events import wide
 
 pytestmark = pytest.mark.spark
@@ -322,27 +324,33 @@ def test_distinct_counts_the_empty_value(spark: SparkSession, tmp_path: Path) ->
 
 def test_theta_sets_over_events_and_a_seed(spark: SparkSession, tmp_path: Path) -> None:
     """Shared values of keys against DuckDB: exact up to 4,096 of them, and within the bounds above."""
-    kinds = {"label": ["null", "string"], "big": ["null", "long"]}
+    kinds = {"label": ["null", "string"], "big": ["null", "long"], "blob": ["null", "bytes"]}
     measures = (f"{one}: {{measure: distinct, field: {one}, sketch: theta}}" for one in kinds)
     job = job_of(tmp_path, kinds, ", ".join(measures))
     spans = {"a": (0, 3_000), "b": (2_000, 4_000), "c": (0, 5_000), "d": (3_000, 8_000)}
     made: list[dict[str, Any]] = [
-        {"key": key, "at": AT + number % 7, "label": f"l{number}" if number else "", "big": -number}
+        {
+            "key": key,
+            "at": AT + number % 7,
+            "label": f"l{number}" if number else "",
+            "big": -number,
+            "blob": b"%d" % number if number else b"",
+        }
         for key, (first, end) in spans.items()
         for number in (*range(first, end), first)
     ]
-    made.append({"key": "none", "at": AT, "label": None, "big": None})
+    made.append({"key": "none", "at": AT, **dict.fromkeys(kinds)})
     frame = raw(spark, [Codec(job.event_schema).encode(one) for one in made])
     events = usable(frame, job, known_schemas(job, None), only("t", "local"))
     alone = aggregate(events, job)
     once = rows_of(alone, job)
     seed = alone.where("__key in ('a', 'c', 'none')").selectExpr(
-        "__window", "__key", f"struct(`label`, `big`) as {SEED}"
+        "__window", "__key", f"struct({', '.join(kinds)}) as {SEED}"
     )
     seeded = rows_of(aggregate(events.where("__key in ('b', 'c', 'none')"), job, seed), job)
     assert seeded == {key: once[key] for key in ("a", "b", "c", "none")}, "a seed alone, events alone, and both"
-    assert once["none"] == {"label": None, "big": None}
-    assert {one.name: one.present(once["none"]) for one in job.measures} == {"label": 0, "big": 0}
+    assert once["none"] == dict.fromkeys(kinds)
+    assert {one.name: one.present(once["none"]) for one in job.measures} == dict.fromkeys(kinds, 0)
     oracle, sets = duckdb.connect(), ThetaSketches()
     oracle.register("made", pd.DataFrame(made))
     for field in kinds:
@@ -361,10 +369,14 @@ def test_theta_sets_over_events_and_a_seed(spark: SparkSession, tmp_path: Path) 
         merged = merged_row(job.measures, once["a"], once["b"])
         assert {one.name: one.present(merged) for one in job.measures}[field] == 4_000
         mine = update_theta_sketch(12)
-        for value in {one[field] for one in made if one["key"] == "a"} - {""}:
-            mine.update(value)
+        for value in {one[field] for one in made if one["key"] == "a"} - {"", b""}:
+            mine.update(value.decode() if field == "blob" else value)
         theirs = sets.combined([sketches["a"]], [], [bytes(mine.compact().serialize())])
-        assert (theirs.number, theirs.exact) == (int(field == "label"), True), "the hashes are the library's"
+        assert (theirs.number, theirs.exact) == (int(field != "big"), True), "the hashes are the library's"
+    groups = configuration(job, Settings(), str(tmp_path))[
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
+    ]
+    assert int(groups) * 2 * 8 * (2 << THETA_LG_K) < 2**28, "of two tasks a quarter of the default heap"
 
 
 def _sql(expression: str, name: str) -> Any:

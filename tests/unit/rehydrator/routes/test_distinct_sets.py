@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from cutwater.core.job.measures import LONG, THETA, THETA_LG_K
 from cutwater.local.machine.ports import free_ports
 from cutwater.rehydrator.cluster.peers import PASSED_ON, Peers
 from cutwater.rehydrator.http_api.models import DistinctAnswer
+from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.query.view import State, Status
 from cutwater.views.store.key_layout import Window, storage_key
 from support.views.apiserving import Own, app_of, serving
@@ -105,55 +107,62 @@ def test_few_values_are_exact(client: TestClient, of: list[Any], common: list[An
     assert [found[name] for name in ("estimate", "least", "most", "exact")] == [*[len(true)] * 3, True]
     every = [*of, *common, *without]
     assert [one["estimate"] for one in found["sets"]] == list(map(len, true_values(FEW, every)))
-    assert [one["in"] for one in found["sets"]] == ["of"] * len(of) + ["and"] * len(common) + ["not"] * len(
-        without
-    )
-    assert [(one["key"], one["from"], one["to"]) for one in found["sets"]] == [
-        (one["key"], one.get("from"), one.get("to")) for one in every
+    roles = ["of"] * len(of) + ["and"] * len(common) + ["not"] * len(without)
+    assert [(one["in"], one["key"], one["from"], one["to"]) for one in found["sets"]] == [
+        (role, one["key"], one.get("from"), one.get("to")) for role, one in zip(roles, every, strict=True)
     ]
+
+
+def partition(job: Job, key: str) -> int:
+    return job.shards.partition(job.shards.shard(key_hash(key)))
+
+
+@contextmanager
+def two_peers(folder: Path, job: Job, values: Values) -> Iterator[list[str]]:
+    """The addresses of two rehydrators that share the partitions."""
+    ports = free_ports(2)
+    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    with ExitStack() as running:
+        for url, port in zip(urls, ports, strict=True):
+            peers = partial(Peers, job.shards, dict.fromkeys(urls, ()), url, "")
+            mine = peers(Metrics()).partitions
+            assert mine
+            part = {place: riders for place, riders in values.items() if partition(job, place[0]) in mine}
+            assert 0 < len(part) < len(values)
+            own = shown(folder / str(port), job, part, mine)
+            running.callback(own.close)
+            running.enter_context(serving(app_of(own.view, peers=peers), port))
+        yield urls
 
 
 def test_peers_answer_as_one(tmp_path: Path) -> None:
     """Each holds some of the keys; of many values both answer the same estimate, within its bounds."""
-    job = job_of(tmp_path)
+    job, later = job_of(tmp_path), 100 * HOUR_MS
     many: Values = {(key, 1): range(number * 1_000, number * 1_000 + 20_000) for number, key in enumerate(KEYS)}
-    ports = free_ports(2)
-    urls = [f"http://127.0.0.1:{port}" for port in ports]
-    asked = {"measure": "riders", "of": [{"key": key} for key in KEYS[:5]], "and": [{"key": "s3"}, {"key": "s6"}]}
-    asked["not"] = [{"key": "s7"}, {"key": "s0", "to": 0}]
-    with ExitStack() as open_:
-        for number, port in enumerate(ports):
-            division = [Peers(job.shards, {url: () for url in urls}, one, "", None) for one in urls]  # type: ignore[arg-type]
-            mine = division[number].partitions
-            part = {
-                at: riders
-                for at, riders in many.items()
-                if job.shards.partition(job.shards.shard(key_hash(at[0]))) in mine
-            }  # type: ignore[operator]
-            assert 0 < len(part) < len(KEYS)
-            own = shown(tmp_path / str(number), job, part, mine)
-            open_.callback(own.close)
-            own.view.caught_up = True
-
-            def peers(metrics: Any, own: Own = own, url: str = urls[number]) -> Peers:
-                return Peers(job.shards, {url: () for url in urls}, url, "", metrics, lambda: own.view.current)
-
-            open_.enter_context(serving(app_of(own.view, peers=peers), port))
+    many |= {(key, 100 + hour): range(0) for key in KEYS for hour in range(130)}
+    sets = [{"key": key, "to": later} for key in KEYS]
+    asked = {
+        "measure": "riders",
+        "of": sets[:5],
+        "and": [sets[3], sets[6]],
+        "not": [sets[7], {"key": "s0", "to": 0}],
+    }
+    true = len(set(range(6_000, 7_000)))
+    with two_peers(tmp_path, job, many) as urls:
         answers = [httpx.post(f"{url}/v1/distinct", json=asked, timeout=20) for url in urls]
-        [one, other] = [answer.json() for answer in answers]
         assert [answer.status_code for answer in answers] == [200, 200], answers[0].text
+        [one, other] = [answer.json() for answer in answers]
         numbers = ("estimate", "least", "most", "exact")
         assert [one[name] for name in numbers] == [other[name] for name in numbers]
-        true = len(set(range(6_000, 23_000)) - set(range(7_000, 27_000)))
-        assert true == 1_000
         assert one["least"] <= true <= one["most"]
         assert not one["exact"]
         assert [each["rows"] for each in one["sets"]] == [1] * 8 + [0]
-        parts = sorted(number for each in one["milestones"] for number in each["partitions"])
-        assert parts == [0, 1, 2]
+        assert sorted(number for each in one["milestones"] for number in each["partitions"]) == [0, 1, 2]
         for each in one["sets"]:
-            partition = job.shards.partition(job.shards.shard(key_hash(each["key"])))
-            assert partition in one["milestones"][each["milestone"]]["partitions"]
+            assert partition(job, each["key"]) in one["milestones"][each["milestone"]]["partitions"]
+        whole = {"measure": "riders", "of": [{"key": key, "from": later} for key in KEYS]}
+        refused = httpx.post(f"{urls[0]}/v1/distinct", json=whole, timeout=20)
+        assert (refused.status_code, "1,000 rows" in refused.json()["detail"]) == (422, True), "of all owners"
         strange = httpx.post(f"{urls[0]}/v1/distinct", json=asked, headers={PASSED_ON: "00"})
         assert strange.status_code == 421, "of another division"
 
