@@ -105,6 +105,7 @@ def test_compressed_or_not_is_the_same_set() -> None:
         (sketch(range(9), compress=False) + b"\x00", "are not its length"),
         (b"\x00" * (THETA_BYTES_MAX + 1), r"32,793 bytes; allowed: up to 32,792"),
     ],
+    ids=["nothing", "zeros", "short", "long", "long, plain", "too long"],
 )
 def test_what_is_no_sketch_is_refused(bytes_: bytes, said: str) -> None:
     """And does not count as an empty set."""
