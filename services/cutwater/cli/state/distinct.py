@@ -48,9 +48,9 @@ def distinct(
 ) -> int:
     """Count the different values of several rows: of any set, in every set, in no set.
 
-    A set is the values of all windows of a key that start in [FROM, TO); each of the two may be empty. A key of
-    several columns is written as rows have it: '["JFK","UA"]'. Write @/ after a key that ends like a span. At most
-    32 sets and 1,000 windows.
+    A set is KEY@FROM/TO: the values of all windows of the key that start in [FROM, TO); each of the two times may
+    be empty. For a KEY alone --from and --to count. A key of several columns is written as rows have it:
+    '["JFK","UA"]'. Write @/ after a key that ends like a span. At most 32 sets and 1,000 windows.
 
     Exit 1: the keys of --of have no windows in their spans. 2: no stack runs, an argument is wrong, or the measure
     has no theta sketch. 4: the view does not answer, or does not reach --at-least in time.
