@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.rehydrator_api import ask
 from cutwater.cli.report import out, print_json, print_note, report_errors, table
 from cutwater.core.errors import UsageError
@@ -43,6 +43,7 @@ def distinct(
     ] = None,
     at_least: Annotated[str | None, typer.Option(help="Wait until the view has reached this token.")] = None,
     data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
     as_json: JsonOption = False,
     wide: WideOption = False,
 ) -> int:
@@ -60,7 +61,7 @@ def distinct(
     ·  cutwater distinct planes --of JFK@2013-02-01/2013-03-01 --not JFK@2013-01-01/2013-02-01
     """
     settings = settings_for(data_dir)
-    stack = running_file.require(settings.data_dir)
+    stack = running_file.require(settings.data_dir, job_name)
     roles = {"of": of, "and": common or [], "not": without or []}
     sets = {role: [_set_of(text, start, end) for text in texts] for role, texts in roles.items()}
     query = {} if at_least is None else {"at_least": at_least}
