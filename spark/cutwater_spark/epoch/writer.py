@@ -33,6 +33,18 @@ ObserveInput = Callable[[], InputStats]
 """Returns the observation on the input of the epoch whose action just ran."""
 
 
+def observe_amended(aggregates: DataFrame, watermark_ms: int) -> tuple[DataFrame, Observation]:
+    """Return the rows with an observation `rows`: how many are of windows that end at or below the watermark.
+
+    Structs are compared: Spark writes a plain time into the code that it generates, and compiles that anew with
+    each epoch's watermark.
+    """
+    amended = Observation("cutwater_amended")
+    closed = f"named_struct('end', timestamp_millis({watermark_ms}L))"
+    counted = f"count_if(named_struct('end', __window.end) <= {closed}) as rows"
+    return aggregates.observe(amended, F.expr(counted)), amended
+
+
 class EpochWriter:
     """Turns each micro-batch into rows and a barrier. `lock` is held meanwhile: no heartbeat sees half of one."""
 
@@ -91,9 +103,7 @@ class EpochWriter:
     def _write(self, aggregates: DataFrame, me: Writer) -> Written:
         amended = None
         if isinstance(self.steps.closing, ByFloor):
-            amended = Observation("cutwater_amended")
-            closed = f"timestamp_millis({self.steps.watermark_before(me.epoch)}L)"
-            aggregates = aggregates.observe(amended, F.expr(f"count_if(__window.end <= {closed}) as rows"))
+            aggregates, amended = observe_amended(aggregates, self.steps.watermark_before(me.epoch))
         return self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header), amended)
 
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
