@@ -54,6 +54,7 @@ from cutwater_spark.seed.from_changelog import read_seed
 from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.session import open_session
 from cutwater_spark.tools.failures import explain_failures, root_cause
+from cutwater_spark.tools.local_files import set_permissions_in_jvm
 from cutwater_spark.tools.scratch import scratch
 
 
@@ -91,6 +92,7 @@ class Driver:
             return
         with start.step("starting Spark"):
             spark = open_session(job, settings, location_of(job, settings), self._scratch())
+        self._make_files_fast(spark)
         warn_if_open(spark, self._log)
         listen(self)  # Spark has replaced the handler for Ctrl-C
         attempt = Attempt(
@@ -138,6 +140,12 @@ class Driver:
         if folder is None:
             self._log.warning("Spark's working files are in the system's temporary folder", reason="data folder")
         return folder
+
+    def _make_files_fast(self, spark: SparkSession) -> None:
+        try:
+            set_permissions_in_jvm(spark)
+        except (Py4JError, AttributeError, TypeError) as error:
+            self._log.warning("each file of a local checkpoint takes two processes", error=str(error)[:300])
 
     def _known_schemas(self) -> tuple[WriterSchema, ...]:
         """Return the event schemas of job file or registry. A schema that is added later needs a restart."""
