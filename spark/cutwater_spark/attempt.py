@@ -155,7 +155,11 @@ class Attempt:
                 about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
                 seed = SeedPreparation(self._spark, job, *about).prepare(parent, self._checkpoint)
             amends = job.amend_for_ms is not None
-            self.origin, self.seed = StartState.of(parent, amends).raised(seed.floor_ms, amends), seed.folder
+            opened = candidates(cluster, job.name).require(self._generation).reopening
+            began = (
+                StartState.of(parent, amends).raised(seed.floor_ms, amends).reopened(opened if amends else None)
+            )
+            self.origin, self.seed = began, seed.folder
         if self._returning is not None:
             # Last: starting Spark and reading a state take minutes, long enough for a failover.
             with start.step("asking the other region again"):
@@ -175,6 +179,7 @@ class Attempt:
                 cleaned_ms,
                 rest_s,
                 self._record_cleaning,
+                held_cut=self.origin.held_cut,
             )
         clearing = Collector(
             self._changelog,

@@ -23,6 +23,7 @@ from cutwater.core.protocol.records import (
     Milestone,
     Promotion,
     Release,
+    Reopening,
     Signal,
     Start,
     StreamRecord,
@@ -194,6 +195,7 @@ RECORDS = st.one_of(
     ),
     st.builds(Release, job=NAMES, generation=GENERATIONS, sequence=LONGS, to=NAMES, at_ms=TIMES_MS),
     st.builds(Promotion, job=NAMES, generation=GENERATIONS, at_ms=TIMES_MS),
+    st.builds(Reopening, job=NAMES, generation=GENERATIONS, floor_ms=TIMES_MS, source_cut=CUTS, at_ms=TIMES_MS),
     st.builds(Withdrawal, job=NAMES, generation=GENERATIONS, reason=NAMES, at_ms=TIMES_MS),
     st.builds(Decision, job=NAMES, generation=GENERATIONS, keeps=NAMES, reason=NAMES, at_ms=TIMES_MS),
     st.builds(

@@ -32,6 +32,7 @@ SHAPES: dict[str, Any] = {
     "history": list[job.Start],
     "init": job.Draft,
     "late list": state.LatePairs,
+    "late replay": regions.ClaimedForLate,
     "lineage": list[state.Lineage],
     "milestones": list[state.ListedMilestone],
     "mirror resync": (

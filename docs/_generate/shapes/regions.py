@@ -53,6 +53,21 @@ class Claimed(TypedDict):
     """What a rollback undoes."""
 
 
+class LateReplay(TypedDict):
+    floor_ms: int
+    """The listed events count whose windows end above it."""
+    selected: int
+    counted: int
+    left_out: list[str]
+    """Why some of the selected ones stay late."""
+    problems: list[str]
+    """Of the list, if it is not complete."""
+
+
+class ClaimedForLate(Claimed):
+    late: LateReplay
+
+
 class PrunedGeneration(TypedDict):
     generation: str
     changelog: str | None

@@ -120,7 +120,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "rejected.rejected_events",
         "Events that could not be used: list them, or produce them again.",
     ),
-    "late": ("rejected.rejected_events", "Events that arrived after one of their windows had closed."),
+    "late": (
+        "rejected.late_events",
+        "Events that arrived after their window had closed: list them, or let a generation count them.",
+    ),
     "config": ("job.config", "Settings: show the values in force, and where each comes from."),
     "schemas": ("job.schemas", "Schemas: check their evolution, show those of a job, register one."),
 }

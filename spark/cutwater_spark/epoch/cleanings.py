@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from cutwater.core.driver.lateness import StateSpan, due_floor
+from cutwater.core.protocol.cuts import NOWHERE, Cut
 from cutwater.core.protocol.records import Barrier
 
 Record = Callable[[str, float], None]
@@ -23,12 +24,13 @@ class Cleanings:
         rest_s: float,
         record: Record,
         now_s: Callable[[], float] = time.monotonic,
+        held_cut: Cut = NOWHERE,
     ) -> None:
         """`cleaned_ms`: the state has no window that ends at or below it; 0 if that is not known. `rest_s`: the
-        least time between two cleanings."""
+        least time between two cleanings. `held_cut`: no cleaning begins before the events below it are read."""
         self._amend_for_ms, self._lateness_ms = amend_for_ms, lateness_ms
         self._cleaned_ms, self._rest_s = cleaned_ms, rest_s
-        self._record, self._now_s = record, now_s
+        self._record, self._now_s, self._held_cut = record, now_s, held_cut
         self._since_s = now_s()
 
     def due(self, newest: Barrier | None, oldest_ms: int | None, backlog: bool) -> int | None:
@@ -36,7 +38,7 @@ class Cleanings:
 
         `oldest_ms`: its oldest event time. `backlog`: whether it read as many events as it may.
         """
-        if newest is None:
+        if newest is None or not newest.source_cut.covers(self._held_cut):
             return None
         if not self._cleaned_ms:
             self._cleaned_ms = oldest_ms or 0  # the first events of a job: nothing older is in the state

@@ -8,6 +8,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import release
 from cutwater.core.errors import ProtocolError
+from cutwater.core.generations.late_replay import require_amends
 from cutwater.core.generations.source_topics import origin_cut_at
 from cutwater.core.generations.start_state import is_claimed, require_at_work, require_unreleased
 from cutwater.core.job.job import Job
@@ -36,6 +37,7 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
         raise ProtocolError(
             f"the claim of {generation} is missing from the candidates topic, so its parent is not known"
         )
+    require_amends(job.amend_for_ms is not None, candidate, last)
     parent = parent_of(candidate.claim)
     require_may_start(cluster, job, parent, settings)
     return replace(parent, origin_cut=origin_cut_at(job.source, candidate.claim, origin_parent(candidate.claim)))

@@ -19,6 +19,7 @@ from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter
 from cutwater.core.failover.exact_loss import ExactLoss, Late, Later, PartitionLoss
 from cutwater.core.failover.forks import Fork, Line
 from cutwater.core.generations.candidates import Candidate
+from cutwater.core.generations.late_replay import Opening
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.output.lineage import Reach, contained
@@ -35,6 +36,7 @@ from cutwater.core.state.point_in_time_restore import RestorableSnapshot, Restor
 from cutwater.core.state.selection import Selection
 from cutwater.core.state.snapshot_manifest import File, Manifest, Names
 from cutwater.local.running_file import RunningStack
+from cutwater.operations.generations.late_replay import LateReplayPlan
 from cutwater.operations.generations.prune import Earlier
 from cutwater.operations.generations.seed_source import SeedSource
 from cutwater.operations.lineage import Lineage
@@ -87,6 +89,7 @@ LETTERS = [
     ),
 ]
 LATE = [LatePair(EventPosition("flights.events", 1, 5), BY, HOSTILE, 0, 60_000, 30_000, 90_000)]
+LATE_REPLAY = LateReplayPlan(FIRST, Opening(90_000, NEWEST.source_cut, Cut()), 2, 1, [HOSTILE], [HOSTILE])
 ROWS = [
     {
         **{"key": HOSTILE, "window_start": "2026-01-01T00:00:00Z", "window_end": "2026-01-01T01:00:00Z"},

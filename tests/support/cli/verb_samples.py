@@ -14,7 +14,7 @@ from cutwater.cli.generations import claim, generation, promotion_wait
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import doctor, init, prepare, produce, schemas
 from cutwater.cli.regions import failover, forks, mirror, regions
-from cutwater.cli.rejected import rejected_events
+from cutwater.cli.rejected import late_events, rejected_events
 from cutwater.cli.stack import history, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
@@ -313,8 +313,11 @@ SAMPLES = [
     ),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
     Sample(["init", "--from-topic", "orders", "--out", "{}/orders.yaml"], initialising),
+    Sample(["late", "list"], all_of(running(late_events), put(late_events, late_pairs=listed(records.LATE)))),
     Sample(
-        ["late", "list"], all_of(running(rejected_events), put(rejected_events, late_pairs=listed(records.LATE)))
+        ["late", "replay", "--dry-run"],
+        all_of(claims(), put(late_events, find_job=records.PLACE, plan_late_replay=records.LATE_REPLAY)),
+        code=1,
     ),
     Sample(["lineage"], put(lineage, find_job=records.READER, lineage_of=records.LINEAGE, commit_stream=STREAM)),
     Sample(

@@ -24,6 +24,7 @@ from cutwater.core.protocol.records import (
     Milestone,
     Promotion,
     Release,
+    Reopening,
     Start,
     Withdrawal,
 )
@@ -35,6 +36,7 @@ Record = (
     | Heartbeat
     | Milestone
     | Claim
+    | Reopening
     | Promotion
     | Withdrawal
     | Decision
@@ -58,6 +60,7 @@ _TYPES: dict[str, type[Record]] = {
     "published": Published,
     "alert": Alert,
     "claim": Claim,
+    "reopening": Reopening,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
     "decision": Decision,

@@ -18,7 +18,15 @@ from cutwater.core.job.job import Job
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Candidacy, Claim, Decision, Milestone, Promotion, Withdrawal
+from cutwater.core.protocol.records import (
+    Candidacy,
+    Claim,
+    Decision,
+    Milestone,
+    Promotion,
+    Reopening,
+    Withdrawal,
+)
 
 
 def promoted(cluster: Cluster, job: str) -> Milestone | None:
@@ -59,7 +67,7 @@ def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Mile
 
 def candidacy(record: protocol_records.Record) -> Candidacy:
     """Return a record of the candidates topic; raises ProtocolError for another type."""
-    if not isinstance(record, Claim | Promotion | Withdrawal | Decision | Milestone):
+    if not isinstance(record, Claim | Reopening | Promotion | Withdrawal | Decision | Milestone):
         raise ProtocolError(f"a {type(record).__name__} is on the candidates topic, which must not hold it")
     return record
 

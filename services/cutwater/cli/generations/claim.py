@@ -1,8 +1,9 @@
-"""The claim of a generation, new or of an earlier try, for `generation start` and `rollback`."""
+"""The claim of a generation, new or of an earlier try, for `generation start`, `rollback` and `late replay`."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parent_of, promoted
@@ -20,8 +21,18 @@ def claims_of(place: JobContext) -> Claims:
     return Claims(place.cluster, place.job, place.settings.region, now_ms)
 
 
-def claim(place: JobContext, words: GenerationRequest, dry_run: bool, as_json: bool) -> Claim:
-    """Claim a generation or continue with an earlier claim, and report it. Raises as `Claims.ask`."""
+def claim(
+    place: JobContext,
+    words: GenerationRequest,
+    dry_run: bool,
+    as_json: bool,
+    more: Mapping[str, Any] | None = None,
+    advice: str = "",
+) -> Claim:
+    """Claim a generation or continue with an earlier claim, and report it. Raises as `Claims.ask`.
+
+    `more`: further fields of the JSON. `advice`: what else to do if the parent's state is not available.
+    """
     settings, sources = place.settings, list[SeedSource]()
 
     def require(planned: Planned) -> None:
@@ -31,7 +42,8 @@ def claim(place: JobContext, words: GenerationRequest, dry_run: bool, as_json: b
         try:
             sources.append(require_works(place.cluster, place.job, settings, planned.claim, store))
         except UsageError as error:
-            raise UsageError(f"{error}{_claimed_before(planned)}") from None
+            found = f"{error}{_claimed_before(planned)}"
+            raise UsageError(f"{found}. {advice}" if advice else found) from None
 
     claims = claims_of(place)
     if dry_run:
@@ -41,7 +53,7 @@ def claim(place: JobContext, words: GenerationRequest, dry_run: bool, as_json: b
         # The embedded broker is a single one; the settings count only for a user's own brokers.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
-    _print_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json)
+    _print_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json, more)
     return planned.claim
 
 
@@ -74,7 +86,12 @@ def _undone(place: JobContext, planned: Planned) -> Undone | None:
 
 
 def _print_claim(
-    planned: Planned, source: SeedSource | None, undone: Undone | None, dry_run: bool, as_json: bool
+    planned: Planned,
+    source: SeedSource | None,
+    undone: Undone | None,
+    dry_run: bool,
+    as_json: bool,
+    more: Mapping[str, Any] | None,
 ) -> None:
     made = planned.claim
     parent = parent_of(made).token
@@ -89,6 +106,7 @@ def _print_claim(
             "promoted": planned.done,
             "seed": source.as_object() if source else None,
             "undone": {**undone._asdict(), "newest": str(undone.newest)} if undone else None,
+            **(more or {}),
         }
         print_json(told)
         return

@@ -1,14 +1,22 @@
-"""The entries of both lists as table rows and as JSON."""
+"""The entries of both lists as table rows and as JSON, and the options of both verbs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+
+import typer
 
 from cutwater.cli.report import iso, print_note, print_report
 from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.text_tables import Column
+
+LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of newest entries to list.")]
+GenerationOption = Annotated[
+    str | None, typer.Option(help="The generation, may be a candidate. Default: the promoted one.")
+]
+EpochOption = Annotated[int | None, typer.Option(min=0, help="Only this epoch, of every listed generation.")]
 
 T = TypeVar("T", Letter, LatePair)
 
@@ -32,6 +40,15 @@ def print_entries(
 def sort_key(one: T) -> tuple[Generation, int, EventPosition]:
     """Return the sort key of an entry. Epochs count from 0 in each generation, so the generation comes first."""
     return one.by.generation, one.by.epoch, one.event
+
+
+def print_notes(elsewhere: Iterable[str]) -> None:
+    for one in elsewhere:
+        print_note(one)
+
+
+def parse_generation(generation: str | None) -> Generation | None:
+    return Generation.parse(generation) if generation else None
 
 
 def say_problems(problems: Sequence[str]) -> int:

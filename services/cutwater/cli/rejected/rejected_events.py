@@ -1,4 +1,4 @@
-"""`dead-letters` and `late`: lists events that a job could not count, and produces dead letters again."""
+"""`dead-letters`: lists events that a job could not use, and produces them again."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.event_producer import require_own_source
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.topics.rejected_events import dead_letters, late_pairs
+from cutwater.adapters.topics.rejected_events import dead_letters
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.rejected.entries import (
-    LATE,
     LETTER,
+    EpochOption,
+    GenerationOption,
+    LimitOption,
     letter_json,
+    parse_generation,
     place_json,
     print_entries,
+    print_notes,
     say_problems,
     sort_key,
 )
-from cutwater.cli.report import err, out, print_json, print_note, report_errors
+from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.driver.rejected_events import Choice, EventPosition, Letter
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import REASONS
@@ -38,20 +42,9 @@ letters_app = typer.Typer(
     "Examples:  cutwater dead-letters list --reason undecodable  ·  cutwater dead-letters replay --dry-run",
     no_args_is_help=True,
 )
-late_app = typer.Typer(
-    help="Events that arrived after one of their windows had closed.\n\n"
-    "Examples:  cutwater late list  ·  cutwater late list --key JFK --json",
-    no_args_is_help=True,
-)
-
-LimitOption = Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of newest entries to list.")]
 ReasonOption = Annotated[
     list[str] | None, typer.Option(help=f"Only this reason; may be repeated: {', '.join(REASONS)}.")
 ]
-GenerationOption = Annotated[
-    str | None, typer.Option(help="The generation, may be a candidate. Default: the promoted one.")
-]
-EpochOption = Annotated[int | None, typer.Option(min=0, help="Only this epoch, of every listed generation.")]
 
 
 @letters_app.command("list")
@@ -76,8 +69,8 @@ def list_letters(
     """
     settings = settings_for(data_dir)
     stack = running_file.require(settings.data_dir, job_name)
-    found = _letters(stack, settings, _parsed(generation))
-    _note(found.elsewhere)
+    found = _letters(stack, settings, parse_generation(generation))
+    print_notes(found.elsewhere)
     chosen = [one for one in _with_reason(found.entries, reason) if epoch is None or one.by.epoch == epoch]
     chosen = [one for one in chosen if not (unreplayed and one.replayed)]
     code = print_entries(f"dead letters of {stack.job}", chosen, found.problems, LETTER, limit, as_json)
@@ -129,32 +122,6 @@ def replay(
     return say_problems(found.problems)
 
 
-@late_app.command("list")
-@report_errors
-def list_late(
-    key: Annotated[str | None, typer.Option(help="Only this key.")] = None,
-    epoch: EpochOption = None,
-    generation: GenerationOption = None,
-    limit: LimitOption = 100,
-    data_dir: DataDirOption = None,
-    job_name: JobNameOption = None,
-    as_json: JsonOption = False,
-    wide: WideOption = False,
-) -> int:
-    """List the events that arrived too late, by epoch. Exit 1 if milestones count differently.
-
-    Lists the entries of the generation, and those of its ancestors up to its parent milestone.
-
-    Examples:  cutwater late list --limit 10  ·  cutwater late list --key JFK --json
-    ·  cutwater late list --generation g2-local-5f0c21aa
-    """
-    stack = running_file.require(settings_for(data_dir).data_dir, job_name)
-    found = late_pairs(stack.cluster, stack.job, _parsed(generation))
-    _note(found.elsewhere)
-    chosen = [one for one in found.entries if key in (None, one.key) and epoch in (None, one.by.epoch)]
-    return print_entries(f"late events of {stack.job}", chosen, found.problems, LATE, limit, as_json)
-
-
 def _letters(
     stack: running_file.RunningStack, settings: Settings, generation: Generation | None = None
 ) -> Choice[Letter]:
@@ -168,15 +135,6 @@ def _letters(
     if settings.show_payloads:
         return found
     return replace(found, entries=[one.without_payload() for one in found.entries])
-
-
-def _note(elsewhere: Sequence[str]) -> None:
-    for one in elsewhere:
-        print_note(one)
-
-
-def _parsed(generation: str | None) -> Generation | None:
-    return Generation.parse(generation) if generation else None
 
 
 def _replayer(stack: running_file.RunningStack) -> Replayer:
@@ -199,4 +157,3 @@ def _with_reason(letters: Sequence[Letter], reasons: Sequence[str] | None) -> li
 
 def register(app: typer.Typer) -> None:
     app.add_typer(letters_app, name="dead-letters")
-    app.add_typer(late_app, name="late")

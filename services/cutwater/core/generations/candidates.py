@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Candidacy, Claim, Decision, Milestone, Promotion
+from cutwater.core.protocol.records import Candidacy, Claim, Decision, Milestone, Promotion, Reopening, Withdrawal
 
 PARENT_DIGITS = 8
 
@@ -34,10 +34,25 @@ class Candidate:
     """The time when it was aborted."""
     decision: Decision | None = None
     """If it continues another region's milestone: the operator's last decision which line counts."""
+    reopening: Reopening | None = None
+    """Set if it counts events that its parent's generation has listed as late."""
 
     @property
     def open(self) -> bool:
         return self.withdrawn is None
+
+
+def _after(known: Candidate, record: Reopening | Promotion | Withdrawal | Decision | Milestone) -> Candidate:
+    if isinstance(record, Milestone):
+        again = known.newest is not None and known.newest.epoch == record.epoch
+        return replace(known, newest=record, before=known.before if again else known.newest)
+    if isinstance(record, Reopening):
+        return replace(known, reopening=known.reopening or record)
+    if isinstance(record, Promotion):
+        return replace(known, promoting=True)
+    if isinstance(record, Decision):
+        return replace(known, decision=record)
+    return replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms)
 
 
 @dataclass(frozen=True)
@@ -52,16 +67,7 @@ class Candidates:
         if isinstance(record, Claim):
             # A second claim of the same id is a retry of a writer that missed the acknowledgement.
             return self if known else self._with(Candidate(record))
-        if known is None:
-            return self
-        if isinstance(record, Milestone):
-            again = known.newest is not None and known.newest.epoch == record.epoch
-            return self._with(replace(known, newest=record, before=known.before if again else known.newest))
-        if isinstance(record, Promotion):
-            return self._with(replace(known, promoting=True))
-        if isinstance(record, Decision):
-            return self._with(replace(known, decision=record))
-        return self._with(replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms))
+        return self if known is None else self._with(_after(known, record))
 
     def _with(self, candidate: Candidate) -> Candidates:
         return Candidates({**self.by_id, candidate.claim.generation: candidate})

@@ -1,7 +1,7 @@
 """Retry of a start or rollback: the claim of an earlier try that it continues.
 
 The caller may have died after any step and repeats its command. A claim does not hold the command, so its meaning
-decides: the parent, the number of partitions, and how far it goes back.
+decides: the parent, the number of partitions, how far it goes back, and which windows it opens again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cutwater.core.generations.candidates import Candidate, Candidates, EarlierClaim, promotion_obstacle
+from cutwater.core.generations.late_replay import Opening, is_opened
 from cutwater.core.protocol.records import Claim, Milestone
 
 
@@ -22,6 +23,8 @@ class ClaimRequest(NamedTuple):
     """None: as many as the parent has."""
     rewinds: bool
     """Whether it is a rollback; its parent is given."""
+    opened: Opening | None = None
+    """Which windows must be open again, to count late events."""
 
 
 def find_earlier_claim(
@@ -34,7 +37,7 @@ def find_earlier_claim(
     """
     for one in reversed(list(known.by_id.values())):
         parent = parent_of(one.claim)
-        if not _meant(wish, one.claim, parent):
+        if not _meant(wish, one.claim, parent) or not is_opened(one.reopening, wish.opened):
             continue
         if wish.rewinds and one.claim.generation == last.generation:
             return EarlierClaim(one.claim, done=True)

@@ -13,7 +13,7 @@ from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
 from cutwater.core.protocol.generation import ROOT_PARENT, Generation
-from cutwater.core.protocol.records import Barrier, Claim, Milestone, Release, Signal
+from cutwater.core.protocol.records import Barrier, Claim, Milestone, Release, Reopening, Signal
 
 _UNKNOWN_CHANGE = "the key, the event time, the window, the shards, or what a measure is computed from differs"
 """Used if the state's schema, with the measures' names and types, is the same."""
@@ -33,12 +33,20 @@ class StartState:
     """The source cut in the offsets of the regions whose sources are read as copies."""
     first_watermark_ms: int = 0
     """The parent's watermark, see `floor_behind`."""
+    held_cut: Cut = field(default_factory=Cut)
+    """The floor is not raised before the events below it are read."""
 
     @staticmethod
     def of(parent: Milestone, amends: bool = False) -> StartState:
         """`amends`: whether events may amend windows between floor and watermark."""
         floor_ms = parent.floor_ms if amends else parent.watermark_ms
         return StartState(parent.source_cut, floor_ms, parent.horizon_ms, parent.origin_cut, parent.watermark_ms)
+
+    def reopened(self, reopening: Reopening | None) -> StartState:
+        """Return a copy for which windows are open that the parent had closed: the seed holds them whole."""
+        if reopening is None:
+            return self
+        return replace(self, floor_ms=reopening.floor_ms, held_cut=reopening.source_cut)
 
     def raised(self, watermark_ms: int, amends: bool = False) -> StartState:
         """Return a copy with a higher watermark, and floor."""

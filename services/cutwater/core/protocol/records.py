@@ -146,6 +146,19 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Reopening:
+    """A candidate counts events that its parent's generation has listed as late: their windows are open again."""
+
+    job: str
+    generation: Generation
+    floor_ms: int
+    """Events count for windows that end above it. These are in the parent's state, and in the promoted one's."""
+    source_cut: Cut
+    """The candidate does not raise the floor before it has read the events below it."""
+    at_ms: int
+
+
+@dataclass(frozen=True)
 class Promotion:
     job: str
     generation: Generation
@@ -192,5 +205,5 @@ Signal = Start | Barrier | Committed | Heartbeat
 
 StreamRecord = Milestone | Heartbeat | Release
 
-Candidacy = Claim | Promotion | Withdrawal | Decision | Milestone
+Candidacy = Claim | Reopening | Promotion | Withdrawal | Decision | Milestone
 """The records of the candidates topic; its milestones are those of candidates."""

@@ -17,10 +17,11 @@ from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations.candidates import Candidate, Candidates, promotion_obstacle
 from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
+from cutwater.core.generations.late_replay import Opening
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation, Token
-from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
+from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Reopening, Withdrawal
 
 
 class GenerationRequest(NamedTuple):
@@ -32,6 +33,8 @@ class GenerationRequest(NamedTuple):
     reason: str
     another: bool = False
     """Claim another generation, even if an earlier try of the same request has claimed one."""
+    opened: Opening | None = None
+    """Which windows are open again, to count late events."""
 
 
 class Planned(NamedTuple):
@@ -93,7 +96,8 @@ class Claims:
         last = self._last()
         known = candidates(self._cluster, self._job.name)
         parent = self._milestone(words.token, last) if words.token else None
-        again = find_earlier_claim(ClaimRequest(parent, words.partitions, words.rewinds), known, last, parent_of)
+        request = ClaimRequest(parent, words.partitions, words.rewinds, words.opened)
+        again = find_earlier_claim(request, known, last, parent_of)
         if again is None or not may_be_gone_on_with(again, known.promoting_behind(last)):
             return None
         begun = known.require(again.claim.generation).newest is not None
@@ -106,7 +110,7 @@ class Claims:
         again = self._earlier(words)
         if again is not None and again.done:
             return again
-        return self._reserved(lambda: self.planned(words), copies, require)
+        return self._reserved(words, copies, require)
 
     def start(
         self,
@@ -122,16 +126,16 @@ class Claims:
         return self.ask(words, copies, require or (lambda planned: self.require_kept(planned.claim))).claim
 
     def _reserved(
-        self, plan: Callable[[], Planned], copies: Replication, require: Callable[[Planned], object]
+        self, words: GenerationRequest, copies: Replication, require: Callable[[Planned], object]
     ) -> Planned:
         plans: list[Planned] = []
 
         def made() -> Claim:
-            plans.append(planned := plan())
+            plans.append(planned := self.planned(words))
             require(planned)
             return planned.claim
 
-        self.reserve(made, copies)
+        self.reserve(made, copies, words.opened)
         [planned] = plans
         try:
             require(planned)
@@ -151,8 +155,11 @@ class Claims:
                 "generation's milestone"
             )
 
-    def reserve(self, plan: Callable[[], Claim], copies: Replication) -> Claim:
-        """Fence other claimers, then write the claim of `plan`, also one of an earlier try."""
+    def reserve(self, plan: Callable[[], Claim], copies: Replication, opened: Opening | None = None) -> Claim:
+        """Fence other claimers, then write the claim of `plan`, also one of an earlier try.
+
+        `opened`: written in the same transaction, so that no process sees the claim without it.
+        """
         writer = self._alone()
         claim = plan()
         changelog = topics.changelog(self._job.name, claim.generation)
@@ -160,7 +167,11 @@ class Claims:
         # Before the claim, so that a claimed generation has its topic. The next claim of this id reuses it.
         admin.ensure_topics(self._cluster, [one for one in specs if one.name == changelog], copies)
         reach("changelog-made")
-        self._write(writer, claim)
+        with_it: list[Candidacy] = []
+        if opened is not None:
+            bounds = (opened.floor_ms, opened.source_cut)
+            with_it.append(Reopening(self._job.name, claim.generation, *bounds, self._now_ms()))
+        self._write(writer, claim, *with_it)
         reach("claim-written")
         return claim
 
@@ -245,10 +256,10 @@ class Claims:
         writer.initialise()
         return writer
 
-    def _write(self, writer: TransactionalWriter, record: Candidacy) -> None:
-        if isinstance(record, Milestone):
+    def _write(self, writer: TransactionalWriter, *records: Candidacy) -> None:
+        if any(isinstance(one, Milestone) for one in records):
             raise ProtocolError("a candidate's milestones are written by its own commit-signal")
-        writer.write(topics.candidates(self._job.name), [protocol_records.encode(record)])
+        writer.write(topics.candidates(self._job.name), [protocol_records.encode(one) for one in records])
 
 
 def copies_of(cluster: Cluster, factor: int, min_insync: int) -> Replication:

@@ -41,6 +41,7 @@ from cutwater.core.protocol.records import (
     Milestone,
     Promotion,
     Release,
+    Reopening,
     Start,
     Withdrawal,
 )
@@ -63,6 +64,7 @@ TYPES: dict[str, type[protocol_records.Record]] = {
     "published": Published,
     "alert": Alert,
     "claim": Claim,
+    "reopening": Reopening,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
     "decision": Decision,
@@ -85,7 +87,7 @@ def golden_record(name: str) -> protocol_records.Record:
     if name in others:
         return others[name]()
     when = 1_700_000_000_000
-    if name in {"claim", "promotion", "withdrawal", "decision"}:
+    if name in {"claim", "reopening", "promotion", "withdrawal", "decision"}:
         return golden_candidacy(name, when)
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
     brief: dict[str, protocol_records.Record] = {
@@ -139,6 +141,9 @@ def golden_record(name: str) -> protocol_records.Record:
 def golden_candidacy(name: str, when: int) -> protocol_records.Record:
     """What stands on the candidates topic beside milestones."""
     of: dict[str, Any] = {"job": "flights", "generation": Generation(2, "local", "5f0c21aa")}
+    if name == "reopening":
+        cut = Cut.of_topic("flights.events", [1_500, 1_501])
+        return Reopening(**of, floor_ms=1_356_998_400_000, source_cut=cut, at_ms=when)
     if name == "promotion":
         return Promotion(**of, at_ms=when)
     if name == "withdrawal":
