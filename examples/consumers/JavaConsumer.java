@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
@@ -18,7 +19,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Reads whole milestones from a job's output, with kafka-clients and avro only: one line per milestone and per row.
+ * Reads whole milestones from a job's output into a table, with kafka-clients and avro only: one line per milestone
+ * and per row, and one for each earlier row that a correction or a tombstone contradicts.
  *
  * <p>usage: java -cp JARS JavaConsumer.java BROKERS TOPIC OUTPUT_SCHEMA.avsc END_SCHEMA.avsc
  *
@@ -27,6 +29,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 public final class JavaConsumer {
   private static final int HEADER_BYTES = 10; // c3 01 and the schema's fingerprint
   private static final Duration IDLE = Duration.ofSeconds(5);
+
+  /** The last row of each key and window: what stands after the newest whole milestone. */
+  private static final Map<List<Object>, GenericRecord> TABLE = new HashMap<>();
 
   private record Group(GenericRecord end, List<GenericRecord> rows) {}
 
@@ -69,17 +74,27 @@ public final class JavaConsumer {
           }
           ended.get(number).add(new Group(end, rows));
           while (ended.stream().noneMatch(Deque::isEmpty)) { // every partition has ended it: whole
-            print(ended.stream().map(Deque::remove).toList());
+            take(ended.stream().map(Deque::remove).toList());
           }
         }
       }
     }
   }
 
-  private static void print(List<Group> groups) {
+  private static void take(List<Group> groups) {
     GenericRecord end = groups.get(0).end();
     System.out.println(end.get("generation") + ":" + end.get("sequence"));
-    groups.forEach(group -> group.rows().forEach(System.out::println));
+    groups.forEach(group -> group.rows().forEach(JavaConsumer::apply));
+  }
+
+  private static void apply(GenericRecord row) {
+    List<Object> place = List.of(row.get("key").toString(), row.get("window_start"));
+    String kind = row.get("kind").toString();
+    GenericRecord before = kind.equals("tombstone") ? TABLE.remove(place) : TABLE.put(place, row);
+    if (kind.equals("tombstone") || kind.equals("correction")) {
+      System.out.println("take back " + before); // what was derived from it; null if it was read by nobody here
+    }
+    System.out.println(row);
   }
 
   private static GenericRecord decode(byte[] value, Schema schema) throws Exception {

@@ -30,6 +30,7 @@ RUN_BY = {
     "examples/consumers/python_consumer.py": "tests/integration/test_examples.py",
     "examples/consumers/JavaConsumer.java": "tests/integration/test_examples.py",
     "examples/consumers/kcat.sh": "tests/integration/test_examples.py",
+    "examples/consumers/kcat_table.sh": "tests/integration/test_examples.py",
     "examples/mistakes/job.yaml": "tests/docs/test_operating.py",
     "examples/testing/conftest.py": "tests/support/example_project.py",
     "examples/testing/test_orders.py": "tests/support/example_project.py",

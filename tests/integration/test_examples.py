@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,7 +20,8 @@ from cutwater.client import CommittedMilestone
 from cutwater.core.job.job import Job, Output
 from cutwater.core.protocol import topics
 from cutwater.local.java import find_java
-from support.views.changelogs import Sold, Writing, make_job
+from support.views.changelogs import HOUR_MS, Sold, Writing, make_job
+from support.views.generations_played import Next
 from support.views.publishing import publishing, read, wait_published
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +64,28 @@ def _publish(cluster: Cluster, folder: Path, format_: str) -> Published:
     return Published(cluster, job, found, folder)
 
 
+def _publish_corrections(cluster: Cluster, folder: Path, format_: str) -> Published:
+    """Windows are final, then late events amend one, and the next generation takes that and a row back."""
+    job = replace(make_job(folder)[0], output=Output("final", format_), amend_for_ms=10 * HOUR_MS)
+    writing = Writing(cluster, job)
+    with publishing(cluster, job, folder / "store"):
+        writing.epoch([Sold("ä", 1, 5), Sold("b", 1, 7)], watermark_ms=2 * HOUR_MS)
+        wait_published(cluster, job, 1)
+        writing.epoch([Sold("ä", 1, 6), Sold("c", 1, 1)], watermark_ms=2 * HOUR_MS, amended=2)
+        wait_published(cluster, job, 2)
+        Next(writing, start=1, rewinds=True).promoted([Sold("d", 1, 2)])
+        wait_published(cluster, job, 3)
+        found = read(cluster, job, 3)
+    writing.close()
+    kinds = [sorted((one.key, one.kind) for one in each.changes) for each in found]
+    assert kinds == [
+        [("b", "final"), ("ä", "final")],
+        [("c", "correction"), ("ä", "correction")],
+        [("c", "tombstone"), ("d", "correction"), ("ä", "correction")],
+    ]
+    return Published(cluster, job, found, folder)
+
+
 @pytest.fixture(scope="module")
 def avro(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Published:
     return _publish(broker.cluster, tmp_path_factory.mktemp("avro"), "avro")
@@ -99,9 +123,8 @@ def test_the_python_consumer_goes_on_behind_a_sequence(avro: Published) -> None:
     assert [json.loads(line)["token"] for line in output.splitlines()] == [str(avro.milestones[2].token)]
 
 
-@pytest.mark.slow
-def test_the_java_consumer_reads_whole_milestones(avro: Published, kafka_jars: list[Path]) -> None:
-    """The single source file runs with kafka-clients and avro, and prints the same milestones and rows."""
+def run_java(published: Published, kafka_jars: list[Path]) -> list[str]:
+    """Run the single source file with kafka-clients and avro; return its lines."""
     # PySpark brings Avro's jar and what it needs.
     jars = sorted((Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar"))
     wanted = ("jackson-core", "jackson-databind", "jackson-annotations", "kafka-clients", "lz4", "slf4j-api")
@@ -109,8 +132,14 @@ def test_the_java_consumer_reads_whole_milestones(avro: Published, kafka_jars: l
     java, source = find_java(), EXAMPLES / "JavaConsumer.java"
     where = ["-cp", class_path(java, source, [*jars, *others]), source.stem]
     command = [str(java), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", *where]
+    return run(*command, *published.arguments()).splitlines()
+
+
+@pytest.mark.slow
+def test_the_java_consumer_reads_whole_milestones(avro: Published, kafka_jars: list[Path]) -> None:
+    """It prints the same milestones and rows."""
     tokens, rows = [], []
-    for line in run(*command, *avro.arguments()).splitlines():
+    for line in run_java(avro, kafka_jars):
         if line.startswith("{"):
             row = json.loads(line)
             rows[-1].append((row["key"], int(row["sales"])))
@@ -119,6 +148,33 @@ def test_the_java_consumer_reads_whole_milestones(avro: Published, kafka_jars: l
             rows.append([])
     assert tokens == [str(one.token) for one in avro.milestones]
     assert [sorted(one) for one in rows] == [pieces(one) for one in avro.milestones]
+
+
+@pytest.mark.slow
+def test_the_java_consumer_takes_back_what_was_corrected(
+    broker: Any, tmp_path: Path, kafka_jars: list[Path]
+) -> None:
+    """Of each correction and tombstone it has the row before, if it has read one."""
+    lines = run_java(_publish_corrections(broker.cluster, tmp_path, "avro"), kafka_jars)
+    before = [line.removeprefix("take back ") for line in lines if line.startswith("take back ")]
+    rows = [json.loads(one) for one in before if one != "null"]
+    assert sorted((row["key"], int(row["sales"])) for row in rows) == [("c", 1), ("ä", 5), ("ä", 6)]
+    assert before.count("null") == 2, "c and d are new in a closed window"
+
+
+@pytest.mark.needs("kcat")
+def test_kcat_and_jq_keep_a_table_that_follows_corrections(broker: Any, tmp_path: Path) -> None:
+    """Its rows are those of the newest milestone, each with its last kind."""
+    if shutil.which("jq") is None:
+        pytest.skip("needs jq, which is not here")
+    job = _publish_corrections(broker.cluster, tmp_path, "json")
+    output = run(str(EXAMPLES / "kcat_table.sh"), job.cluster.bootstrap, topics.output(job.job.name))
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert sorted((row["key"], row["kind"], row["pieces"]) for row in rows) == [
+        ("b", "final", 7),
+        ("d", "correction", 2),
+        ("ä", "correction", 5),
+    ]
 
 
 @pytest.mark.needs("kcat")
@@ -139,7 +195,7 @@ def test_kcat_reads_the_json_output(plain: Published) -> None:
     assert offsets != list(range(len(offsets))), "transactions leave gaps: the page says so"
 
 
-@pytest.mark.parametrize("name", ["python_consumer.py", "JavaConsumer.java", "kcat.sh"])
+@pytest.mark.parametrize("name", ["python_consumer.py", "JavaConsumer.java", "kcat.sh", "kcat_table.sh"])
 def test_the_page_shows_the_examples_as_they_are(name: str) -> None:
     """Each code block of docs/CONSUMING.md that an example is shown in is that file."""
     assert f"\n{(EXAMPLES / name).read_text(encoding='utf-8')}```" in PAGE

@@ -8,9 +8,10 @@ import pytest
 
 from cutwater.core.generations.candidates import EarlierClaim, fold_candidates
 from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
+from cutwater.core.generations.late_replay import Opening
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Withdrawal
-from support.protocol_samples import JOB, milestone
+from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Reopening, Withdrawal
+from support.protocol_samples import JOB, milestone, source_cut
 
 OLD, LAST = replace(milestone(3), sequence=3), replace(milestone(5), sequence=5)
 SECOND, THIRD = (Generation(number, "local", f"{number:08x}") for number in (2, 3))
@@ -59,6 +60,19 @@ def test_the_same_words_go_on_with_the_open_claim() -> None:
 def test_other_words_claim_another(wish: ClaimRequest, other: Claim) -> None:
     """Another parent, other partitions, a rollback where none was, none where one was, or a failover's."""
     assert found(wish, other) is None
+
+
+def test_late_events_go_on_only_with_a_claim_that_counts_them() -> None:
+    """An ordinary start never goes on with such a claim, nor one for late events with an ordinary one."""
+    cut = source_cut(7)
+    wish = ClaimRequest(LAST, None, rewinds=False, opened=Opening(20, source_cut(9), cut))
+    opened = Reopening(JOB, SECOND, 20, cut, 0)
+    assert found(wish, claim(), opened) == EarlierClaim(claim(), done=False)
+    assert found(wish, claim()) is None
+    assert found(ANY, claim(), opened) is None
+    assert found(wish, claim(), replace(opened, source_cut=source_cut(6))) is None, "later ones came"
+    both = (claim(), claim(generation=THIRD), replace(opened, generation=THIRD))
+    assert found(ANY, *both) == EarlierClaim(claim(), done=False)
 
 
 def test_what_may_not_follow_is_gone_on_with_by_nobody() -> None:
