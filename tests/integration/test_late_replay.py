@@ -74,7 +74,7 @@ def expected(events: list[dict[str, Any]]) -> Rows:
     """The rows of all these events, by DuckDB."""
     frame = pd.DataFrame(events)  # noqa: F841 - DuckDB finds it by its name
     rows = duckdb.sql(
-        "SELECT key, at - at % 60000, count(*), sum(value)::BIGINT FROM frame GROUP BY ALL"
+        'SELECT key, "at" - "at" % 60000, count(*), sum(value)::BIGINT FROM frame GROUP BY ALL'
     ).fetchall()
     return {(key, start): {"ticks": ticks, "total": total} for key, start, ticks, total in rows}
 

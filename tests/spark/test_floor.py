@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.topics.recovery_log import history
 from cutwater.adapters.topics.rejected_events import late_pairs
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Barrier
+from support.cli.commandline import Cli
 from support.events import counting
 from support.harness import Flow, flow, wait_until
+from support.lineage import read_all
 
 pytestmark = pytest.mark.spark
 HOUR_MS = 3_600_000
@@ -121,3 +126,68 @@ def test_a_cleaning_is_killed_at_any_moment(job: Flow) -> None:
     assert len(listed.entries) == sum(one.late for one, _ in job.milestones())
     counted = sum(row["ticks"] for row in job.state(newest).values())
     assert counted == len(produced) - len(listed.entries), gone
+
+
+def committed(job: Flow, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events, once a milestone has read them."""
+    job.produce(events)
+    job.wait_committed()
+    return events
+
+
+def late_behind_a_cleaning(job: Flow, hour: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Events of an hour, and behind a cleaning some that are late. The state has windows of both."""
+    done = cleanings(job)
+    produced = [one for seed in range(hour, hour + 3) for one in committed(job, at(hour, seed=seed))]
+    wait_until(lambda: cleanings(job) > done, "a cleaning", 60)
+    return produced, committed(job, at(hour / 60, 40, seed=hour + 3))
+
+
+@pytest.mark.slow
+def test_late_events_count_in_a_generation_from_a_milestone_behind_their_windows(job: Flow) -> None:
+    """Cleanings have evicted the windows, and would be due again between the two batches of late events."""
+    job.signal()
+    driver = job.driver()
+    produced = committed(job, at(0))
+    late: list[dict[str, Any]] = []
+    for hour in (6, 12):
+        on_time, too_late = late_behind_a_cleaning(job, hour)
+        produced += on_time
+        late += too_late
+    newest = job.wait_committed()
+    assert len(late_pairs(job.cluster, job.job.name).entries) == len(late) == 80
+    driver.kill()
+    driver.wait()
+
+    text = job.job_file.read_text(encoding="utf-8")
+    job.job_file.write_text(text.replace("max_events_per_epoch: 100000", "max_events_per_epoch: 150"))
+    claimed = Cli(job.folder).json(
+        "late", "replay", str(job.job_file), "--bootstrap-servers", job.cluster.bootstrap
+    )
+    parent = next(one for one, _ in job.milestones() if str(one.token) == claimed["parent"])
+    assert (claimed["late"]["counted"], claimed["late"]["left_out"]) == (len(late), [])
+    assert parent.floor_ms > max(one["at"] for one in late[:40]), "their windows were closed there"
+    me = {"CUTWATER_GENERATION": str(claimed["generation"])}
+    driver = job.driver(**me)
+    wait_until(lambda: len(written(job, claimed["generation"])) > 2, "some epochs of it", 120)
+    driver.kill()
+    driver.wait()
+    job.driver(**me)
+    again = wait_until(
+        lambda: (
+            (found := written(job, claimed["generation"])) and found[-1].source_cut == newest.source_cut and found
+        ),
+        "it has caught up",
+        120,
+    )
+    assert len(again) > 4, "the test must make several epochs"
+    assert sum(one.late for one in again) == 0
+    assert {one.floor_ms for one in again} == {claimed["late"]["floor_ms"]}
+    assert job.state(again[-1]) == counting.expected([*produced, *late])
+
+
+def written(job: Flow, generation: str) -> list[Barrier]:
+    """The barriers of a generation, by epoch."""
+    told = (protocol_records.decode(value) for _, value in read_all(job, topics.barriers(job.job.name)))
+    found = {one.epoch: one for one in told if isinstance(one, Barrier) and str(one.generation) == generation}
+    return [found[epoch] for epoch in sorted(found)]

@@ -38,10 +38,12 @@ class Cleanings:
 
         `oldest_ms`: its oldest event time. `backlog`: whether it read as many events as it may.
         """
-        if newest is None or not newest.source_cut.covers(self._held_cut):
+        if newest is None:
             return None
         if not self._cleaned_ms:
             self._cleaned_ms = oldest_ms or 0  # the first events of a job: nothing older is in the state
+            return None
+        if not newest.source_cut.covers(self._held_cut):
             return None
         span = StateSpan(self._cleaned_ms, newest.watermark_ms, newest.watermark_ms + self._lateness_ms)
         return due_floor(span, self._amend_for_ms, self._now_s() - self._since_s, self._rest_s, backlog)

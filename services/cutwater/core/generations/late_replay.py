@@ -107,7 +107,7 @@ def require_before(parent: Milestone, events: Iterable[LateEvent]) -> None:
 def is_opened(known: Reopening | None, wanted: Opening | None) -> bool:
     """Return whether a claim opens what is wanted, or neither opens anything."""
     if known is None or wanted is None:
-        return known is wanted
+        return known is None and wanted is None
     return known.floor_ms <= wanted.floor_ms and known.source_cut.covers(wanted.events)
 
 
