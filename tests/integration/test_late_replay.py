@@ -140,7 +140,7 @@ def test_late_events_count_once_in_the_next_generation(cli: Cli) -> None:
     repeated = cli.run("late", "replay")
     assert repeated.returncode == 2
     assert "'cutwater late list' shows what is" in repeated.stderr
-    assert cli.run("verify").returncode == 0
+    wait_until(lambda: cli.run("verify").returncode == 0, "changelog, view and output are equal", 60)
     assert_corrected(cli, rows, expected(on_time), generation)
 
 
