@@ -59,7 +59,7 @@ class LateReplay(TypedDict):
     selected: int
     counted: int
     left_out: list[str]
-    """Why some of the selected ones stay late."""
+    """Why others stay late."""
     problems: list[str]
     """Of the list, if it is not complete."""
 

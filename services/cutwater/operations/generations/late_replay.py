@@ -45,7 +45,7 @@ class LateReplayPlan:
     counted: int
     """The late events that will count: with those that nobody asked for."""
     left_out: list[str]
-    """Why others of the selected ones stay late."""
+    """Why others stay late."""
     problems: list[str]
     """Of the list, if it is not complete."""
 
@@ -71,10 +71,11 @@ def plan_late_replay(cluster: Cluster, job: Job, wanted: LateFilter, token: str 
     selected = [event for one, event in zip(found.entries, listed, strict=True) if is_asked(one)]
     last = promoted(cluster, job.name)  # after the list: its cut has the listed events
     if not selected or last is None:
-        raise UsageError(f"no such event of {job.name} is on the list: 'cutwater late list' shows what is")
+        why = "; ".join(("'cutwater late list' shows what is", *found.elsewhere))
+        raise UsageError(f"no such event of {job.name} is on the list: {why}")
     first = _oldest(cluster, job.name, last.generation) or last
     can = countable(selected, last, first)
-    left_out = can.left_out(first)
+    left_out = [*can.left_out(first), *found.elsewhere]
     if not can.events:
         raise UsageError(f"none of the {len(selected):,} late events can count: {'; '.join(left_out)}")
     parent = _milestone(cluster, job.name, token) if token else _newest_before(cluster, job.name, can.events)
