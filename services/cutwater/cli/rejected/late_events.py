@@ -107,7 +107,7 @@ def replay_late(
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     plan = plan_late_replay(place.cluster, place.job, LateFilter(key, epoch, since), from_)
-    reason = f"counts {plan.counted:,} late events"
+    reason = f"late events that count: {plan.counted:,}"
     words = GenerationRequest(str(plan.parent.token), None, False, reason, another, plan.opened)
     if not as_json:
         _print_plan(plan, dry_run)
@@ -117,10 +117,8 @@ def replay_late(
 
 def _print_plan(plan: LateReplayPlan, dry_run: bool) -> None:
     verb = "would count" if dry_run else "will count"
-    out.print(
-        f"{plan.counted:,} late events {verb}, of windows that end after {iso(plan.opened.floor_ms)}; "
-        f"{plan.selected:,} are selected"
-    )
+    after = f"their windows end after {iso(plan.opened.floor_ms)}"
+    out.print(f"late events that {verb}: {plan.counted:,}; selected: {plan.selected:,}; {after}")
     for why in plan.left_out:
         out.print(why)
 

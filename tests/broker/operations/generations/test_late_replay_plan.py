@@ -9,13 +9,18 @@ from typing import Any
 
 import pytest
 
+from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.record_deletion import delete_below
+from cutwater.adapters.runtime.clock import now_ms
+from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Attached, Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.operations.generations.claims import Claims, GenerationRequest
 from cutwater.operations.generations.late_replay import LateFilter, LateReplayPlan, plan_late_replay
+from cutwater_spark.seed.parent import parent_milestone
 from support.events import counting
 from support.protocol_samples import GENERATION
 from support.rejected_events import Region
@@ -90,3 +95,21 @@ def test_a_pruned_stream_and_another_generation_are_too_late(listed: Listed) -> 
     second = region.claim(2, region.stream[-1])
     region.write(region.epoch(second, 0, {}, {}))
     assert "Only a rollback goes back further" in listed.why_not()
+
+
+def test_the_bounds_are_claimed_with_the_generation_whose_driver_needs_a_floor(listed: Listed) -> None:
+    """Once, by the same claim when it is asked again; an ordinary start is another one."""
+    region, plan = listed.region, listed.plan()
+    words = GenerationRequest(str(plan.parent.token), None, False, "why", False, plan.opened)
+    claims = Claims(region.cluster, listed.job, "local", now_ms)
+    made = claims.ask(words, UNREPLICATED, lambda _planned: None).claim.generation
+    opened = claims.known().require(made).reopening
+    assert opened is not None
+    assert (opened.floor_ms, opened.source_cut) == plan.opened[:2]
+    again = claims.ask(words, UNREPLICATED, lambda _planned: None)
+    assert (again.claim.generation, again.again) == (made, True)
+    assert claims.known().require(made).reopening == opened
+    assert not claims.planned(words._replace(opened=None)).again
+    settings = Settings(bootstrap_servers=region.cluster.bootstrap, generation=made)
+    with pytest.raises(UsageError, match=f"{made} counts late events"):
+        parent_milestone(replace(listed.job, amend_for_ms=None), settings)
