@@ -92,7 +92,7 @@ public final class JavaConsumer {
     String kind = row.get("kind").toString();
     GenericRecord before = kind.equals("tombstone") ? TABLE.remove(place) : TABLE.put(place, row);
     if (kind.equals("tombstone") || kind.equals("correction")) {
-      System.out.println("take back " + before); // what was derived from it; null if it was read by nobody here
+      System.out.println("take back " + before); // and what was derived from it; null if none was read
     }
     System.out.println(row);
   }
