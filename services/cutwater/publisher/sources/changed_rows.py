@@ -71,7 +71,7 @@ class Finals:
     def __init__(self, job: Job, store: Store, ranges: Ranges, now_ms: Callable[[], int]) -> None:
         self._job = job
         self._store = store
-        self._changed = Updates(job, ranges, now_ms) if job.amend_for_ms is not None else None
+        self._changed = Updates(job, ranges, now_ms)
         self._keys = KeyReader()
         self._closed_ms = _EVER
         self._applier = Applier(store, job, ranges, now_ms, floor_ms=self._floor_ms)
@@ -98,7 +98,7 @@ class Finals:
     def _amended_windows(self, plan: Step | Jump, whole: Milestone | None) -> list[OutputRow]:
         """Return the changed rows of windows that were closed before, which late events have amended."""
         milestone = plan.to.milestone
-        if self._changed is None or whole is None or (isinstance(plan, Step) and not milestone.amended):
+        if whole is None or not self._may_amend(plan, whole):
             return []
         # All panes of a window that was closed before had closed, too.
         found: dict[bytes, bytes] = {}
@@ -114,6 +114,15 @@ class Finals:
             for storage, value in windows_in(self._store, self._job).touched_by(found)
             if above_ms < key_layout.end_of(storage) <= whole.watermark_ms
         ]
+
+    def _may_amend(self, plan: Step | Jump, whole: Milestone) -> bool:
+        """Return whether closed windows may have changed. The milestones show it, too: a driver may have read a
+        newer job file than this process."""
+        milestone = plan.to.milestone
+        if isinstance(plan, Step):
+            return milestone.amended > 0
+        told = any(one.floor_ms < one.watermark_ms for one in (whole, milestone))
+        return told or self._job.amend_for_ms is not None
 
     def close(self) -> None:
         self._store.close()
