@@ -100,7 +100,8 @@ def test_a_pruned_stream_and_another_generation_are_too_late(listed: Listed) -> 
 def test_the_bounds_are_claimed_with_the_generation_whose_driver_needs_a_floor(listed: Listed) -> None:
     """Once, by the same claim when it is asked again; an ordinary start is another one."""
     region, plan = listed.region, listed.plan()
-    words = GenerationRequest(str(plan.parent.token), None, False, "why", False, plan.opened)
+    opens = plan.opened._replace(events=plan.opened.source_cut)  # the sample's milestones are of another source
+    words = GenerationRequest(str(plan.parent.token), None, False, "why", False, opens)
     claims = Claims(region.cluster, listed.job, "local", now_ms)
     made = claims.ask(words, UNREPLICATED, lambda _planned: None).claim.generation
     opened = claims.known().require(made).reopening
