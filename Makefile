@@ -48,7 +48,7 @@ help: ## Show this list
 $(STAMP): requirements.lock deploy/locks/installer.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
 	  { echo "Python 3.11, 3.12 or 3.13 is needed: install it, then run make PYTHON=python3.11 ..."; exit 3; }
-	@echo "Installing 151 Python packages into $(VENV), once: about 600 MB to download, 1.4 GB on disk"
+	@echo "Installing 152 Python packages into $(VENV), once: about 600 MB to download, 1.4 GB on disk"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r deploy/locks/installer.lock
 	@$(UV) --require-hashes -r requirements.lock

@@ -12,9 +12,10 @@ from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.checks.event_sample import SampledEvent
 from cutwater.core.events import json_records
-from cutwater.core.events.formats import CONFLUENT_JSON, JSON, WriterSchema
+from cutwater.core.events.formats import CONFLUENT_JSON, CONFLUENT_PROTOBUF, JSON, WriterSchema
 from cutwater.core.events.framed_json import FramedJsonReader
 from cutwater.core.events.json_events import json_fields
+from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.job.job import Job
 from cutwater.core.job.usable_events import find_flaw, too_large
@@ -69,6 +70,8 @@ def judge_records(
 def _reader(job: Job, known: Sequence[WriterSchema]) -> Callable[[bytes | None], dict[str, Any] | Flaw]:
     if job.format.kind == CONFLUENT_JSON:
         return FramedJsonReader(job.event_schema, known).read
+    if job.format.kind == CONFLUENT_PROTOBUF:
+        return ProtobufReader(job.event_schema, known).read
     if job.format.kind == JSON:
         fields = json_fields(job.event_schema)
         return lambda value: json_records.read(value, fields)

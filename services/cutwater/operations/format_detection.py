@@ -125,7 +125,8 @@ def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> De
     if schema is None:
         raise UsageError(
             f"topic {topic} has a schema registry's framing (schemas {_numbers(samples)}): give the "
-            "newest schema of its subject with --schema FILE"
+            "newest schema of its subject with --schema FILE; if the events are Protobuf, write the job file by "
+            "hand (docs/FORMATS.md)"
         )
     found = load_schema(schema)
     return _decoded(CONFLUENT, samples, _avro(CONFLUENT, found, _headers(samples)), found, schema)

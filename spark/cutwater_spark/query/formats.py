@@ -13,7 +13,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from cutwater.core.events.enum_symbols import all_unknown, widened
-from cutwater.core.events.formats import DAMAGED, JSON_FORMATS, NO_SUCH_SCHEMA, NOT_FRAMED, WriterSchema
+from cutwater.core.events.formats import (
+    CONFLUENT_PROTOBUF,
+    DAMAGED,
+    JSON_FORMATS,
+    NO_SUCH_SCHEMA,
+    NOT_FRAMED,
+    WriterSchema,
+)
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
 from cutwater.core.events.schema_alignment import aligned
 from cutwater.core.events.schema_bounds import unroll_recursion
@@ -21,6 +28,7 @@ from cutwater.core.events.schema_compatibility import refusal
 from cutwater.core.job.job import Job
 from cutwater_spark.query import avro_decimals, enum_defaults, json_format
 from cutwater_spark.query.format_detection import is_framed, other_format_rules
+from cutwater_spark.query.protobuf import framing
 from cutwater_spark.query.rejection_reasons import FLAW, RULE_CHARS_MAX, Flaw, cases, flaw
 from cutwater_spark.query.sql import binary, name, text
 
@@ -41,6 +49,10 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
         values = json_format.with_values(raw, job, known)
         flaws = json_format.flaws(job, known)
         return _with_reason(values, raw.columns, json_format.VALUES, flaws, json_format.repeats(job), explained)
+    if job.format.kind == CONFLUENT_PROTOBUF:
+        messages = framing.with_messages(raw, job, known)
+        flaws = framing.message_flaws(known)
+        return _with_reason(messages, raw.columns, framing.event_of(job), flaws, "false", explained)
     wide = avro_decimals.wide(job.event_schema)
     refused = [refusal(one, job.event_schema) for one in known]
     unread = [

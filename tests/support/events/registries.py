@@ -118,7 +118,7 @@ class StandIn:
         if by_number := re.fullmatch(r"/schemas/ids/(\d+)", path):
             return self._by_number(int(by_number[1]))
         if method == "POST" and (asked := re.fullmatch(r"/subjects/([^/]+)", path)):
-            return self._look_up(asked[1], json.dumps(json.loads(body["schema"])))
+            return self._look_up(asked[1], _text(body))
         if found := re.fullmatch(r"/mode(?:/([^/]+))?", path):
             return self._mode(method, found[1] or "", query, body)
         return self._versions(method, path, query, body)
@@ -173,7 +173,7 @@ class StandIn:
         if (mode != "IMPORT" and "id" in body) or (mode != "READWRITE" and "id" not in body):
             message = f"Subject {subject} is not in {'import' if 'id' in body else 'read-write'} mode"
             return 422, {"error_code": 42205, "message": message}
-        schema = {"schema": json.dumps(json.loads(body["schema"])), "references": body.get("references", [])}
+        schema = {"schema": _text(body), "references": body.get("references", [])}
         if "schemaType" in body:
             schema["schemaType"] = body["schemaType"]
         versions = self._subjects.setdefault(subject, [])
@@ -195,6 +195,12 @@ class StandIn:
         made = {"subject": subject, "version": version, "id": number, **schema, "deleted": False}
         self._subjects[subject] = sorted([*others, made], key=lambda one: int(one["version"]))
         return 200, {"id": number}
+
+
+def _text(body: Any) -> str:
+    """A .proto is a text, the other kinds of schemas are JSON."""
+    text = str(body["schema"])
+    return text if body.get("schemaType") == "PROTOBUF" else json.dumps(json.loads(text))
 
 
 def _handler(registry: StandIn) -> Callable[..., BaseHTTPRequestHandler]:

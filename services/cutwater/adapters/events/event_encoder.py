@@ -7,15 +7,31 @@ from typing import Any
 
 from cutwater.adapters.avro.codec import MARKER, Codec, crc64
 from cutwater.adapters.events.registry import NotThereError, Registered, Registry
-from cutwater.adapters.events.registry_references import JSON_SCHEMA
+from cutwater.adapters.events.registry_references import JSON_SCHEMA, PROTOBUF_SCHEMA
 from cutwater.core.errors import UsageError
 from cutwater.core.events.enum_symbols import unknown_symbols
-from cutwater.core.events.formats import AVRO, CONFLUENT, JSON, JSON_FORMATS, WriterSchema, confluent_header
+from cutwater.core.events.formats import (
+    AVRO,
+    CONFLUENT,
+    CONFLUENT_JSON,
+    CONFLUENT_PROTOBUF,
+    JSON,
+    JSON_FORMATS,
+    WriterSchema,
+    confluent_header,
+)
 from cutwater.core.events.json_events import encode, json_fields
+from cutwater.core.events.protobuf.encoding import encode_message
+from cutwater.core.events.protobuf.fields import message_name, protobuf_fields
+from cutwater.core.events.protobuf.framing import message_index, schema_messages
+from cutwater.core.events.protobuf.wire import WireError
 from cutwater.core.events.schema_compatibility import reading
 from cutwater.core.job.job import Job
+from cutwater.core.util.suggestions import listed
 
 Encode = Callable[[dict[str, Any]], bytes]
+_OF_PRODUCERS = {CONFLUENT_JSON: (JSON_SCHEMA, "JSON Schema"), CONFLUENT_PROTOBUF: (PROTOBUF_SCHEMA, ".proto")}
+"""Kinds of schemas that producers register, by format."""
 
 
 def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ...]:
@@ -25,14 +41,33 @@ def known_schemas(job: Job, registry: Registry | None) -> tuple[WriterSchema, ..
     if job.format.kind == AVRO:
         return tuple(_by_fingerprint(schema) for schema in (job.event_schema, *job.format.older))
     found = _versions(job, registry)
-    if all(one.problem for one in found):
-        raise UsageError(found[0].problem)
     # Two versions of a subject may be one schema with one id.
     by_number = {one.id: one for one in reversed(found)}
-    return tuple(
-        WriterSchema(confluent_header(one.id), one.schema, f"number {one.id} (version {one.version})", one.problem)
-        for one in sorted(by_number.values(), key=lambda one: -one.version)
-    )
+    known = tuple(_writer(job, one) for one in sorted(by_number.values(), key=lambda one: -one.version))
+    if all(one.problem for one in known):
+        raise UsageError(known[0].problem)
+    return known
+
+
+def _writer(job: Job, one: Registered) -> WriterSchema:
+    header, problem = confluent_header(one.id), one.problem
+    if job.format.kind == CONFLUENT_PROTOBUF and not problem:
+        index, problem = _index_in(job, one)
+        header += index
+    return WriterSchema(header, one.schema, f"number {one.id} (version {one.version})", problem)
+
+
+def _index_in(job: Job, one: Registered) -> tuple[bytes, str]:
+    """Return the index of the job's message in a version of the subject, or why there is none."""
+    message = message_name(job.event_schema)
+    try:
+        found = schema_messages(one.text)
+        return message_index(found.index(message)), ""
+    except WireError:
+        why = "is no .proto, and no descriptor of one"
+    except ValueError:
+        why = f"has no message {message}; it has: {listed(found)}"
+    return b"", f"version {one.version} of {job.format.subject} {why}"
 
 
 def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
@@ -64,11 +99,15 @@ def event_encoder(job: Job, registry: Registry | None) -> Encode:
 
     With a registry a new schema is registered first, if the job file allows it: readers need its id.
     """
+    if job.format.kind == CONFLUENT_PROTOBUF:
+        message, head = protobuf_fields(job.event_schema), _newest_header(job, registry)
+        return lambda record: head + encode_message(record, message)
     codec = Codec(job.event_schema)
     if job.format.kind == AVRO:
         return codec.encode
     if job.format.kind in JSON_FORMATS:
-        fields, framed = json_fields(job.event_schema), _json_header(job, registry)
+        fields = json_fields(job.event_schema)
+        framed = b"" if job.format.kind == JSON else _newest_header(job, registry)
 
         def as_json(record: dict[str, Any]) -> bytes:
             codec.body(record)  # it must fit the schema before it is written without one
@@ -83,26 +122,25 @@ def event_encoder(job: Job, registry: Registry | None) -> Encode:
     return lambda record: header + codec.body(record)
 
 
-def _json_header(job: Job, registry: Registry | None) -> bytes:
-    """Return the framing with the subject's newest JSON Schema, which producers register; empty for plain JSON."""
-    if job.format.kind == JSON:
-        return b""
-    newest = _versions(job, registry, deleted=False)[0]
+def _newest_header(job: Job, registry: Registry | None) -> bytes:
+    """Return the framing with the subject's newest version, which producers register."""
+    newest = _writer(job, _versions(job, registry, deleted=False)[0])
     if newest.problem:
         raise UsageError(newest.problem)
-    return confluent_header(newest.id)
+    return newest.header
 
 
 def _versions(job: Job, registry: Registry | None, deleted: bool = True) -> list[Registered]:
     asked = _required(job, registry)
     if job.format.kind == CONFLUENT:
         return asked.versions(job.format.subject, deleted)
+    kind, called = _OF_PRODUCERS[job.format.kind]
     try:
-        return asked.versions(job.format.subject, deleted, JSON_SCHEMA)
+        return asked.versions(job.format.subject, deleted, kind)
     except NotThereError:
         raise NotThereError(
             f"the schema registry at {asked.url} has no subject {job.format.subject}: name it in source.subject, "
-            "or register the JSON Schema of the events under it; Cutwater registers none"
+            f"or register the {called} of the events under it; Cutwater registers none"
         ) from None
 
 

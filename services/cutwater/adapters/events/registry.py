@@ -41,6 +41,8 @@ class Registered:
     schema: dict[str, Any]
     problem: str = ""
     """The reason why it cannot be read; then `schema` is empty."""
+    text: str = ""
+    """As the registry gives it."""
 
 
 class _Passing(UnavailableError):
@@ -152,7 +154,7 @@ class Registry:
         origin = f"version {number} of {subject} at {self.url}"
         id_ = _number(found, "id", self.url)
         try:
-            return Registered(number, id_, reader.schema(found, origin))
+            return Registered(number, id_, reader.schema(found, origin), text=str(found.get("schema", "")))
         except MuteError:  # of a schema that it refers to: nothing is known about the events
             raise
         except UsageError as error:

@@ -15,7 +15,7 @@ AVRO_SCHEMA, JSON_SCHEMA, PROTOBUF_SCHEMA = "AVRO", "JSON", "PROTOBUF"
 _REMEDIES = {
     AVRO_SCHEMA: "set source.format: confluent",
     JSON_SCHEMA: "set source.format: confluent-json",
-    PROTOBUF_SCHEMA: "events in Protobuf cannot be read: write Avro or JSON, under another subject",
+    PROTOBUF_SCHEMA: "set source.format: confluent-protobuf",
 }
 READ_MAX, CHARACTERS_MAX = 1_000, 4_000_000
 """Schemas that all versions of one subject together refer to, and their characters."""

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cutwater.adapters.avro.codec import load_schema, schema_folder
+from cutwater.adapters.avro.codec import check_schema, load_schema, schema_folder
 from cutwater.adapters.job_files.schema_files import older_versions
 from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
-from cutwater.core.events.formats import AVRO, JSON_FORMATS, EventFormat
+from cutwater.core.events.formats import AVRO, CONFLUENT_PROTOBUF, JSON_FORMATS, EventFormat
 from cutwater.core.events.json_events import json_fields
+from cutwater.core.events.protobuf.descriptors import event_schema_of
 from cutwater.core.events.schema_compatibility import obstacles
 from cutwater.core.events.schema_inference import alike_but_for_case
 from cutwater.core.job.measures import TIMES, FieldType
@@ -19,19 +20,37 @@ from cutwater.core.util.suggestions import closest, listed, value_text
 
 SCHEMAS_MAX = 200
 """Files beside a job file that are searched for a misspelt name."""
+DESCRIPTOR_BYTES_MAX = 4_000_000
 # Spark reads these as its own types: taken as the bare int or long, they would fail in the running query.
 _OWN_TYPES = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
 
-def find_schema(job_path: Path, name: str, kind: str) -> tuple[Path, dict[str, Any]]:
-    """Return the schema file beside the job file, else from the project's schemas. `kind`: the events' format."""
+def find_schema(job_path: Path, name: str, kind: str, message: str = "") -> tuple[Path, dict[str, Any]]:
+    """Return the schema file beside the job file, else from the project's schemas, with the events' schema.
+
+    `kind`: the events' format. `message`: of Protobuf, whose file is a descriptor.
+    """
     for candidate in (job_path.parent / name, schema_folder() / name):
+        if is_file(candidate) and kind == CONFLUENT_PROTOBUF:
+            return candidate, _message_schema(candidate, message)
         if is_file(candidate):
             return candidate, load_schema(candidate, plain_names=kind not in JSON_FORMATS, own=True)
-    beside = [one.name for one in sorted(job_path.parent.glob("*.avsc"))[:SCHEMAS_MAX]]
+    suffix = "desc" if kind == CONFLUENT_PROTOBUF else "avsc"
+    beside = [one.name for one in sorted(job_path.parent.glob(f"*.{suffix}"))[:SCHEMAS_MAX]]
     meant = closest(name, beside)
     advice = f"; did you mean '{meant}'?" if meant else ""
     raise UsageError(f"{value_text(name)} is neither beside the job file nor in schemas/{advice}")
+
+
+def _message_schema(path: Path, message: str) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            descriptor = file.read(DESCRIPTOR_BYTES_MAX + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(descriptor) > DESCRIPTOR_BYTES_MAX:
+        raise UsageError(f"{path}: a descriptor file may have {DESCRIPTOR_BYTES_MAX:,} bytes")
+    return check_schema(event_schema_of(descriptor, message, path.name), path.name, own=True)
 
 
 def is_file(path: Path) -> bool:

@@ -37,7 +37,13 @@ from cutwater.adapters.job_files.upstream import (
     find_upstream,
 )
 from cutwater.adapters.sketches import HllSketches, ThetaSketches
-from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, REGISTRY_FORMATS, EventFormat
+from cutwater.core.events.formats import (
+    CONFLUENT,
+    CONFLUENT_JSON,
+    CONFLUENT_PROTOBUF,
+    REGISTRY_FORMATS,
+    EventFormat,
+)
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, Job
@@ -48,7 +54,7 @@ from cutwater.core.util.suggestions import value_text
 
 __all__ = ["load_job", "parse_duration"]
 
-_SCHEMA = ("source", "schema")
+_SCHEMA, _MESSAGE = ("source", "schema"), ("source", "message")
 _PARAMETERS = tuple(dict.fromkeys(PARAMETERS.values()))
 
 
@@ -70,10 +76,16 @@ def _load(path: Path, above: tuple[Path, ...]) -> Job:
 def _compile(path: Path, model: JobModel, upstream: Upstream | None, errors: JobErrors) -> Job | None:
     source = model.source
     check_corrections(source, upstream, errors)
+    _check_message(source, errors)
     found = (
         (upstream.file, upstream.job.output_schema)
         if upstream
-        else errors.attempt(_SCHEMA, lambda: find_schema(path, source.schema_, source.format))
+        else errors.attempt(
+            _SCHEMA,
+            lambda: find_schema(path, source.schema_, source.format, source.message),
+            _SCHEMA,
+            _MESSAGE,
+        )
     )
     types = errors.attempt(_SCHEMA, lambda: field_types(found[1])) if found else None
     columns: tuple[ComputedColumn, ...] = ()
@@ -138,7 +150,7 @@ def _events(
     kind = ("source", "format")
     named = ("source", "registry" if source.registry else "subject")
     if errors.sound(kind, named) and (source.registry or source.subject) and source.format not in REGISTRY_FORMATS:
-        formats = f"{CONFLUENT} and {CONFLUENT_JSON}"
+        formats = f"{CONFLUENT}, {CONFLUENT_JSON} and {CONFLUENT_PROTOBUF}"
         text = f"source.registry and source.subject belong to the formats {formats}; this one is {source.format}"
         errors.add(named, text)
     if found is None:
@@ -147,6 +159,17 @@ def _events(
     return errors.attempt(
         _SCHEMA, lambda: event_format(source.format, path, schema, source.subject_of_topic), kind, _SCHEMA
     )
+
+
+def _check_message(source: SourceModel, errors: JobErrors) -> None:
+    if not errors.sound(("source", "format"), _MESSAGE):
+        return
+    if source.format == CONFLUENT_PROTOBUF and not source.message:
+        errors.add(
+            _MESSAGE, f"is required by the format {CONFLUENT_PROTOBUF}: the full name of the events' message"
+        )
+    if source.message and source.format != CONFLUENT_PROTOBUF:
+        errors.add(_MESSAGE, f"belongs to the format {CONFLUENT_PROTOBUF}; this one is {source.format}")
 
 
 def _measures(model: JobModel, types: Types | None, errors: JobErrors) -> tuple[Measure, ...]:

@@ -206,7 +206,13 @@ class SourceModel(Model):
         alias="schema",
         min_length=1,
         max_length=200,
-        description="The events' Avro schema: a file beside the job file, or in schemas/; left out with `job`.",
+        description="The events' Avro schema: a file beside the job file, or in schemas/; left out with `job`. "
+        "confluent-protobuf: a descriptor file of protoc.",
+    )
+    message: str = Field(
+        "",
+        max_length=300,
+        description="confluent-protobuf: the full name of the events' message, as in shop.Order.",
     )
     job: str = Field(
         "",
@@ -248,10 +254,10 @@ class SourceModel(Model):
     transform: TransformModel | None = Field(
         None, description="A function of yours from DataFrame to DataFrame; see below."
     )
-    format: Literal["avro", "confluent", "json", "confluent-json"] = Field(
+    format: Literal["avro", "confluent", "json", "confluent-json", "confluent-protobuf"] = Field(
         "avro",
         description="avro (single-object encoding), confluent (Avro in a schema registry's framing), json, or "
-        "confluent-json (JSON in that framing).",
+        "confluent-json and confluent-protobuf (JSON and Protobuf in that framing).",
     )
     registry: Annotated[str, BeforeValidator(registry_url)] = Field(
         "", description="The same as registry.url: set one of the two."
@@ -259,7 +265,7 @@ class SourceModel(Model):
     subject: str = Field(
         "",
         max_length=300,
-        description="confluent and confluent-json: the subject of the events' schemas; default `<topic>-value`.",
+        description="In a schema registry's framing: the subject of the events' schemas; default `<topic>-value`.",
     )
 
     repeated_names: Literal["last", "reject"] = Field(

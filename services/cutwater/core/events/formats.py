@@ -4,6 +4,7 @@ avro: single-object encoding, where the fingerprint names the writer's schema. c
 schema id of a registry, 4 bytes, big endian, before Avro. json: one object (events:
 `cutwater.core.events.json_events`). The first byte of a record (c3, 00 or {) shows the format, so a topic may
 change its format and keep older records. confluent-json: such an object behind a registry's framing; events only.
+confluent-protobuf: a message behind that framing and its index in the schema; events only.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 AVRO, CONFLUENT, JSON = "avro", "confluent", "json"
-CONFLUENT_JSON = "confluent-json"
+CONFLUENT_JSON, CONFLUENT_PROTOBUF = "confluent-json", "confluent-protobuf"
 FORMATS = (AVRO, CONFLUENT, JSON)
 """Those that the first bytes of a record tell."""
-REGISTRY_FORMATS = frozenset({CONFLUENT, CONFLUENT_JSON})
+REGISTRY_FORMATS = frozenset({CONFLUENT, CONFLUENT_JSON, CONFLUENT_PROTOBUF})
 JSON_FORMATS = frozenset({JSON, CONFLUENT_JSON})
 SINGLE_OBJECT_MARKER = b"\xc3\x01"
 SINGLE_OBJECT_HEADER_BYTES = 10
@@ -36,7 +37,7 @@ class EventFormat:
     older: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     """avro: the earlier versions of the schema."""
     subject: str = ""
-    """confluent and confluent-json: the subject whose versions are on this topic."""
+    """In a registry's framing: the subject whose versions are on this topic."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class WriterSchema:
     """A schema that events on a topic may be written with."""
 
     header: bytes
-    """The first bytes of the value of such an event."""
+    """The first bytes of the value of such an event. Of Protobuf with the index of the message."""
     schema: dict[str, Any]
-    """Empty for JSON, whose events are checked against the job's schema."""
+    """Empty for JSON and Protobuf, whose events are checked against the job's schema."""
     name: str
     """For display: a fingerprint, or a schema id of the registry."""
     problem: str = ""

@@ -206,7 +206,7 @@ def test_a_login_is_sent_and_a_refusal_names_the_settings(stand_in: StandIn, tmp
     [
         (
             {"schemaType": "PROTOBUF"},
-            "is PROTOBUF, and source.format reads AVRO: events in Protobuf cannot be read",
+            "is PROTOBUF, and source.format reads AVRO: set source.format: confluent-protobuf",
         ),
         (
             {"references": [{"name": "a", "subject": "b", "version": 1}]},

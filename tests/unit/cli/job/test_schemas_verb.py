@@ -139,12 +139,18 @@ def test_older_versions_beside_the_schema_are_part_of_the_job(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("format: xml", "source.format: Input should be 'avro', 'confluent', 'json' or 'confluent-json'"),
+        (
+            "format: xml",
+            "source.format: Input should be 'avro', 'confluent', 'json', 'confluent-json' or 'confluent-protobuf'",
+        ),
         (
             "format: json, registry: 'http://r'",
-            "belong to the formats confluent and confluent-json; this one is json",
+            "belong to the formats confluent, confluent-json and confluent-protobuf; this one is json",
         ),
-        ("format: avro, subject: s", "belong to the formats confluent and confluent-json; this one is avro"),
+        (
+            "format: avro, subject: s",
+            "belong to the formats confluent, confluent-json and confluent-protobuf; this one is avro",
+        ),
         ("format: confluent, registry: 'ftp://r'", "source.registry: write http:// or https:// and"),
         ("format: confluent, registry: 'http://ann:word@r'", "user and password are settings"),
     ],

@@ -1,0 +1,62 @@
+"""The framing of Protobuf events: behind the number of a schema the index of a message within it.
+
+A registry's schema is a .proto file, which may have several messages. The index says which one an event is. It is
+a list, for messages inside of others, of numbers in zigzag; [0], the first message of the file, is one zero byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, WriterSchema
+from cutwater.core.events.protobuf.descriptors import file_messages
+from cutwater.core.events.protobuf.wire import WireError, varint
+
+FIRST, FIRST_IN_FULL = b"\0", b"\x02\0"
+"""The index of the first message, as it is written, and as it may also be."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]*+=*+\s*+")
+_TOKEN = re.compile(
+    r"//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|(?P<word>[\w.]+)|(?P<mark>[{};])"
+)
+
+
+def schema_messages(text: str) -> tuple[str, ...]:
+    """Return the full names of the messages of a registry's schema, without those inside of others.
+
+    A registry gives the text of a .proto, or a file descriptor in base64, as some serializers register it. Raises
+    WireError for such a descriptor that is damaged.
+    """
+    if _BASE64.fullmatch(text):
+        try:
+            return file_messages(base64.b64decode(text))
+        except binascii.Error:
+            raise WireError(text[:20]) from None
+    package, depth, found = "", 0, []
+    statement: list[str] = []
+    for token in _TOKEN.finditer(text):
+        mark, word = token["mark"], token["word"]
+        if depth == 0 and word:
+            statement.append(word)
+        if not mark:
+            continue
+        if depth == 0 and mark == ";" and statement[:1] == ["package"]:
+            package = "".join(statement[1:])
+        if depth == 0 and mark == "{" and statement[:1] == ["message"]:
+            found.append(statement[-1])
+        depth = max(0, depth + {"{": 1, "}": -1, ";": 0}[mark])
+        if depth == 0:
+            statement = []
+    return tuple(f"{package}.{one}" if package else one for one in found)
+
+
+def message_index(index: int) -> bytes:
+    """Encode the index of a message that is not inside of another."""
+    return varint(2) + varint(index << 1) if index else FIRST
+
+
+def headers_of(known: WriterSchema) -> list[bytes]:
+    """Return what the values of a schema's events may begin with."""
+    number, index = known.header[:CONFLUENT_HEADER_BYTES], known.header[CONFLUENT_HEADER_BYTES:]
+    return [known.header, *([number + FIRST_IN_FULL] if index == FIRST else [])]

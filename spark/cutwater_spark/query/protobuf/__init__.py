@@ -1,0 +1,1 @@
+"""Protobuf events as SQL: the wire format, the values of a message, and the framing of a registry."""

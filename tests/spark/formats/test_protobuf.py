@@ -1,0 +1,105 @@
+"""Protobuf events in Spark: every type as Google's library wrote it, and what is no event as without Spark."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cutwater.core.events.formats import WriterSchema, confluent_header
+from cutwater.core.events.protobuf.framing import message_index
+from cutwater.core.events.protobuf.records import ProtobufReader
+from cutwater.core.events.rejection import Flaw
+from cutwater.core.job.job import Job
+from cutwater_spark.query.formats import with_events
+from support.events import messages
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+HEAD, FIRST, BAD = (
+    confluent_header(3) + message_index(1),
+    confluent_header(4) + message_index(0),
+    confluent_header(9),
+)
+KNOWN = (
+    WriterSchema(HEAD, {}, "number 3"),
+    WriterSchema(FIRST, {}, "number 4"),
+    WriterSchema(BAD, {}, "number 9", "version 2 is AVRO, and it's not read"),
+)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read(
+    spark: SparkSession, job: Job, values: Sequence[bytes | None], known: Sequence[WriterSchema] = KNOWN
+) -> list[Any]:
+    """Per value the event, or its flaw."""
+    rows = [(number, None if one is None else bytearray(one)) for number, one in enumerate(values)]
+    raw = spark.createDataFrame(rows, "number int, value binary").coalesce(1)
+    frame = with_events(raw, job, known, explained=True).sort("number")
+    return [
+        Flaw(row["__reason"], row["__flaw"]["rule"], row["__flaw"]["field"])
+        if row["__reason"]
+        else _plain(row["event"].asDict(recursive=True))
+        for row in frame.select("event", "__reason", "__flaw").collect()
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def shown(found: Any) -> str:
+    """As text, in which NaN is equal to itself."""
+    return json.dumps(found, sort_keys=True, default=repr)
+
+
+def test_events_of_every_type_are_those_that_were_written(spark: SparkSession, tmp_path: Path) -> None:
+    """300 by Google's library, with two numbers and two indices."""
+    job, made_of = messages.job(tmp_path), messages.message_class(messages.descriptor_set())
+    made = messages.events(300, seed=21)
+    values = [(HEAD, FIRST)[at % 2] + messages.serialized(one, made_of) for at, one in enumerate(made)]
+    found = read(spark, job, values)
+    assert found == [messages.read(one) for one in made]
+
+
+def test_what_is_no_event_is_told_as_without_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Framing, number, index, damaged bytes, wrong types at every level: reason, rule and field."""
+    job, made_of = messages.job(tmp_path), messages.message_class(messages.descriptor_set())
+    body = messages.serialized({"key": "k", "at": EPOCH}, made_of)
+    values = [*_broken(body), *_mutated(body, made_of)]
+    found = read(spark, job, values)
+    reader = ProtobufReader(job.event_schema, KNOWN)
+    expected = [reader.read(one) for one in values]
+    assert [shown(one) for one in found] == [shown(one) for one in expected]
+    assert {one.reason for one in expected if isinstance(one, Flaw)} == {
+        "no value",
+        "unknown schema",
+        "undecodable",
+    }
+
+
+def _broken(body: bytes) -> Iterator[bytes | None]:
+    yield from (None, b"", HEAD[:4], HEAD[:5], HEAD[:6], b"\x01" + body, b"{}", b"\xc3\x01" + bytes(9))
+    yield from (BAD + body, confluent_header(5) + body, HEAD[:5] + b"\0" + body, FIRST[:5] + b"\x02\0" + body)
+
+
+def _mutated(body: bytes, made_of: Any) -> Iterator[bytes]:
+    rng = random.Random(5)
+    for event in messages.events(40, seed=3):
+        whole = messages.serialized(event, made_of)
+        for _ in range(4):
+            cut = bytearray(whole[: rng.randrange(len(whole))] if rng.random() < 0.3 else whole)
+            for _ in range(rng.randrange(4) if cut else 0):
+                cut[rng.randrange(len(cut))] = rng.randrange(256)
+            yield HEAD + bytes(cut)
