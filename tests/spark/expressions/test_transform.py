@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,12 @@ SCHEMA: dict[str, Any] = {
 }
 TABLE = "code,region,tier\nJFK,east,1\nLAX,west,2\nXXX,,3\n"
 BEGIN = "from pyspark.sql import DataFrame, functions as F, Window\ndef f(events, airports):\n"
+
+
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders that functions are imported from are on no other test's path."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 @pytest.fixture(autouse=True, scope="module")

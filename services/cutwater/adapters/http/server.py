@@ -90,8 +90,8 @@ class _Connection(HttpToolsProtocol):
         self._in_head = True
         self._head_bytes = 0
         """Bytes of the head that is being received."""
-        self._completes = False
-        """Whether the bytes that came last end a request: most of them may be of its body."""
+        self._body_bytes = 0
+        """Bytes of bodies among those that came last: they may end a body and begin a head."""
         self._application = self.app
         self.app = self._answer
 
@@ -115,11 +115,11 @@ class _Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        self._completes = False
+        self._body_bytes = 0
         super().data_received(data)
-        if not self._in_head or self.transport.is_closing() or self._completes:
+        if not self._in_head or self.transport.is_closing():
             return
-        self._head_bytes += len(data)
+        self._head_bytes += len(data) - self._body_bytes
         if self._head_bytes > HEAD_BYTES_MAX:
             self._send_last(431, "head-size", f"a request's head has at most {HEAD_BYTES_MAX:,} bytes")
         elif self._timer is None:
@@ -155,9 +155,13 @@ class _Connection(HttpToolsProtocol):
         self._await("body", self._port.times.body_s)
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         self._in_time()
-        self._in_head = self._completes = True
+        self._in_head = True
         if not self.transport.is_closing():
             super().on_message_complete()
 

@@ -181,7 +181,7 @@ def test_what_was_copied_since_the_claim_is_not_told_as_lost(copied: int) -> Non
         "job", FIRST, protocol_records.encode(parent), 1, 0, "", 0, origin="us", origin_cut=Cut.of({place: 50})
     )
     found = OriginCopies(cast(Any, None), b"", parent, later, 5, [position], None, "eu")
-    told = TakeoverReport(cast(Any, SimpleNamespace(topic="sales")), found, claim)
+    told = TakeoverReport(cast(Any, SimpleNamespace(source="sales")), found, claim)
     assert (told.loss.milestones, told.loss.offsets, told.planned) == (4, 80 - copied, False)
     coming = replace(told, awaits_release=True)
     assert (coming.loss.milestones, coming.loss.offsets, coming.planned) == (0, 0, True)
@@ -196,7 +196,7 @@ def test_until_when_windows_are_closed_is_told(capsys: pytest.CaptureFixture[str
         claim = Claim("job", FIRST, protocol_records.encode(parent), 1, 0, "", 0, origin="us")
         newer = replace(parent, sequence=9, watermark_ms=900 * hour)
         found = OriginCopies(cast(Any, None), b"", parent, newer, 5, [], None, "eu")
-        told = TakeoverReport(cast(Any, SimpleNamespace(topic="sales")), found, claim)
+        told = TakeoverReport(cast(Any, SimpleNamespace(source="sales")), found, claim)
         told.print_parent()
         said = " ".join(capsys.readouterr().out.split())
         assert told.closed_by == closed

@@ -7,7 +7,6 @@ a list, for messages inside of others, of numbers in zigzag; [0], the first mess
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, WriterSchema
@@ -31,7 +30,7 @@ def schema_messages(text: str) -> tuple[str, ...]:
     if _BASE64.fullmatch(text):
         try:
             return file_messages(base64.b64decode(text))
-        except binascii.Error:
+        except ValueError:  # binascii.Error is one, and letters beyond ASCII raise another
             raise WireError(text[:20]) from None
     package, depth, found = "", 0, []
     statement: list[str] = []
