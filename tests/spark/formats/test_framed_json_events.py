@@ -43,6 +43,7 @@ def read(
     ]
 
 
+@pytest.mark.slow
 def test_events_of_every_type_are_those_of_plain_json(spark: SparkSession, tmp_path: Path) -> None:
     """300 with extreme values, by two numbers; the sums are DuckDB's, from the same bytes."""
     made = wide.events(300, seed=21)
