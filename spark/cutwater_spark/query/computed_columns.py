@@ -60,9 +60,8 @@ def with_computed_columns(found: DataFrame, job: Job, explained: bool = False) -
     )
     if job.transform is None:
         return computed
-    own = {one: sql for one, sql in value_sqls(job).items() if not sql.startswith(TRANSFORMED)}
     whole = "".join(f" and {one} is not null" for one in values if one in (COLUMNS, ELEMENTS))
-    return with_transform(computed, job.transform, own, f"coalesce({WHERE}.kept, false){whole}")
+    return with_transform(computed, job.transform, _given_sqls(job), f"coalesce({WHERE}.kept, false){whole}")
 
 
 def expression_flaws(job: Job, explained: bool = False) -> list[Flaw]:
@@ -128,10 +127,7 @@ def event_with_columns(job: Job) -> str:
     """Return the event with its columns."""
     if not job.columns and not job.added_columns:
         return EVENT
-    fields = [f"{text(one)}, {EVENT}.{name(one)}" for one in field_types(job.event_schema)]
-    columns = [f"{text(one.name)}, {COLUMNS}.{name(one.name)}" for one in job.columns]
-    added = [f"{text(one.name)}, {TRANSFORMED}.values.{name(one.name)}" for one in job.added_columns]
-    return f"named_struct({', '.join([*fields, *columns, *added])})"
+    return f"named_struct({', '.join(f'{text(one)}, {sql}' for one, sql in value_sqls(job).items())})"
 
 
 def usable_types(job: Job) -> dict[str, FieldType]:
@@ -141,13 +137,14 @@ def usable_types(job: Job) -> dict[str, FieldType]:
 
 def value_sqls(job: Job) -> dict[str, str]:
     """Return the same fields and columns as SQL over what `with_computed_columns` returns."""
+    added = {one.name: f"{TRANSFORMED}.values.{name(one.name)}" for one in job.added_columns}
+    return {**_given_sqls(job), **added}
+
+
+def _given_sqls(job: Job) -> dict[str, str]:
+    """Return those that the user's function is given."""
     fields = {one: f"{EVENT}.{name(one)}" for one in field_types(job.event_schema)}
-    columns = {one.name: f"{COLUMNS}.{name(one.name)}" for one in job.columns}
-    return {
-        **fields,
-        **columns,
-        **{one.name: f"{TRANSFORMED}.values.{name(one.name)}" for one in job.added_columns},
-    }
+    return {**fields, **{one.name: f"{COLUMNS}.{name(one.name)}" for one in job.columns}}
 
 
 def _value(column: ComputedColumn) -> str:

@@ -28,7 +28,7 @@ from cutwater.core.events.schema_compatibility import refusal
 from cutwater.core.job.job import Job
 from cutwater_spark.query import avro_decimals, enum_defaults, json_format
 from cutwater_spark.query.format_detection import is_framed, other_format_rules
-from cutwater_spark.query.protobuf import framing
+from cutwater_spark.query.protobuf import decoder
 from cutwater_spark.query.rejection_reasons import FLAW, RULE_CHARS_MAX, Flaw, cases, flaw
 from cutwater_spark.query.sql import binary, name, text
 
@@ -50,9 +50,9 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
         flaws = json_format.flaws(job, known)
         return _with_reason(values, raw.columns, json_format.VALUES, flaws, json_format.repeats(job), explained)
     if job.format.kind == CONFLUENT_PROTOBUF:
-        messages = framing.with_messages(raw, job, known)
-        flaws = framing.message_flaws(known)
-        return _with_reason(messages, raw.columns, framing.event_of(job), flaws, "false", explained)
+        messages = decoder.with_messages(raw, job, known)
+        flaws = decoder.message_flaws(known)
+        return _with_reason(messages, raw.columns, decoder.event_of(job), flaws, "false", explained)
     wide = avro_decimals.wide(job.event_schema)
     refused = [refusal(one, job.event_schema) for one in known]
     unread = [

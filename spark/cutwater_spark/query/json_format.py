@@ -19,8 +19,6 @@ from cutwater.core.events.formats import (
     CONFLUENT_HEADER_BYTES,
     CONFLUENT_JSON,
     JSON,
-    NO_SUCH_SCHEMA,
-    NOT_FRAMED,
     WriterSchema,
 )
 from cutwater.core.events.json_events import (
@@ -37,12 +35,12 @@ from cutwater.core.events.json_events import (
     JsonField,
     json_fields,
 )
-from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
+from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater.core.job.job import Job
 from cutwater_spark.query import json_complex_types, json_values
-from cutwater_spark.query.format_detection import is_framed, other_format_rules
-from cutwater_spark.query.rejection_reasons import RULE_CHARS_MAX, Flaw, flaw, rule_struct
-from cutwater_spark.query.sql import binary, name, text
+from cutwater_spark.query.format_detection import has_number_of, other_format_rules, other_schema_flaws
+from cutwater_spark.query.rejection_reasons import Flaw, flaw, rule_struct
+from cutwater_spark.query.sql import name, text
 
 __all__ = ["VALUES", "flaws", "repeats", "with_values"]
 
@@ -81,14 +79,8 @@ def with_values(raw: DataFrame, job: Job, known: Sequence[WriterSchema] = ()) ->
 def _text(job: Job, known: Sequence[WriterSchema]) -> str:
     if job.format.kind == JSON:
         return "cast(value as string)"
-    readable = [one.header for one in known if not one.problem]
-    return f"case when {_headed(readable)} then cast({_BODY} as string) end"
-
-
-def _headed(headers: Sequence[bytes]) -> str:
-    if not headers:
-        return "false"
-    return f"substring(value, 1, {CONFLUENT_HEADER_BYTES}) in ({', '.join(map(binary, headers))})"
+    readable = [one for one in known if not one.problem]
+    return f"case when {has_number_of(readable)} then cast({_BODY} as string) end"
 
 
 def _parse(types: dict[str, str]) -> str:
@@ -132,14 +124,7 @@ def _of_value() -> Iterator[Flaw]:
 
 def _of_framing(known: Sequence[WriterSchema]) -> Iterator[Flaw]:
     """Yield the flaws of records without the number of a readable schema, and without a body."""
-    for one in known:
-        if one.problem:
-            yield flaw(_headed([one.header]), UNDECODABLE, one.problem[:RULE_CHARS_MAX])
-    other = f"not ({_headed([one.header for one in known])})"
-    yield flaw(f"{other} and {is_framed(CONFLUENT_JSON)}", UNKNOWN_SCHEMA, NO_SUCH_SCHEMA)
-    for when, rule in other_format_rules(CONFLUENT_JSON):
-        yield flaw(f"{other} and {when}", UNDECODABLE, rule)
-    yield flaw(other, UNDECODABLE, NOT_FRAMED.format(CONFLUENT_JSON))
+    yield from other_schema_flaws(CONFLUENT_JSON, known)
     yield flaw(f"octet_length({_BODY}) = 0", UNDECODABLE, EMPTY)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cutwater.core.events.formats import WriterSchema, confluent_header
-from cutwater.core.events.protobuf.framing import message_index
+from cutwater.core.events.protobuf.message_index import message_index
 from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.job.job import Job

@@ -15,7 +15,7 @@ from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.events.registry import Registry, registry_for
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.events.formats import confluent_header
-from cutwater.core.events.protobuf.framing import message_index
+from cutwater.core.events.protobuf.message_index import message_index
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Barrier
 from support.events import messages

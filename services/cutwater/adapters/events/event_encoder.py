@@ -21,9 +21,9 @@ from cutwater.core.events.formats import (
     confluent_header,
 )
 from cutwater.core.events.json_events import encode, json_fields
-from cutwater.core.events.protobuf.encoding import encode_message
+from cutwater.core.events.protobuf.encoder import encode_message
 from cutwater.core.events.protobuf.fields import message_name, protobuf_fields
-from cutwater.core.events.protobuf.framing import message_index, schema_messages
+from cutwater.core.events.protobuf.message_index import message_index, schema_messages
 from cutwater.core.events.protobuf.wire import WireError
 from cutwater.core.events.schema_compatibility import reading
 from cutwater.core.job.job import Job

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from cutwater.core.events.rejection import UNDECODABLE, UNKNOWN_SCHEMA, Flaw
+
 AVRO, CONFLUENT, JSON = "avro", "confluent", "json"
 CONFLUENT_JSON, CONFLUENT_PROTOBUF = "confluent-json", "confluent-protobuf"
 FORMATS = (AVRO, CONFLUENT, JSON)
@@ -93,6 +95,14 @@ def foreign(kind: str, value: bytes) -> str | None:
 def is_framed_json(value: bytes) -> bool:
     """Return whether a record looks like JSON behind a registry's framing."""
     return is_confluent(value) and value[CONFLUENT_HEADER_BYTES:][:1] == b"{" and value.endswith(b"}")
+
+
+def of_another_schema(kind: str, value: bytes) -> Flaw:
+    """Return the flaw of a record that has the number of no known schema. `kind`: JSON or Protobuf in a registry's
+    framing."""
+    if is_confluent(value):
+        return Flaw(UNKNOWN_SCHEMA, NO_SUCH_SCHEMA)
+    return Flaw(UNDECODABLE, foreign(kind, value) or NOT_FRAMED.format(kind))
 
 
 def confluent_numbers(values: Iterable[bytes | None]) -> set[int]:

@@ -12,14 +12,11 @@ from cutwater.core.events import json_records
 from cutwater.core.events.formats import (
     CONFLUENT_HEADER_BYTES,
     CONFLUENT_JSON,
-    NO_SUCH_SCHEMA,
-    NOT_FRAMED,
     WriterSchema,
-    foreign,
-    is_confluent,
+    of_another_schema,
 )
 from cutwater.core.events.json_events import json_fields
-from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw
+from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, Flaw
 
 
 class FramedJsonReader:
@@ -34,13 +31,7 @@ class FramedJsonReader:
             return Flaw(NO_VALUE, NO_VALUE_RULE)
         problem = self._problems.get(value[:CONFLUENT_HEADER_BYTES])
         if problem is None:
-            return _of_another(value)
+            return of_another_schema(CONFLUENT_JSON, value)
         if problem:
             return Flaw(UNDECODABLE, problem)
         return json_records.read(value[CONFLUENT_HEADER_BYTES:], self._fields, CONFLUENT_JSON)
-
-
-def _of_another(value: bytes) -> Flaw:
-    if is_confluent(value):
-        return Flaw(UNKNOWN_SCHEMA, NO_SUCH_SCHEMA)
-    return Flaw(UNDECODABLE, foreign(CONFLUENT_JSON, value) or NOT_FRAMED.format(CONFLUENT_JSON))

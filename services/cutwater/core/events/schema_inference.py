@@ -96,11 +96,11 @@ def _inner(events: Sequence[Mapping[str, Any]], told: frozenset[str]) -> dict[st
                 values.setdefault(path, []).append(value)
     objects = dict.fromkeys(place for path in values for place in _above(path))
     alike = alike_but_for_case(dict.fromkeys([*objects, *values]))
-    no_objects = {*alike, *values}
+    no_values, no_objects = {*alike, *objects}, {*alike, *values}
     found = {}
     for path in values:
         above, names = _above(path), path.split(".")
-        clear = path not in (*objects, *alike) and no_objects.isdisjoint(above)
+        clear = path not in no_values and no_objects.isdisjoint(above)
         if above and clear and all(map(_NAME.fullmatch, names)):
             found[path] = _kind(names[-1], values[path], path in told)[0]
     return {path: kind for path, kind in found.items() if kind}

@@ -16,7 +16,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import NO_SUCH_SCHEMA, NOT_FRAMED, OTHER_FORMAT, WriterSchema, confluent_header
 from cutwater.core.events.protobuf.fields import OTHER_MESSAGE
-from cutwater.core.events.protobuf.framing import message_index
+from cutwater.core.events.protobuf.message_index import message_index
 from cutwater.core.events.rejection import NO_EVENT_TIME, NO_KEY, NO_VALUE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw
 from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job

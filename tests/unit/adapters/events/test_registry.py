@@ -24,23 +24,12 @@ from cutwater.core.events.formats import confluent_header
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.job.event_decoding import Decoding
 from support.events import wide
-from support.events.registries import StandIn, apicurio
+from support.events.registries import StandIn
 from support.naming import unique
 
 V1 = {"type": "record", "name": "Event", "namespace": "test", "fields": [{"name": "n", "type": "int"}]}
 V2 = {**V1, "fields": [*V1["fields"], {"name": "unit", "type": "string", "default": "kg"}]}
 CONFLUENT = "format: confluent, registry: 'http://127.0.0.1:1'"
-
-
-@pytest.fixture(scope="module", params=["stand-in", pytest.param("apicurio", marks=pytest.mark.slow)])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a registry."""
-    if request.param == "apicurio":
-        with apicurio(tmp_path_factory.mktemp("apicurio")) as found:
-            yield found
-    else:
-        with StandIn().running() as registry:
-            yield registry.url
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from cutwater.core.events.formats import CONFLUENT, EventFormat
 from cutwater.core.events.registry_ids import REFERENCED_MAX, REFERENCES_DEEP
 from cutwater.core.job.job import Job
 from support.events import wide
-from support.events.registries import StandIn, apicurio
+from support.events.registries import StandIn
 from support.naming import unique
 
 UNIT = {"type": "enum", "name": "Unit", "namespace": "test.units", "symbols": ["KG", "T"]}
@@ -58,17 +58,6 @@ WHOLE = {
     ],
 }
 ROW = {"weight": {"amount": 3, "unit": "T"}, "empty": None, "unit": "KG"}
-
-
-@pytest.fixture(scope="module", params=["stand-in", pytest.param("apicurio", marks=pytest.mark.slow)])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a registry."""
-    if request.param == "apicurio":
-        with apicurio(tmp_path_factory.mktemp("apicurio")) as found:
-            yield found
-    else:
-        with StandIn().running() as registry:
-            yield registry.url
 
 
 @pytest.fixture

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
 from cutwater.cli.main import app
-from cutwater.local.running_file import RunningStack
+from support.cli.stack_file import write_stack
 from support.views.apiserving import app_of, serving
-from support.views.changelogs import GENERATION, HOUR_MS
+from support.views.changelogs import HOUR_MS
 from unit.rehydrator.routes.test_distinct_sets import Values, job_of, shown
 
 RIDERS: Values = {("JFK", 1): range(100), ("JFK", 2): range(50, 150), ("LGA", 1): range(90, 200),
@@ -28,19 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("stack")
     own = shown(place / "v", job_of(place), RIDERS)
     with serving(app_of(own.view)) as url:
-        RunningStack(
-            pid=os.getpid(),
-            started=psutil.Process().create_time(),
-            ready=True,
-            job_file="job.yaml",
-            job="job",
-            generation=str(GENERATION),
-            bootstrap_servers="127.0.0.1:9",
-            api_url=url,
-            spark_ui_url="",
-            data_dir=str(place),
-            logs={},
-        ).write()
+        write_stack(place, url)
         yield place
     own.close()
 

@@ -12,7 +12,6 @@ from unittest.mock import ANY
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -22,9 +21,9 @@ from cutwater.cli.main import app
 from cutwater.core.events.key_columns import KeyColumn, key_text
 from cutwater.core.events.rejection import MAX_KEY_BYTES
 from cutwater.core.query.key_path import encoded, key_query, path_of
-from cutwater.local.running_file import RunningStack
+from support.cli.stack_file import write_stack
 from support.views.apiserving import Own, app_of, serving
-from support.views.changelogs import GENERATION, Sold, make_job
+from support.views.changelogs import Sold, make_job
 from unit.views.store.test_store import rows
 
 KEYS = (
@@ -97,7 +96,7 @@ def test_bytes_that_are_no_text_name_no_key(url: str, path: str) -> None:
 
 def test_a_url_has_a_size(url: str, tmp_path: Path) -> None:
     """Behind it a key is asked for in a body: one of 300,000 bytes, as versions without a bound have written."""
-    _stack(tmp_path, url)
+    write_stack(tmp_path, url)
     key = "k" * 300_000
     done = _get(tmp_path, key[:100_000])
     assert (done.exit_code, "POST /v1/keys" in done.output) == (2, True), done.output
@@ -122,7 +121,7 @@ def test_each_key_has_a_path(url: str, key: str) -> None:
 @pytest.mark.parametrize("key", KEYS, ids=_name)
 def test_get_reaches_each_key(url: str, key: str, tmp_path: Path) -> None:
     """As a user writes it; only where it begins with two dashes, behind `--`."""
-    _stack(tmp_path, url)
+    write_stack(tmp_path, url)
     done = _get(tmp_path, "--json", *(["--", key] if key.startswith("--") else [key]))
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
@@ -131,14 +130,14 @@ def test_get_reaches_each_key(url: str, key: str, tmp_path: Path) -> None:
 
 def test_a_key_that_no_event_has_is_refused(tmp_path: Path) -> None:
     """Bytes of a shell that are no UTF-8: exit 2 and no traceback."""
-    _stack(tmp_path, "http://127.0.0.1:9")
+    write_stack(tmp_path, "http://127.0.0.1:9")
     done = _get(tmp_path, os.fsdecode(b"\xff"))
     assert (done.exit_code, "not UTF-8" in done.output) == (2, True)
 
 
 def test_an_unknown_option_is_still_refused(tmp_path: Path) -> None:
     """With the suggestion; an option without its value, and a second key, are refused too."""
-    _stack(tmp_path, "http://127.0.0.1:9")
+    write_stack(tmp_path, "http://127.0.0.1:9")
     for words, says in (
         (["-5", "--limt", "3"], "--limit"),
         (["--limt"], "--limit"),
@@ -200,7 +199,7 @@ def test_get_takes_columns(
     listed_url: str, tmp_path: Path, words: list[str], found: list[tuple[str, int]]
 ) -> None:
     """A word for each, or names; leading ones alone show all their rows."""
-    _stack(tmp_path, listed_url, ["airport", "number"])
+    write_stack(tmp_path, listed_url, ["airport", "number"])
     done = _get(tmp_path, "--json", *words)
     assert done.exit_code == 0, done.output
     assert [(row["airport"], row["number"]) for row in json.loads(done.stdout)["rows"]] == found
@@ -228,7 +227,7 @@ def test_get_takes_columns(
 )
 def test_other_columns_are_refused(listed_url: str, tmp_path: Path, words: list[str], told: str) -> None:
     """With exit 2, and what to write."""
-    _stack(tmp_path, listed_url, ["airport", "number"])
+    write_stack(tmp_path, listed_url, ["airport", "number"])
     done = _get(tmp_path, *words)
     assert (done.exit_code, told in " ".join(done.output.split())) == (2, True), done.output
 
@@ -252,31 +251,13 @@ def test_get_takes_nulls(tmp_path: Path, words: list[str], found: list[str | Non
     keys = [key_text(["2013-01-01", one]) for one in ("null", None)]
     own.show(1, rows(job, own.store, [Sold(key, 1, 1) for key in keys]))
     with serving(app_of(own.view)) as url:
-        _stack(tmp_path, url, ["day", "carrier"])
+        write_stack(tmp_path, url, ["day", "carrier"])
         done = _get(tmp_path, "--json", *words)
         shown = _get(tmp_path, *words)
     own.close()
     assert (done.exit_code, shown.exit_code) == (0 if found else 1,) * 2, done.output
     assert sorted((row["carrier"] for row in json.loads(done.stdout)["rows"]), key=str) == sorted(found, key=str)
     assert found or "day is null" in shown.stdout
-
-
-def _stack(folder: Path, url: str, key_columns: list[str] | None = None) -> None:
-    """The file of a stack that runs: this process, with an API at `url`."""
-    RunningStack(
-        pid=os.getpid(),
-        started=psutil.Process().create_time(),
-        ready=True,
-        job_file="job.yaml",
-        job="job",
-        generation=str(GENERATION),
-        bootstrap_servers="127.0.0.1:9",
-        api_url=url,
-        spark_ui_url="",
-        data_dir=str(folder),
-        logs={},
-        key_columns=key_columns,
-    ).write()
 
 
 def _get(folder: Path, *words: str) -> Result:

@@ -17,7 +17,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import WriterSchema, confluent_header
 from cutwater.core.events.protobuf.descriptors import event_schema_of
 from cutwater.core.events.protobuf.fields import message_name, protobuf_fields
-from cutwater.core.events.protobuf.framing import headers_of, message_index, schema_messages
+from cutwater.core.events.protobuf.message_index import headers_of, message_index, schema_messages
 from cutwater.core.events.protobuf.wire import WireError
 from support.events import messages
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import NO_SUCH_SCHEMA, WriterSchema, confluent_header
 from cutwater.core.events.protobuf.descriptors import event_schema_of
-from cutwater.core.events.protobuf.encoding import encode_message
+from cutwater.core.events.protobuf.encoder import encode_message
 from cutwater.core.events.protobuf.fields import (
     NO_LIST,
     NO_MESSAGE,
@@ -27,7 +27,7 @@ from cutwater.core.events.protobuf.fields import (
     OTHER_TYPE,
     protobuf_fields,
 )
-from cutwater.core.events.protobuf.framing import message_index
+from cutwater.core.events.protobuf.message_index import message_index
 from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.protobuf.wire import FIXED64, LENGTH, VARINT, entry, varint
 from cutwater.core.events.rejection import ELEMENTS_MAX, TEXT_RULE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw

@@ -1,4 +1,4 @@
-"""A decoder of Protobuf events, for samples that are read without Spark, and the encoder of new events.
+"""A decoder of Protobuf events, for samples that are read without Spark.
 
 The driver decodes in SQL (`cutwater_spark.query.protobuf`), and tests compare the two.
 """
@@ -13,11 +13,8 @@ from typing import Any
 from cutwater.core.events.formats import (
     CONFLUENT_HEADER_BYTES,
     CONFLUENT_PROTOBUF,
-    NO_SUCH_SCHEMA,
-    NOT_FRAMED,
     WriterSchema,
-    foreign,
-    is_confluent,
+    of_another_schema,
 )
 from cutwater.core.events.json_events import KEY_SHOWN
 from cutwater.core.events.protobuf.fields import (
@@ -37,7 +34,7 @@ from cutwater.core.events.protobuf.fields import (
     ProtoField,
     protobuf_fields,
 )
-from cutwater.core.events.protobuf.framing import headers_of
+from cutwater.core.events.protobuf.message_index import headers_of
 from cutwater.core.events.protobuf.wire import LENGTH, VARINT, WireEntry, WireError, entries_of, varints_of
 from cutwater.core.events.rejection import (
     ELEMENTS_MAX,
@@ -45,7 +42,6 @@ from cutwater.core.events.rejection import (
     NO_VALUE_RULE,
     TEXT_RULE,
     UNDECODABLE,
-    UNKNOWN_SCHEMA,
     Flaw,
 )
 
@@ -72,7 +68,7 @@ class ProtobufReader:
             return Flaw(NO_VALUE, NO_VALUE_RULE)
         known = self._known.get(value[:CONFLUENT_HEADER_BYTES])
         if known is None:
-            return _of_another(value)
+            return of_another_schema(CONFLUENT_PROTOBUF, value)
         header = next((one for one in headers_of(known) if value.startswith(one)), None)
         if known.problem or header is None:
             return Flaw(UNDECODABLE, known.problem or OTHER_MESSAGE)
@@ -80,12 +76,6 @@ class ProtobufReader:
             return _message(value[len(header) :], self._fields, "")
         except _UnfitError as error:
             return error.flaw
-
-
-def _of_another(value: bytes) -> Flaw:
-    if is_confluent(value):
-        return Flaw(UNKNOWN_SCHEMA, NO_SUCH_SCHEMA)
-    return Flaw(UNDECODABLE, foreign(CONFLUENT_PROTOBUF, value) or NOT_FRAMED.format(CONFLUENT_PROTOBUF))
 
 
 def _message(body: bytes, fields: Sequence[ProtoField], path: str) -> dict[str, Any]:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from cutwater.core.events.formats import (
-    CONFLUENT_HEADER_BYTES,
-    CONFLUENT_PROTOBUF,
-    NO_SUCH_SCHEMA,
-    NOT_FRAMED,
-    WriterSchema,
-)
+from cutwater.core.events.formats import CONFLUENT_PROTOBUF, WriterSchema
 from cutwater.core.events.protobuf.fields import OTHER_MESSAGE, protobuf_fields
-from cutwater.core.events.protobuf.framing import headers_of
-from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
+from cutwater.core.events.protobuf.message_index import headers_of
+from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater.core.job.job import Job
-from cutwater_spark.query.format_detection import is_framed, other_format_rules
+from cutwater_spark.query.format_detection import other_schema_flaws
 from cutwater_spark.query.protobuf import messages
 from cutwater_spark.query.protobuf.wire import entries, last_entries
-from cutwater_spark.query.rejection_reasons import RULE_CHARS_MAX, Flaw, flaw
+from cutwater_spark.query.rejection_reasons import Flaw, flaw
 from cutwater_spark.query.sql import binary, text
 
 _BODY, _ENTRIES, _LAST = "__message", "__entries", "__last"
@@ -47,22 +41,13 @@ def event_of(job: Job) -> str:
 
 def message_flaws(known: Sequence[WriterSchema]) -> list[Flaw]:
     """Return the flaws of a record, as SQL over these columns."""
-    return list(_flaws(known))
-
-
-def _flaws(known: Sequence[WriterSchema]) -> Iterator[Flaw]:
-    yield flaw("value is null", NO_VALUE, NO_VALUE_RULE)
-    for one in known:
-        if one.problem:
-            yield flaw(_numbered([one]), UNDECODABLE, one.problem[:RULE_CHARS_MAX])
-    other = f"not ({_numbered(known)})"
-    yield flaw(f"{other} and {is_framed(CONFLUENT_PROTOBUF)}", UNKNOWN_SCHEMA, NO_SUCH_SCHEMA)
-    for when, rule in other_format_rules(CONFLUENT_PROTOBUF):
-        yield flaw(f"{other} and {when}", UNDECODABLE, rule)
-    yield flaw(other, UNDECODABLE, NOT_FRAMED.format(CONFLUENT_PROTOBUF))
-    yield flaw(f"{_BODY} is null", UNDECODABLE, OTHER_MESSAGE)
-    field = f"nullif(substring({_FLAW}.path, 2), '')"
-    yield Flaw(f"{_FLAW} is not null", text(UNDECODABLE), f"named_struct('field', {field}, 'rule', {_FLAW}.rule)")
+    detail = f"named_struct('field', nullif(substring({_FLAW}.path, 2), ''), 'rule', {_FLAW}.rule)"
+    return [
+        flaw("value is null", NO_VALUE, NO_VALUE_RULE),
+        *other_schema_flaws(CONFLUENT_PROTOBUF, known),
+        flaw(f"{_BODY} is null", UNDECODABLE, OTHER_MESSAGE),
+        Flaw(f"{_FLAW} is not null", text(UNDECODABLE), detail),
+    ]
 
 
 def _body(known: Sequence[WriterSchema]) -> str:
@@ -73,9 +58,3 @@ def _body(known: Sequence[WriterSchema]) -> str:
         for one in headers
     )
     return f"case {cases} else cast(null as binary) end" if cases else "cast(null as binary)"
-
-
-def _numbered(known: Sequence[WriterSchema]) -> str:
-    """Return whether a record has the number of one of these schemas."""
-    numbers = ", ".join(binary(one.header[:CONFLUENT_HEADER_BYTES]) for one in known)
-    return f"substring(value, 1, {CONFLUENT_HEADER_BYTES}) in ({numbers})" if numbers else "false"
