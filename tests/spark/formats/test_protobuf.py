@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,9 @@ from cutwater.core.events.formats import WriterSchema, confluent_header
 from cutwater.core.events.protobuf.message_index import message_index
 from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.rejection import Flaw
-from cutwater.core.job.job import Job
 from cutwater_spark.query.formats import with_events
-from support.events import messages
+from support.events import messages, odd_messages
+from support.events.event_reading import EPOCH, read, shown
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HEAD, FIRST, BAD = (
@@ -31,37 +29,6 @@ KNOWN = (
     WriterSchema(FIRST, {}, "number 4"),
     WriterSchema(BAD, {}, "number 9", "version 2 is AVRO, and it's not read"),
 )
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def read(
-    spark: SparkSession, job: Job, values: Sequence[bytes | None], known: Sequence[WriterSchema] = KNOWN
-) -> list[Any]:
-    """Per value the event, or its flaw."""
-    rows = [(number, None if one is None else bytearray(one)) for number, one in enumerate(values)]
-    raw = spark.createDataFrame(rows, "number int, value binary").coalesce(1)
-    frame = with_events(raw, job, known, explained=True).sort("number")
-    return [
-        Flaw(row["__reason"], row["__flaw"]["rule"], row["__flaw"]["field"])
-        if row["__reason"]
-        else _plain(row["event"].asDict(recursive=True))
-        for row in frame.select("event", "__reason", "__flaw").collect()
-    ]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, datetime):
-        return (value.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
-    return bytes(value) if isinstance(value, bytearray) else value
-
-
-def shown(found: Any) -> str:
-    """As text, in which NaN is equal to itself."""
-    return json.dumps(found, sort_keys=True, default=repr)
 
 
 def test_events_of_every_type_are_those_that_were_written(spark: SparkSession, tmp_path: Path) -> None:
@@ -69,7 +36,7 @@ def test_events_of_every_type_are_those_that_were_written(spark: SparkSession, t
     job, made_of = messages.job(tmp_path), messages.message_class(messages.descriptor_set())
     made = messages.events(300, seed=21)
     values = [(HEAD, FIRST)[at % 2] + messages.serialized(one, made_of) for at, one in enumerate(made)]
-    found = read(spark, job, values)
+    found = read(spark, job, values, KNOWN)
     assert found == [messages.read(one) for one in made]
 
 
@@ -78,7 +45,7 @@ def test_what_is_no_event_is_told_as_without_spark(spark: SparkSession, tmp_path
     job, made_of = messages.job(tmp_path), messages.message_class(messages.descriptor_set())
     body = messages.serialized({"key": "k", "at": EPOCH}, made_of)
     values = [*_broken(body), *_mutated(body, made_of)]
-    found = read(spark, job, values)
+    found = read(spark, job, values, KNOWN)
     reader = ProtobufReader(job.event_schema, KNOWN)
     expected = [reader.read(one) for one in values]
     assert [shown(one) for one in found] == [shown(one) for one in expected]
@@ -87,6 +54,22 @@ def test_what_is_no_event_is_told_as_without_spark(spark: SparkSession, tmp_path
         "unknown schema",
         "undecodable",
     }
+
+
+def test_odd_messages_are_read_as_without_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Each flaw at its path; what serializers rarely write, by the rules of Protobuf."""
+    job, known = messages.job(tmp_path), [KNOWN[0]]
+    reader = ProtobufReader(job.event_schema, known)
+    rare = [HEAD + one for one in odd_messages.RARE]
+    found = read(spark, job, [*odd_messages.FLAWS, *rare], known)
+    assert found == [*odd_messages.FLAWS.values(), *(reader.read(one) for one in rare)]
+
+
+def test_of_two_equal_keys_of_a_map_the_last_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """Also for an expression: Python would make one of two entries."""
+    raw = spark.createDataFrame([(bytearray(HEAD + odd_messages.PAIRS),)], "value binary")
+    frame = with_events(raw, messages.job(tmp_path), [KNOWN[0]])
+    assert frame.selectExpr("event.counts['k']", "cardinality(event.counts)").collect() == [(2, 1)]
 
 
 def _broken(body: bytes) -> Iterator[bytes | None]:

@@ -27,7 +27,7 @@ message Order { string key = 1; }
 """
 """The messages that are in this text are Other, with the index 0, and Order, with the index 1."""
 _D = descriptor_pb2.FieldDescriptorProto
-_NUMBERS = {
+NUMBERS = {
     "int32": (-(1 << 31), (1 << 31) - 1, -1, 300),
     "int64": (-(1 << 63), (1 << 63) - 1, -1, 1 << 40),
     "uint32": ((1 << 32) - 1, 1 << 31, 7),
@@ -47,7 +47,8 @@ _NUMBERS = {
 }
 """Values of each type, beside its default."""
 ZEROS: dict[str, Any] = {"float": 0.0, "double": 0.0, "bool": False, "string": "", "bytes": b"", "color": "RED"}
-TYPES = tuple(_NUMBERS)
+TYPES = tuple(NUMBERS)
+TYPE_NAMES = {_D.Type.Value(f"TYPE_{one.upper()}"): one for one in TYPES if one != "color"}
 _UNSIGNED = ("uint64", "fixed64")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = 1_700_000_000 // 60 * 60
@@ -158,7 +159,7 @@ def _event(rng: random.Random) -> dict[str, Any]:
     event: dict[str, Any] = {"key": f"k{rng.randrange(20)}", "at": _time(rng)}
     for kind in TYPES:
         zero = ZEROS.get(kind, 0)
-        pick = [zero, *_NUMBERS[kind]]
+        pick = [zero, *NUMBERS[kind]]
         for name, value in {
             kind: rng.choice(pick),
             f"{kind}_or": rng.choice(pick),

@@ -1,1 +1,1 @@
-"""Protobuf events as SQL: the wire format, the values of a message, and the framing of a registry."""
+"""Protobuf events: the framing of a registry, and the JVM's classes that write a message as Avro does."""

@@ -1,7 +1,11 @@
-"""Protobuf events behind a registry's framing: which schema and message a record is of, and what it says."""
+"""Protobuf events behind a registry's framing: which schema and message a record is of, and what it says.
+
+A message becomes Avro's bytes of the same event, which Spark reads as those of every Avro event.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -12,41 +16,32 @@ from cutwater.core.events.protobuf.message_index import headers_of
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE
 from cutwater.core.job.job import Job
 from cutwater_spark.query.format_detection import other_schema_flaws
-from cutwater_spark.query.protobuf import messages
-from cutwater_spark.query.protobuf.wire import entries, last_entries
+from cutwater_spark.query.protobuf.transcoder import register_transcoder
 from cutwater_spark.query.rejection_reasons import Flaw, flaw
 from cutwater_spark.query.sql import binary, text
 
-_BODY, _ENTRIES, _LAST = "__message", "__entries", "__last"
-_WRITTEN, _VALUES, _FLAW = "__written", "__values", "__unfit"
+_BODY, _AVRO = "__message", "__avro"
 
 
 def with_messages(raw: DataFrame, job: Job, known: Sequence[WriterSchema]) -> DataFrame:
-    """Add columns: the body of a record of a known schema, its entries, the values of its fields, and a flaw."""
-    fields = protobuf_fields(job.event_schema)
-    return (
-        raw.selectExpr("*", f"{_body(known)} as {_BODY}")
-        .selectExpr("*", f"{entries(_BODY)} as {_ENTRIES}")
-        .selectExpr("*", f"{last_entries(_ENTRIES)} as {_LAST}")
-        .selectExpr("*", f"{messages.written(_ENTRIES, _LAST, fields)} as {_WRITTEN}")
-        .selectExpr("*", f"{messages.values(_WRITTEN, fields)} as {_VALUES}")
-        .selectExpr("*", f"{messages.flaw(_ENTRIES, _WRITTEN, _VALUES, fields)} as {_FLAW}")
-    )
+    """Add columns: the body of a record of a known schema; its event as Avro writes it, and its first flaw."""
+    transcode = register_transcoder(raw.sparkSession, protobuf_fields(job.event_schema))
+    return raw.selectExpr("*", f"{_body(known)} as {_BODY}").selectExpr("*", f"{transcode}({_BODY}) as {_AVRO}")
 
 
 def event_of(job: Job) -> str:
     """Return the struct of an event's fields, as SQL over these columns."""
-    return messages.event(_VALUES, protobuf_fields(job.event_schema))
+    return f"from_avro({_AVRO}.event, {text(json.dumps(job.event_schema))})"
 
 
 def message_flaws(known: Sequence[WriterSchema]) -> list[Flaw]:
     """Return the flaws of a record, as SQL over these columns."""
-    detail = f"named_struct('field', nullif(substring({_FLAW}.path, 2), ''), 'rule', {_FLAW}.rule)"
+    detail = f"named_struct('field', nullif(substring({_AVRO}.path, 2), ''), 'rule', {_AVRO}.rule)"
     return [
         flaw("value is null", NO_VALUE, NO_VALUE_RULE),
         *other_schema_flaws(CONFLUENT_PROTOBUF, known),
         flaw(f"{_BODY} is null", UNDECODABLE, OTHER_MESSAGE),
-        Flaw(f"{_FLAW} is not null", text(UNDECODABLE), detail),
+        Flaw(f"{_AVRO}.rule is not null", text(UNDECODABLE), detail),
     ]
 
 

@@ -14,32 +14,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
-from cutwater.core.events.formats import NO_SUCH_SCHEMA, WriterSchema, confluent_header
+from cutwater.core.events.formats import WriterSchema
 from cutwater.core.events.protobuf.descriptors import event_schema_of
 from cutwater.core.events.protobuf.encoder import encode_message
 from cutwater.core.events.protobuf.fields import (
-    NO_LIST,
     NO_MESSAGE,
     NO_SYMBOL,
     NO_TIME,
     NOT_THERE,
-    OTHER_MESSAGE,
-    OTHER_TYPE,
     protobuf_fields,
 )
-from cutwater.core.events.protobuf.message_index import message_index
 from cutwater.core.events.protobuf.records import ProtobufReader
-from cutwater.core.events.protobuf.wire import FIXED64, LENGTH, VARINT, entry, varint
-from cutwater.core.events.rejection import ELEMENTS_MAX, TEXT_RULE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw
-from support.events import messages
+from cutwater.core.events.protobuf.wire import LENGTH, entry
+from cutwater.core.events.rejection import TEXT_RULE, UNDECODABLE, Flaw
+from support.events import messages, odd_messages
+from support.events.odd_messages import HEAD, LIST
 
 DESCRIPTOR = messages.descriptor_set()
 SCHEMA = event_schema_of(DESCRIPTOR, messages.NAME, "event.desc")
 FIELDS = protobuf_fields(SCHEMA)
 ORDER = messages.message_class(DESCRIPTOR)
-HEAD = confluent_header(3) + message_index(1)
 READER = ProtobufReader(SCHEMA, [WriterSchema(HEAD, {}, "number 3")])
-LIST = NO_LIST.format(ELEMENTS_MAX)
 STRICTER = {NO_MESSAGE, NO_SYMBOL, NO_TIME, LIST, TEXT_RULE}
 """Rules of events that Google's library reads, with something left out or a number that is no symbol."""
 
@@ -87,49 +82,12 @@ def test_damaged_bytes_are_read_as_google_s_library_does_or_have_a_rule(seed: in
 
 
 def test_what_is_no_event_has_a_reason_and_a_path() -> None:
-    at, head = entry(2, LENGTH, b""), confluent_header(3)
-    item = entry(1, LENGTH, b"\xff")
-    flaws = {
-        confluent_header(4) + b"\0": Flaw(UNKNOWN_SCHEMA, NO_SUCH_SCHEMA),
-        head: Flaw(UNDECODABLE, OTHER_MESSAGE),
-        head + b"\0" + at: Flaw(UNDECODABLE, OTHER_MESSAGE),
-        head + message_index(2) + at: Flaw(UNDECODABLE, OTHER_MESSAGE),
-        HEAD + b"\x0b": Flaw(UNDECODABLE, NO_MESSAGE),
-        HEAD + b"\0\0": Flaw(UNDECODABLE, NO_MESSAGE),
-        HEAD + at * 20_001: Flaw(UNDECODABLE, NO_MESSAGE),
-        HEAD + entry(1, VARINT, b"\1"): Flaw(UNDECODABLE, OTHER_TYPE.format("string"), "key"),
-        HEAD + entry(1, LENGTH, b"\xff"): Flaw(UNDECODABLE, TEXT_RULE, "key"),
-        HEAD + entry(2, LENGTH, entry(2, VARINT, varint(10**9))): Flaw(UNDECODABLE, NO_TIME, "at"),
-        HEAD + entry(2, LENGTH, entry(1, VARINT, varint(-1 << 60))): Flaw(UNDECODABLE, NO_TIME, "at"),
-        HEAD + entry(2, LENGTH, entry(1, FIXED64, bytes(8))): Flaw(
-            UNDECODABLE, OTHER_TYPE.format("int64"), "at.seconds"
-        ),
-        HEAD + entry(25, VARINT, varint(77)): Flaw(UNDECODABLE, NO_SYMBOL, "color"),
-        HEAD + entry(225, LENGTH, b"\0\7"): Flaw(UNDECODABLE, NO_SYMBOL, "color_list[1]"),
-        HEAD + entry(210, LENGTH, b"\x80"): Flaw(UNDECODABLE, LIST, "int32_list"),
-        HEAD + entry(216, LENGTH, bytes(7)): Flaw(UNDECODABLE, LIST, "fixed32_list"),
-        HEAD + entry(210, LENGTH, bytes(10_001)): Flaw(UNDECODABLE, LIST, "int32_list"),
-        HEAD + entry(51, LENGTH, b"") + entry(51, LENGTH, item): Flaw(UNDECODABLE, TEXT_RULE, "items[1].sku"),
-        HEAD + entry(60, LENGTH, item): Flaw(UNDECODABLE, TEXT_RULE, "counts.key"),
-        HEAD + entry(60, LENGTH, b"\1"): Flaw(UNDECODABLE, NO_MESSAGE, "counts"),
-        HEAD + entry(61, LENGTH, entry(1, VARINT, b"\1") + entry(2, LENGTH, item)): Flaw(
-            UNDECODABLE, TEXT_RULE, "named['-1'].sku"
-        ),
-    }
-    assert {value: READER.read(value) for value in flaws} == flaws
+    assert {value: READER.read(value) for value in odd_messages.FLAWS} == odd_messages.FLAWS
 
 
 def test_what_serializers_rarely_write_is_read_by_protobuf_s_rules() -> None:
     """The last of a field and of a oneof counts, parts of a message are joined, lists may be packed or not."""
-    twice = entry(10, VARINT, b"\1") + entry(10, VARINT, b"\2") + entry(999, LENGTH, b"from a later version")
-    joined = entry(50, LENGTH, entry(1, LENGTH, b"a")) + entry(50, LENGTH, entry(2, VARINT, b"\5"))
-    choice = entry(40, VARINT, b"\1") + entry(41, LENGTH, b"x")
-    mixed = entry(210, VARINT, b"\1") + entry(210, LENGTH, b"\2\3")
-    pairs = entry(60, LENGTH, entry(1, LENGTH, b"k") + entry(2, VARINT, b"\1")) + entry(
-        60, LENGTH, entry(2, VARINT, b"\2") + entry(1, LENGTH, b"k")
-    )
-    long_tag = b"\xd0\x80\x00\x81\x80\x00"  # 10, a varint, both in more bytes than they need
-    for body in (twice, joined, choice, mixed, pairs, long_tag, b"", entry(61, LENGTH, b"")):
+    for body in odd_messages.RARE:
         assert read(body) == messages.of_message(ORDER.FromString(body))
 
 

@@ -1,6 +1,6 @@
 """A decoder of Protobuf events, for samples that are read without Spark.
 
-The driver decodes in SQL (`cutwater_spark.query.protobuf`), and tests compare the two.
+The driver decodes in the JVM (`cutwater_spark.query.protobuf.java`), and tests compare the two.
 """
 
 from __future__ import annotations

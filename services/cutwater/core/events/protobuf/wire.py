@@ -1,7 +1,7 @@
 """Protobuf's wire format: the entries of a message, and how they are written.
 
 An entry is a tag and a value; the tag names the field's number and how the value is written. The driver reads the
-same in SQL (`cutwater_spark.query.protobuf.wire`).
+same in the JVM (`WireEntries.java`).
 """
 
 from __future__ import annotations
