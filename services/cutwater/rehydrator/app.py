@@ -16,6 +16,9 @@ from cutwater.core.query.key_path import KEY_ROUTE
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
+from cutwater.rehydrator.global_view.keys_and_top import GlobalKeysAndTopRoutes
+from cutwater.rehydrator.global_view.query import GlobalQueries
+from cutwater.rehydrator.global_view.rows import Global
 from cutwater.rehydrator.http_api import parameters
 from cutwater.rehydrator.http_api.body_limit import BodyGuard
 from cutwater.rehydrator.http_api.context import RouteContext
@@ -53,9 +56,6 @@ from cutwater.rehydrator.routes.arrow_export import Arrow
 from cutwater.rehydrator.routes.changes import ChangeRoutes
 from cutwater.rehydrator.routes.distinct import PATH, DistinctRoutes
 from cutwater.rehydrator.routes.export import ExportRoutes, Sizes, Snapshot
-from cutwater.rehydrator.routes.global_keys_and_top import GlobalKeysAndTopRoutes
-from cutwater.rehydrator.routes.global_query import GlobalQueries
-from cutwater.rehydrator.routes.global_rows import Global
 from cutwater.rehydrator.routes.keys_and_top import KeysAndTopRoutes
 from cutwater.rehydrator.routes.owners import Owners
 from cutwater.rehydrator.routes.rows import RowRoutes

@@ -16,6 +16,7 @@ from cutwater.core.query.global_merge import LineageRows, Merged, merged
 from cutwater.core.query.key_path import path_of
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.cluster.regions import Answer
+from cutwater.rehydrator.global_view.query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext, shown_row
 from cutwater.rehydrator.http_api.parameters import (
@@ -32,7 +33,6 @@ from cutwater.rehydrator.http_api.parameters import (
     To,
     WaitMs,
 )
-from cutwater.rehydrator.routes.global_query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
 from cutwater.rehydrator.routes.stored_form import cursor_at, place_in
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window, end_of, parse, storage_key

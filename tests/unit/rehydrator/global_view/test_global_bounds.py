@@ -26,8 +26,10 @@ from cutwater.local.embedded_broker.security import Certificate
 from cutwater.rehydrator.app import create_app
 from cutwater.rehydrator.cluster import admission, regions
 from cutwater.rehydrator.cluster.regions import Regions
+from cutwater.rehydrator.global_view import query as global_query
+from cutwater.rehydrator.global_view import rows as global_rows
 from cutwater.rehydrator.metrics.metrics import Metrics
-from cutwater.rehydrator.routes import global_query, global_rows, stored_rows
+from cutwater.rehydrator.routes import stored_rows
 from cutwater.views.query.view import State, Status, View
 from cutwater.views.store.store import Store
 from support.kafka.certificates import Authority

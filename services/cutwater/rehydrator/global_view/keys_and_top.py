@@ -14,6 +14,7 @@ from cutwater.core.query.global_merge import LineageRows, each, merged, newest
 from cutwater.core.query.top_n import Ranking
 from cutwater.core.util.timestamps import iso
 from cutwater.rehydrator.cluster.regions import Answer
+from cutwater.rehydrator.global_view.query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext, shown_row
 from cutwater.rehydrator.http_api.keys_body import Keys, span_of
@@ -30,7 +31,6 @@ from cutwater.rehydrator.http_api.parameters import (
     TopLimit,
     WaitMs,
 )
-from cutwater.rehydrator.routes.global_query import GlobalQueries, Question, RegionAnswer, about, part_of, query_of
 from cutwater.rehydrator.routes.keys_and_top import RANKING_S
 from cutwater.rehydrator.routes.stored_form import unpacked
 from cutwater.views.query.presenter import Presenter

@@ -19,7 +19,7 @@ from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.query.view import State, Status, View
 from support.views.apiserving import Own
 from support.views.changelogs import GENERATION, Sold, make_job, now_ms
-from unit.rehydrator.routes.test_global_bounds import US, Says, asking, elsewhere, saying
+from unit.rehydrator.global_view.test_global_bounds import US, Says, asking, elsewhere, saying
 from unit.views.store.test_store import rows
 
 COLUMNS = (KeyColumn("airport", "string", nullable=True), KeyColumn("carrier", "string", nullable=True))

@@ -1,0 +1,1 @@
+"""Routes of the global view: what several regions answer, merged."""
