@@ -67,9 +67,9 @@ not part of the state: to add, change or remove one, restart the services that r
 
 A theta sketch is a sample of the values, so several rows can be compared: `cutwater distinct` and
 [`POST /v1/distinct`](HTTP.md#post-v1distinct) tell how many different values they have together, in common, or
-alone, with bounds. A sketch has eight bytes for each value, up to 32 KB, where HLL has up to 4 KB. It is written
-whole with each change of its row, and takes twice that in Spark's memory. `sketch` is part of the meaning of a
-row: to change it, start another job.
+alone, with bounds; `POST /v1/global/distinct` does so over all regions. A sketch has eight bytes for each value,
+up to 32 KB, where HLL has up to 4 KB. It is written whole with each change of its row, and takes twice that in
+Spark's memory. `sketch` is part of the meaning of a row: to change it, start another job.
 
 Spark draws lots when it makes a KLL sketch smaller. An epoch that is computed again may so write another sketch
 of the same events, within the same bound; the milestone proves the one that counts. Readers that merge sketches,

@@ -91,7 +91,12 @@ def curl(words: list[str]) -> None:
     method = "post" if "-d" in words else "get"
     assert set(parse_qs(address.query)) <= {one["name"] for one in found[method].get("parameters", ())}
     if method == "post":
-        bodies: dict[str, type[BaseModel]] = {"/v1/keys": Keys, "/v1/global/keys": Keys, "/v1/distinct": Sets}
+        bodies: dict[str, type[BaseModel]] = {
+            "/v1/keys": Keys,
+            "/v1/global/keys": Keys,
+            "/v1/distinct": Sets,
+            "/v1/global/distinct": Sets,
+        }
         bodies[address.path].model_validate_json(words[words.index("-d") + 1])
 
 

@@ -16,6 +16,7 @@ from cutwater.core.query.key_path import KEY_ROUTE
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
+from cutwater.rehydrator.global_view.distinct import GLOBAL_PATH, GlobalDistinctRoutes
 from cutwater.rehydrator.global_view.keys_and_top import GlobalKeysAndTopRoutes
 from cutwater.rehydrator.global_view.query import GlobalQueries
 from cutwater.rehydrator.global_view.rows import Global
@@ -30,25 +31,29 @@ from cutwater.rehydrator.http_api.models import (
     READING,
     WAITING,
     DistinctAnswer,
-    GlobalKeyAnswer,
-    GlobalKeysAnswer,
-    GlobalScanAnswer,
-    GlobalTopAnswer,
     Health,
     KeyAnswer,
     KeysAnswer,
     Milestone,
     ScanAnswer,
     SizesAnswer,
-    StoredKeyAnswer,
-    StoredKeysAnswer,
-    StoredScanAnswer,
     Taken,
     TopAnswer,
     json_responses,
     stream_responses,
 )
 from cutwater.rehydrator.http_api.openapi import Described
+from cutwater.rehydrator.http_api.region_models import (
+    GlobalDistinctAnswer,
+    GlobalKeyAnswer,
+    GlobalKeysAnswer,
+    GlobalScanAnswer,
+    GlobalTopAnswer,
+    StoredKeyAnswer,
+    StoredKeysAnswer,
+    StoredScanAnswer,
+    StoredSetsAnswer,
+)
 from cutwater.rehydrator.http_api.sse import EVENTS
 from cutwater.rehydrator.http_api.streaming import LINES, Exports
 from cutwater.rehydrator.metrics.metrics import Metrics
@@ -103,6 +108,7 @@ def create_app(
     stored, sets = StoredRows(context, owners), DistinctRoutes(context, owners)
     consulting = GlobalQueries(context, regions, app)
     merged, everywhere = Global(context, consulting), GlobalKeysAndTopRoutes(context, consulting)
+    united = GlobalDistinctRoutes(context, consulting)
     exports, standing = Exports(), StatusRoutes(context)
     whole, arrow = ExportRoutes(context, exports, snapshot, sizes), Arrow(context, exports)
     following = ChangeRoutes(
@@ -120,10 +126,12 @@ def create_app(
     rows_or_key = json_responses(GlobalScanAnswer | GlobalKeyAnswer, *WAITING, 409)
     app.get("/v1/global/state", responses=rows_or_key)(merged.scan)
     app.post("/v1/global/keys", responses=json_responses(GlobalKeysAnswer, *WAITING, 409, 413))(everywhere.keys)
+    app.post(GLOBAL_PATH, responses=json_responses(GlobalDistinctAnswer, *WAITING, 409, 413))(united.distinct)
     app.get("/v1/global/top", responses=json_responses(GlobalTopAnswer, *WAITING, 409))(everywhere.top)
     app.get(parameters.STORED, responses=json_responses(StoredKeyAnswer, *READING))(stored.key)
     app.get("/v1/stored", responses=json_responses(StoredScanAnswer, *READING))(stored.scan)
     app.post("/v1/stored-keys", responses=json_responses(StoredKeysAnswer, *READING, 413))(stored.keys)
+    app.post("/v1/stored-sets", responses=json_responses(StoredSetsAnswer, *READING, 413))(stored.sets)
     app.get("/v1/export", response_class=Response, responses=stream_responses(LINES, 500, 503))(whole.export)
     app.get("/v1/arrow", response_class=Response, responses=stream_responses(MEDIA_TYPE, *WAITING, 501))(
         arrow.rows

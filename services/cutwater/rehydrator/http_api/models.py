@@ -104,127 +104,35 @@ class TopAnswer(Replicas):
     rows: list[Row] = Field(description="In order.")
 
 
-class SetOfRows(BaseModel):
+class CountedSet(BaseModel):
     """One set of an answer: the values of all windows of a key that start in [from, to)."""
 
     role: Literal["of", "and", "not"] = Field(alias="in", description="The list of the request that it is in.")
     key: str
     from_: Time | None = Field(alias="from", description="As it was requested.")
     to: Time | None
-    milestone: int = Field(description="Index in `milestones` of the milestone of its rows, from 0.")
     rows: int
     estimate: int = Field(description="The number of its different values.")
+
+
+class OwnersSet(CountedSet):
+    milestone: int = Field(description="Index in `milestones` of the milestone of its rows, from 0.")
     hint: str = Field("", description="Set if windows are missing because they were evicted.")
 
 
-class DistinctAnswer(Replicas):
+class DifferentValues(BaseModel):
+    """The number of different values of some sets."""
+
     measure: str
     estimate: int
     least: int = Field(description="The true number is from `least` to `most` with a probability of 99.7 %.")
     most: int
     exact: bool = Field(description="True if `estimate` is the true number.")
-    sets: list[SetOfRows] = Field(description="In the order of the request: of, and, not.")
+
+
+class DistinctAnswer(Replicas, DifferentValues):
+    sets: list[OwnersSet] = Field(description="In the order of the request: of, and, not.")
     milestones: list[OwnersMilestone]
-
-
-class StoredPart(BaseModel):
-    """A region's part of a merge; its shape may change with the version."""
-
-    job: str
-    fingerprint: str = Field(description="Identifies what a row means: key, time, window, measures.")
-    lineage: str | None = Field(description="First generation of the line; null if unknown.")
-    sources: list[list[str | list[int]]] = Field(
-        description="Sources of the counted events: region, topic and partitions."
-    )
-    layout_ms: int = Field(description="Views with the same layout store the same rows in the same order.")
-    complete_above_ms: int = Field(description="Windows that end at or before it are left out.")
-    watermark_ms: int
-    milestones: list[OwnersMilestone]
-
-
-class StoredAnswer(StoredPart):
-    """A region's part with its stored rows."""
-
-    rows: list[list[str | int]] = Field(description="Key, window start and end in ms, value in base64.")
-
-
-class StoredKeyAnswer(StoredAnswer):
-    next_from_ms: int | None
-
-
-class StoredOf(BaseModel):
-    """One key's part of an answer for several keys."""
-
-    key: str
-    rows: list[list[str | int]]
-    next_from_ms: int | None
-
-
-class StoredKeysAnswer(StoredPart):
-    keys: list[StoredOf] = Field(description="The keys that fit.")
-
-
-class StoredScanAnswer(StoredAnswer):
-    next: str | None
-
-
-class RegionsMilestone(OwnersMilestone):
-    """The milestone of one region in an answer, or of one owner there."""
-
-    region: str
-    events_of: list[str] = Field(
-        description="The regions whose events its rows count; after a failover also the previous region."
-    )
-
-
-class Missing(BaseModel):
-    region: str
-    reason: str
-
-
-class GlobalPart(BaseModel):
-    milestones: list[RegionsMilestone]
-    partial: bool = Field(
-        description="True if a region is missing. No row counts its events, unless `events_of` names it."
-    )
-    missing: list[Missing]
-    complete_above: Time = Field(
-        description="The highest horizon (or lower bound) of these regions: windows that end at or before it are "
-        "left out, because some region no longer has its rows for them."
-    )
-    watermark: Time = Field(
-        description="The lowest watermark: windows that end at or before it are closed in all of these regions."
-    )
-
-
-class GlobalAnswer(GlobalPart):
-    rows: list[Row]
-
-
-class GlobalKeyAnswer(GlobalAnswer):
-    key: str
-    next_from: Time | None = Field(description="Pass it as `from` to get the next windows; null at the end.")
-
-
-class GlobalTopAnswer(GlobalPart):
-    rows: list[Row] = Field(description="In order.")
-
-
-class GlobalKey(BaseModel):
-    """One key's part of an answer for several keys."""
-
-    key: str
-    rows: list[Row]
-    next_from: Time | None = Field(description="Request this key from here to get the next windows.")
-
-
-class GlobalKeysAnswer(GlobalPart):
-    keys: list[GlobalKey] = Field(description="In the order of the request, each key once.")
-    next_keys: list[str] = Field(description="Keys that did not fit: request them again.")
-
-
-class GlobalScanAnswer(GlobalAnswer):
-    next: str | None = Field(description="Pass it as `after` to get the next page; null at the end.")
 
 
 class Health(BaseModel):

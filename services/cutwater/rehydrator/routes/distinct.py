@@ -7,6 +7,7 @@ The operations are done once, on the sets of all owners.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Request, Response
@@ -21,7 +22,8 @@ from cutwater.rehydrator.http_api.sets_body import SET_ROWS_MAX, Sets
 from cutwater.rehydrator.routes.owners import Answer, Owners, Wait
 
 PATH = "/v1/distinct"
-_Place = tuple[Any, Any, Any]
+Place = tuple[Any, Any, Any]
+"""Key, from and to of a set."""
 
 
 class DistinctRoutes:
@@ -60,7 +62,7 @@ class DistinctRoutes:
         sets = asked.every
         spans = [(one.key, *span_of(one)) for one in sets]
         page = self._view.read_spans(spans, SET_ROWS_MAX + 1, SET_ROWS_MAX + 1)
-        _require_few(sum(len(one.rows) for one in page.pages))
+        require_few(sum(len(one.rows) for one in page.pages))
         found = []
         for one, (_, first, _), read in zip(sets, spans, page.pages, strict=True):
             kept = (row[asked.measure] for row in self._view.partials(read.rows))
@@ -71,34 +73,46 @@ class DistinctRoutes:
         return {"milestones": [self._context.owners(page.milestone)], "sets": found}
 
     def _combine(self, asked: Sets, parts: list[Answer]) -> Answer:
-        found = {_place(one): {**one, "milestone": at} for at, part in enumerate(parts) for one in part["sets"]}
-        _require_few(sum(one["rows"] for one in found.values()))
-        sketches = {place: base64.b64decode(one.pop("sketch")) for place, one in found.items()}
-        roles = {
-            role: [_place(one.model_dump(by_alias=True)) for one in some] for role, some in asked.by_role.items()
+        found = {
+            place_of_set(one): {**one, "milestone": at} for at, part in enumerate(parts) for one in part["sets"]
         }
-        number = self._sketches.combined(*([sketches[place] for place in some] for some in roles.values()))
+        require_few(sum(one["rows"] for one in found.values()))
+        sketches = {place: base64.b64decode(one.pop("sketch")) for place, one in found.items()}
         return {
-            "measure": asked.measure,
-            "estimate": number.number,
-            "least": number.least,
-            "most": number.most,
-            "exact": number.exact,
-            "sets": [
-                {"in": role, **found[place], "estimate": round(self._sketches.estimate(sketches[place]))}
-                for role, some in roles.items()
-                for place in some
-            ],
+            **count_values(self._sketches, asked, sketches, found),
             "milestones": [part["milestones"][0] for part in parts],
             **self._context.holds(names=False),
         }
 
 
-def _place(one: Answer) -> _Place:
+def count_values(
+    library: ThetaSketches, asked: Sets, sketches: Mapping[Place, bytes], found: Mapping[Place, Answer]
+) -> Answer:
+    """Return the number of values that the sets have by their roles, and each set as `found` with its number."""
+    roles = {
+        role: [place_of_set(one.model_dump(by_alias=True)) for one in some] for role, some in asked.by_role.items()
+    }
+    number = library.combined(*([sketches[place] for place in some] for some in roles.values()))
+    return {
+        "measure": asked.measure,
+        "estimate": number.number,
+        "least": number.least,
+        "most": number.most,
+        "exact": number.exact,
+        "sets": [
+            {"in": role, **found[place], "estimate": round(library.estimate(sketches[place]))}
+            for role, some in roles.items()
+            for place in some
+        ],
+    }
+
+
+def place_of_set(one: Mapping[str, Any]) -> Place:
     return one["key"], one["from"], one["to"]
 
 
-def _require_few(rows: int) -> None:
+def require_few(rows: int) -> None:
+    """Raise 422 for more rows than the sets of a request may have."""
     if rows > SET_ROWS_MAX:
         raise HTTPException(
             422, f"the sets have more than {SET_ROWS_MAX:,} rows: request fewer windows with from and to"

@@ -14,7 +14,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.query.key_path import path_of
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext
-from cutwater.rehydrator.http_api.keys_body import Keys
+from cutwater.rehydrator.http_api.keys_body import Keys, span_of
 from cutwater.rehydrator.http_api.parameters import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -30,6 +30,7 @@ from cutwater.rehydrator.http_api.parameters import (
     To,
     WaitMs,
 )
+from cutwater.rehydrator.http_api.sets_body import SET_ROWS_MAX, Sets
 from cutwater.rehydrator.routes.keys_and_top import RANKING_S
 from cutwater.rehydrator.routes.owners import Answer, Owners, Span, Wait
 from cutwater.rehydrator.routes.stored_form import about, join_pages, of_owners, packed
@@ -84,6 +85,27 @@ class StoredRows:
         page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
         keys = [{"key": one.key, "rows": packed(one.rows), "next_from_ms": one.next_from_ms} for one in page.pages]
         return {**about(self._context, page.milestone), "keys": keys}
+
+    async def sets(
+        self, request: Request, asked: Sets, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT
+    ) -> Response:
+        """The windows of several sets as they are stored, for the global view of another rehydrator."""
+
+        def join(parts: list[Answer]) -> Answer:
+            return {**of_owners(parts), "sets": [one for part in parts for one in part["sets"]]}
+
+        return await self._owners.of_sets(
+            request, asked, "/v1/stored-sets", Wait(at_least, wait_ms), self._sets, join
+        )
+
+    def _sets(self, asked: Sets) -> Answer:
+        spans = [(one.key, *span_of(one)) for one in asked.every]
+        page = self._view.read_spans(spans, SET_ROWS_MAX + 1, SET_ROWS_MAX + 1)
+        sets = [
+            {**one.model_dump(by_alias=True), "rows": packed(read.rows)}
+            for one, read in zip(asked.every, page.pages, strict=True)
+        ]
+        return {**about(self._context, page.milestone), "sets": sets}
 
     async def scan(
         self,

@@ -24,19 +24,21 @@ from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.models import (
-    GlobalKeyAnswer,
-    GlobalKeysAnswer,
-    GlobalScanAnswer,
-    GlobalTopAnswer,
     Health,
     KeyAnswer,
     KeysAnswer,
     Milestone,
     NotReached,
     ScanAnswer,
+    TopAnswer,
+)
+from cutwater.rehydrator.http_api.region_models import (
+    GlobalKeyAnswer,
+    GlobalKeysAnswer,
+    GlobalScanAnswer,
+    GlobalTopAnswer,
     StoredKeysAnswer,
     StoredScanAnswer,
-    TopAnswer,
 )
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.routes import changes
@@ -66,7 +68,13 @@ CONFIG: dict[str, Any] = {
 TOKENS = [f"{GENERATION}:0", f"{GENERATION}:1", "g1-eu-00000000:1", "g1-local"]
 TIMES = ["0", "3600000", "-1", "1970-01-01T05:00:00Z", "1970-01-01T05:00:00+02:00", "9" * 30, "yesterday"]
 RIDERS = build("riders", "distinct", "pieces", LONG, ThetaSketches(), sketch=THETA)
-EVERYWHERE = ("GET /v1/global/state", "GET /v1/global/state/{key}", "POST /v1/global/keys", "GET /v1/global/top")
+EVERYWHERE = (
+    "GET /v1/global/state",
+    "GET /v1/global/state/{key}",
+    "POST /v1/global/keys",
+    "POST /v1/global/distinct",
+    "GET /v1/global/top",
+)
 CURSORS = [parsing.cursor_text(Peers.none(Metrics()).agreed, *place) for place in ((0, b"\x01"), (9, b""))]
 
 schemathesis.openapi.format("token", st.sampled_from(TOKENS))
