@@ -211,6 +211,10 @@ ignored, and the fields of the event stay what they are.
   refuses to start, because an epoch that is repeated would have other rows. A new generation takes the new
   contents (`cutwater generation start`). Modules that the function's module imports are not compared. Names
   and columns are part of the meaning of a row: to change them, start another job.
+- The driver alone calls the function, so executors need neither module nor tables. In containers both are
+  beside the job file, in the folder that is mounted ([CONTAINERS.md](CONTAINERS.md)). The module may also be in
+  an archive on the driver's path, such as one of `spark-submit --py-files`.
+- `cutwater doctor job.yaml` calls it without events, and says what a driver would refuse.
 """
 _GENERATED = "Generated from the code by `make fmt`; a test checks it.\n"
 

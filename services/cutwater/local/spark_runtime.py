@@ -1,8 +1,9 @@
 """The environment that a process needs to start Spark: Java, Python, a shell, an archive of Spark's classes.
 
 `python -m cutwater.local.spark_runtime FILE` writes the archive of Spark's classes
-(`cutwater_spark.tools.classes`); with `expressions` in place of a file it checks those of a job file
-(`cutwater_spark.tools.expressions`).
+(`cutwater_spark.tools.classes`). With `expressions` in place of a file it checks those of a job file
+(`cutwater_spark.tools.expressions`), with `transform JOB_FILE` its function
+(`cutwater_spark.tools.transform_check`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cutwater.local.java import java_home
 from cutwater.local.processes.class_archives import archive_path, usable
 
 CLASSES_SECONDS_MAX = 600
-EXPRESSIONS = "expressions"
+CHECKS = {"expressions": "cutwater_spark.tools.expressions", "transform": "cutwater_spark.tools.transform_check"}
 
 
 def spark_environment(java: Path | None = None) -> dict[str, str]:
@@ -85,16 +86,16 @@ def found_archive(java: Path) -> str:
     return str(path) if usable(path := archive_of(java)) else ""
 
 
-def check_expressions() -> NoReturn:
-    """Become Spark's check of a job file's expressions. Raise MachineError as `spark_environment`."""
-    command = [sys.executable, "-m", "cutwater_spark.tools.expressions"]
+def become_check(module: str, arguments: list[str]) -> NoReturn:
+    """Become a check of a job file by Spark. Raise MachineError as `spark_environment`."""
+    command = [sys.executable, "-m", module, *arguments]
     os.execve(command[0], command, {**os.environ, **spark_environment()})  # noqa: S606  (a shell is not wanted)
 
 
 if __name__ == "__main__":
     try:
-        if sys.argv[1] == EXPRESSIONS:
-            check_expressions()
+        if check := CHECKS.get(sys.argv[1]):
+            become_check(check, sys.argv[2:])
         write_classes(Path(sys.argv[1]).absolute())
     except MachineError as error:
         sys.exit(f"error: {error}")

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cutwater.adapters.job_files.spark_types import sql_type
-from cutwater.adapters.job_files.transform_function import find_module
+from cutwater.adapters.job_files.transform_function import find_module, module_code
 from cutwater.core.errors import UsageError
 from cutwater.core.job.columns import Transform
 from cutwater.core.util.suggestions import listed
@@ -83,7 +83,7 @@ def _imported(transform: Transform) -> Callable[..., Any]:
         if made is None or getattr(made, "__file__", None) != spec.origin:
             if "." in module:
                 importlib.import_module(module.rpartition(".")[0])
-            code = Path(str(spec.origin)).read_bytes()
+            code = module_code(spec) or b""
             if sha256(code).hexdigest() != dict(transform.contents).get(transform.function):
                 raise UsageError(f"source.transform: {spec.origin} has changed meanwhile: start the driver again")
             made = sys.modules[module] = module_from_spec(spec)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from cutwater.core.events.rejection import FAILED_EXPRESSION, KEY_TOO_LARGE, NO_
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import Job
 from cutwater_spark.query.decoding import LEFT_OUT, decode
+from cutwater_spark.tools.transform_check import check_transform
 
 pytestmark = pytest.mark.spark
 AT = 1_700_000_040_000
@@ -225,3 +229,45 @@ def test_a_table_that_changes_meanwhile_is_noticed(spark: SparkSession, tmp_path
     (tmp_path / "airports.csv").write_text(TABLE.replace("east", "north"))
     with pytest.raises(UsageError, match=r"airports.csv has changed meanwhile"):
         judged(spark, job, [event()])
+
+
+def test_a_function_in_an_archive_is_used(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `spark-submit --py-files` puts it on the path: the executors need none of it."""
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("packed.py", f"{BEGIN}    return events.where('a > 1')\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "packed.zip"))
+    job_of(tmp_path, "return events", {})
+    document = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    document["source"]["transform"]["function"] = "packed:f"
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(document))
+    rows = judged(spark, load_job(tmp_path / "job.yaml"), [event(a=1), event(a=2)])
+    assert [outcome(row) for row in rows] == ["left out", "used"]
+
+
+def test_doctor_finds_it_without_events(spark: SparkSession, tmp_path: Path) -> None:
+    """A function that can be used, one whose plan cannot, and a table that multiplies events."""
+    for name, body, table, said in (
+        ("fit", "return events.join(airports, 'code')", TABLE, ""),
+        ("state", "return events.distinct()", TABLE, "source.transform .*Deduplicate|Aggregate|Distinct"),
+        ("table", "return events.join(airports, 'code')", TABLE + "LAX,other,4\n", "several rows with code='LAX'"),
+    ):
+        (tmp_path / name).mkdir()
+        job = job_of(tmp_path / name, body, {"region": "string"} if not said else {}, table)
+        with pytest.raises(UsageError, match=said) if said else nullcontext():
+            check_transform(spark, job)
+
+
+@pytest.mark.slow
+def test_doctor_says_what_to_do(tmp_path: Path) -> None:
+    """The command, with Spark in a process of its own."""
+    for body, level, said in (
+        ("return events.distinct()", "error", "source.transform (mine:f)"),
+        ("return events", "ok", "mine:f can be used"),
+    ):
+        job_of(tmp_path, body, {})
+        command = [sys.executable, "-m", "cutwater.cli.main", "doctor", str(tmp_path / "job.yaml"), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        (found,) = [one for one in json.loads(done.stdout)["findings"] if one["check"] == "transform"]
+        assert (found["level"], said in found["found"]) == (level, True), found

@@ -9,6 +9,7 @@ from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from cutwater.adapters.job_files.document.yaml_reader import Place
 from cutwater.adapters.job_files.errors import JobErrors
@@ -68,19 +69,27 @@ def _table(path: Path) -> str:
 def _source_of(function: str, folder: Path, errors: JobErrors) -> str:
     """Return the SHA-256 of the module's source; empty if it is not here, as in the services' containers."""
     module, _, name = function.partition(":")
-    found = find_module(module, folder)
-    path = Path(found.origin) if found and found.origin else None
-    if path is None or not path.is_file():
+    code = None if (found := find_module(module, folder)) is None else module_code(found)
+    if found is None or code is None:
         if find_spec("pyspark") is not None:
             text = (
                 f"there is no module '{module}': put {module.split('.')[0]}.py beside the job file, or install it"
             )
             errors.add(_FUNCTION, text)
         return ""
-    code = path.read_bytes()
+    path = Path(str(found.origin))
     if path.suffix == ".py":
         _check_source(path, code, name, errors)
     return sha256(code).hexdigest()
+
+
+def module_code(found: ModuleSpec) -> bytes | None:
+    """Return the contents of a module's file, which may be in an archive of --py-files; None without one."""
+    loader: Any = found.loader
+    try:
+        return bytes(loader.get_data(found.origin))
+    except (AttributeError, OSError):
+        return None
 
 
 def find_module(module: str, folder: Path) -> ModuleSpec | None:

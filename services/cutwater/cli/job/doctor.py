@@ -28,6 +28,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.util.text_tables import Column, Styled
 from cutwater.local import machine_probes
 from cutwater.operations import cluster_facts
+from cutwater.operations.transform_check import check_transform
 
 _COLOURS = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
 
@@ -89,6 +90,8 @@ def _findings(
         yield problem
     elif job:
         yield ok("job file", f"job {job.name}: {len(job.measures)} measures, windows of {job.window.size_ms:,} ms")
+        if job_file and (found := check_transform(job, job_file)):
+            yield found
     if cluster is None:
         yield skipped("brokers", "none is named", "give --bootstrap-servers, or let 'cutwater up' start one")
         return
