@@ -108,7 +108,7 @@ class Attempt:
         """The epoch that was partly written when the query started."""
         self._query_set = threading.Event()
         self._number = 0
-        self._metrics = DriverMetrics()
+        self.metrics = DriverMetrics()
         self._jvm_asked_s = -JVM_EVERY_S
 
     def take_over(self) -> None:
@@ -148,7 +148,7 @@ class Attempt:
             # A release or promotion since the first check has fenced the previous driver.
             parent_milestone(job, self._settings)
         if self._past.newest is not None:
-            self._metrics.set_newest(self._past.newest)
+            self.metrics.set_newest(self._past.newest)
         if parent is not None:
             self._changelog.parent = parent
             with start.step("taking over the parent's state"):
@@ -214,7 +214,7 @@ class Attempt:
             self._settings.hints,
             now_ms,
         )
-        unserve = serve(self._metrics.registry, self._settings, "CUTWATER_DRIVER_PORT", self._log)
+        unserve = serve(self.metrics.registry, self._settings, "CUTWATER_DRIVER_PORT", self._log)
         announcer.start()
         try:
             self._run_queries(start, epochs, announcer)
@@ -223,7 +223,7 @@ class Attempt:
             unserve()
 
     def _record_cleaning(self, what: str, seconds: float) -> None:
-        self._metrics.count_cleaning(seconds)
+        self.metrics.count_cleaning(seconds)
         self._log.info("cleaned", what=what, seconds=round(seconds, 1))
         record = account("driver", self._job.name, self._generation, self._settings.cluster, self._log)
         record.record_decision(f"cleaning: {what}", self._number)
@@ -231,13 +231,13 @@ class Attempt:
         record.running()
 
     def _on_signal(self, signal: Signal) -> None:
-        self._metrics.count_signal(signal)
+        self.metrics.count_signal(signal)
         now_s = time.monotonic()
         if not self._settings.driver_port or now_s < self._jvm_asked_s + JVM_EVERY_S:
             return
         self._jvm_asked_s = now_s
         with suppress(Py4JError, OSError):  # the JVM is about to end; metrics are optional
-            self._metrics.jvm(jvm.figures(self._spark))
+            self.metrics.jvm(jvm.figures(self._spark))
 
     def _pace(self) -> CandidateThrottle:
         settings = self._settings
@@ -247,7 +247,7 @@ class Attempt:
             candidate = candidates(settings.cluster, self._job.name).by_id.get(self._generation)
             return candidate is None or candidate.promoting
 
-        return CandidateThrottle(share, wanted, self._stop, self._metrics.count_pause)
+        return CandidateThrottle(share, wanted, self._stop, self.metrics.count_pause)
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: HintWriter) -> None:
         """Run the query; start it again after another decoding's epoch, or if the source has new leaders."""
@@ -270,7 +270,7 @@ class Attempt:
 
     def _accept_next_query(self, epochs: EpochWriter) -> None:
         if isinstance(epochs.failure, LeadersChangedError):
-            self._metrics.count_restart()
+            self.metrics.count_restart()
             self._log.warning("the source has new leaders; starting the query again", changed=str(epochs.failure))
         epochs.accept_next_query()
 
@@ -358,5 +358,5 @@ class Attempt:
             raise UnavailableError("the query's handle did not arrive within 60 s of its first epoch")
         query: Any = self.query
         seen = self.seen = self._look(query._jsq.streamingQuery().lastExecution())
-        self._metrics.keep_input(seen)
+        self.metrics.keep_input(seen)
         return seen

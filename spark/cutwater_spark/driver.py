@@ -173,7 +173,8 @@ class Driver:
         epochs.steps.closing = (
             ByFloor(attempt.origin, floor_ms, job.lateness_ms) if amends else ByWatermark(attempt.origin)
         )
-        epochs.steps.lists = RejectedEventLists(spark, job, cluster, decoding.known, sources)
+        count = attempt.metrics.keep_reasons
+        epochs.steps.lists = RejectedEventLists(spark, job, cluster, decoding.known, sources, count)
         if job.max_jump_ms is not None and attempt.decodings is not None:
             epochs.jumps = JumpCheck(
                 RejectedEventLists(spark, replace(job, held_ms=None), cluster, decoding.known, sources),

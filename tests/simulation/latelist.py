@@ -8,6 +8,7 @@ from zlib import crc32
 
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.core.driver.input_stats import InputStats, may_hold_late
+from cutwater.core.driver.ports import Listed
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Range, TopicPartition
@@ -35,16 +36,16 @@ class SimLists:
     def __init__(self, log: Log, process: Process, late: Callable[[Range], list[LateEvent]]) -> None:
         self._log, self._process, self._late = log, process, late
 
-    def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
         if not may_hold_late(seen, JOB.window, range_.closed_ms):
-            return 0
+            return Listed()
         found = self._late(range_)
         for one in found:
             self._process.pause()
             key = _keys.encode(_key(me, one))
             value = _values.encode(_value(me, one, range_.closed_ms))
             self._log.append((topics.late(JOB.name), crc32(key) % PARTITIONS), key, value)
-        return len(found)
+        return Listed(len(found))
 
 
 def _key(me: Writer, one: LateEvent) -> dict[str, object]:

@@ -7,7 +7,7 @@ epoch's offsets, with the same decoding.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -15,10 +15,12 @@ from pyspark.sql import functions as F
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.driver.input_stats import InputStats, may_hold_late
+from cutwater.core.driver.ports import Listed
 from cutwater.core.driver.rejected_events import FIELD_HEADER, RULE_HEADER
 from cutwater.core.driver.time_jumps import Segment
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import WriterSchema
+from cutwater.core.events.rejection import REASONS
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
@@ -38,16 +40,24 @@ _EVENT = (
 
 class RejectedEventLists:
     def __init__(
-        self, spark: SparkSession, job: Job, cluster: Cluster, known: Sequence[WriterSchema], sources: Sources
+        self,
+        spark: SparkSession,
+        job: Job,
+        cluster: Cluster,
+        known: Sequence[WriterSchema],
+        sources: Sources,
+        count: Callable[[Mapping[str, int]], None] = lambda _reasons: None,
     ) -> None:
+        """`count`: takes the rejected events of an epoch by their reason."""
         self._spark = spark
         self._job = job
         self._cluster = cluster
         self._known = known
         self._sources = sources
+        self._count = count
 
-    def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
-        """List the epoch's unusable events; return the number of late ones.
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
+        """List the epoch's unusable events.
 
         Raise UnavailableError if the events differ from those that the epoch read: some have been deleted since.
         """
@@ -58,15 +68,17 @@ class RejectedEventLists:
         if may_hold_late(seen, self._job.row_windows, range_.closed_ms):
             parts.append(self._late(me, range_, counted[1], counted[2]))
         if not parts:
-            return 0
+            return Listed()
         self._save(parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1]))
-        late = 0
+        late, reasons = 0, dict[str, int]()
         if seen.rejected:
             _require_equal(me, seen, counted[0].get)
+            reasons = {one: count for at, one in enumerate(REASONS) if (count := counted[0].get[f"reason_{at}"])}
+            self._count(reasons)
         if len(parts) == 2 or not seen.rejected:
             _require_equal(me, seen, counted[2].get)
             late = int(counted[1].get["late"])
-        return late
+        return Listed(late, reasons)
 
     def event_times(self, range_: Range, bucket_ms: int) -> list[Segment]:
         """Return first, last and number of the usable events' times in each bucket of `bucket_ms`."""
@@ -87,7 +99,7 @@ class RejectedEventLists:
         both = f"{_header(FIELD_HEADER, 'field')}, {_header(RULE_HEADER, 'rule')}"
         flaw = f"filter(array({both}), one -> one.value is not null)"
         return (
-            _observe_counts(self._events(range_, explained=True), counted)
+            _observe_counts(self._events(range_, explained=True), counted, REASONS)
             .where("__reason is not null")
             .selectExpr(*_entry(topics.dead_letters(self._job.name), "dead_letter", key, value, flaw))
         )
@@ -171,8 +183,10 @@ def _entry(topic: str, record: str, key: str, value: str, headers: str = "array(
     ]
 
 
-def _observe_counts(events: DataFrame, observation: Observation) -> DataFrame:
-    counts = ("count(1) as events", "count_if(__reason is not null) as rejected")
+def _observe_counts(events: DataFrame, observation: Observation, reasons: Sequence[str] = ()) -> DataFrame:
+    counts = ["count(1) as events", "count_if(__reason is not null) as rejected"]
+    # Not in the observation of every epoch on its input: a count is computed for each event.
+    counts += [f"count_if(__reason = {text(one)}) as reason_{at}" for at, one in enumerate(reasons)]
     return events.observe(observation, *(F.expr(one) for one in counts))
 
 

@@ -19,7 +19,6 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.driver.input_stats import SKEW_SLOTS, InputStats
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import JSON_FORMATS, WriterSchema
-from cutwater.core.events.rejection import REASONS
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
@@ -121,7 +120,6 @@ def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sou
         F.expr("count(1) as events"),
         F.expr("count_if(__reason is not null) as rejected"),
         F.expr(f"sum({SIZE}) as size"),
-        *(F.expr(f"count_if(__reason = {text(one)}) as reason_{at}") for at, one in enumerate(REASONS)),
         F.expr(f"count_if({REMARK}) as {'repeated' if job.format.kind in JSON_FORMATS else 'defaulted'}"),
         F.expr("unix_millis(min(__event_time)) as oldest"),
         *(F.expr(f"{one} as newest_{slot}") for slot, one in enumerate(newest)),
@@ -145,7 +143,6 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:
             "read are not known. The next attempt runs the epoch again"
         )
     copied = _numbered(metrics, "copied_")
-    reasons = {REASONS[number]: count for number, count in _numbered(metrics, "reason_").items() if count}
     return InputStats(
         events=metrics["events"],
         rejected=metrics["rejected"],
@@ -153,7 +150,6 @@ def seen_of(metrics: Mapping[str, Any], sources: Sources) -> InputStats:
         newest_ms=_numbered(metrics, "newest_"),
         copied={sources.places[number]: offset + 1 for number, offset in copied.items()},
         size=metrics.get("size") or 0,
-        reasons=reasons,
         repeated=metrics.get("repeated", 0),
         defaulted=metrics.get("defaulted", 0),
         left_out=metrics.get("left_out", 0),

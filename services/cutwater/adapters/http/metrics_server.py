@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from prometheus_client import (
@@ -145,6 +145,7 @@ class DriverMetrics:
         self._gc_count = Counter("jvm_gc_collections", "Garbage collections of the JVM.", **here)
         self._jvm = JvmFigures(0, 0, 0.0, 0)
         self._seen = InputStats()
+        self._rejected_for: Mapping[str, int] = {}
         for reason in REASONS:
             self._reasons.labels(reason)  # exported from 0 on, so that the first count is seen as an increase
         for unknown in (self._epoch, self._watermark, self._floor, self._skew, self._heap, self._heap_max):
@@ -168,6 +169,10 @@ class DriverMetrics:
     def keep_input(self, seen: InputStats) -> None:
         """Keep the observed input of an epoch, to be counted with its barrier."""
         self._seen = seen
+
+    def keep_reasons(self, rejected: Mapping[str, int]) -> None:
+        """Keep the rejected events of an epoch by their reason, to be counted with its barrier."""
+        self._rejected_for = rejected
 
     def count_restart(self) -> None:
         self._restarts.inc()
@@ -196,8 +201,9 @@ class DriverMetrics:
         self._rejected.inc(one.rejected)
         self._late.inc(one.late)
         self._amended.inc(one.amended)
-        for reason, count in self._seen.reasons.items():
+        for reason, count in self._rejected_for.items():
             self._reasons.labels(reason).inc(count)
+        self._rejected_for = {}
         self._repeated.inc(self._seen.repeated)
         self._defaulted.inc(self._seen.defaulted)
         self._left_out.inc(self._seen.left_out)

@@ -25,7 +25,6 @@ class InputStats:
     """Whether the epoch read about as many events as it may: more of them wait."""
     size: int = 0
     """The bytes of the events' values; 0 if unknown."""
-    reasons: Mapping[str, int] = field(default_factory=dict)
     repeated: int = 0
     """Usable events in JSON that repeat a name. The last value counts."""
     defaulted: int = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from cutwater.core.driver.input_stats import InputStats
@@ -138,11 +139,20 @@ class Clearing(Protocol):
         """Clear a bounded slice by the horizon of a committed barrier; return the tombstones by partition."""
 
 
+class Listed(NamedTuple):
+    """What an epoch has listed."""
+
+    late: int = 0
+    """Late events."""
+    reasons: Mapping[str, int] = MappingProxyType({})
+    """Rejected events by the reason."""
+
+
 class Lists(Protocol):
     """The lists of events that an epoch could not use."""
 
-    def write(self, me: Writer, range_: Range, seen: InputStats) -> int:
-        """Write the entries; return the number of late events."""
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
+        """Write the entries."""
 
 
 Reached = Callable[[str], None]

@@ -7,6 +7,7 @@ from math import isnan
 from cutwater.adapters.http.metrics_server import DriverMetrics, JvmFigures
 from cutwater.adapters.http.server import HttpMetrics
 from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.events.rejection import NO_KEY, NO_VALUE
 from support.protocol_samples import barrier
 
 
@@ -41,6 +42,22 @@ def test_events_read_as_less_than_they_hold_count_with_their_barrier() -> None:
     metrics.count_signal(barrier(5))
     metrics.count_signal(barrier(6))
     assert (value(metrics, "repeated_names_total"), value(metrics, "default_symbols_total")) == (2, 3)
+
+
+def test_rejected_events_count_by_reason_with_their_barrier() -> None:
+    """Once, and not before it: an epoch that has no barrier is run again."""
+    metrics = DriverMetrics()
+
+    def count(reason: str) -> float | None:
+        name = "cutwater_driver_rejected_by_reason_total"
+        return metrics.registry.get_sample_value(name, {"reason": reason})
+
+    metrics.keep_reasons({NO_KEY: 5})
+    metrics.keep_reasons({NO_KEY: 2, NO_VALUE: 1})
+    assert count(NO_KEY) == 0
+    metrics.count_signal(barrier(5))
+    metrics.count_signal(barrier(6))
+    assert (count(NO_KEY), count(NO_VALUE)) == (2, 1)
 
 
 def test_the_jvm_counts_from_its_start_and_a_look_at_it_adds_what_came_since() -> None:

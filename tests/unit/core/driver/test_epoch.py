@@ -10,8 +10,9 @@ import pytest
 
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
-from cutwater.core.driver.ports import Past, Proved, summarise
+from cutwater.core.driver.ports import Listed, Past, Proved, summarise
 from cutwater.core.driver.row_proof import Written
+from cutwater.core.events.rejection import NO_KEY, NO_VALUE
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
@@ -81,9 +82,9 @@ class Driver:
         self.done.append(("grown", before and before.epoch))
         return self.grown
 
-    def _list(self, me: Writer, range_: Range, seen: InputStats) -> int:
+    def _list(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
         self.done.append(("list", me, range_, seen))
-        return 6
+        return Listed(6, {NO_KEY: 3, NO_VALUE: 2})
 
     def write(self, epoch: int) -> Any:
         """The barrier that comes of it."""
@@ -154,7 +155,8 @@ def test_what_was_read_of_copies_moves_on() -> None:
 def test_lists_are_written_where_anything_was_read() -> None:
     """Of the epoch's own offsets, and with what is closed for it."""
     one = Driver(Past(2, {4: barrier(4)}), 4, lists=True)
-    assert one.write(5).late == 6
+    told = one.write(5)
+    assert (told.late, told.no_value) == (6, 2)
     me = Writer(GENERATION, ATTEMPT, 5)
     expected = Range(source_cut(4), source_cut(5), 3_600_000 * 4)
     assert [what for what in one.done if what[0] == "list"] == [("list", me, expected, one.seen)]
