@@ -1,0 +1,145 @@
+"""The guards of generations that count late events: the record of the windows that they open, and the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from cutwater.adapters.topics.candidates import candidates, promoted
+from cutwater.core.generations.late_replay import Opening, opening
+from cutwater.core.generations.start_state import StartState
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.cuts import NOWHERE
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Candidacy, Milestone, Reopening
+from cutwater.operations.generations import late_replay
+from cutwater.operations.generations.claims import Claims
+from simulation import regional
+from simulation.checker import FELL, PARTIAL, REOPENED, UNCOUNTED, WRONG_LIST
+from simulation.holes import both, off
+from simulation.region_guards import RegionGuard
+from simulation.region_histories import REPLAYS, Season
+
+_reopened, _start_state, _write = StartState.reopened, regional.start_state, Claims._write
+_horizon_at = StartState.horizon_at
+
+
+def not_held(self: StartState, reopening: Reopening | None) -> StartState:
+    """A cleaning may raise the floor as soon as it is worth its cost."""
+    return replace(_reopened(self, reopening), held_cut=NOWHERE)
+
+
+@contextmanager
+def forgotten_by_the_next() -> Iterator[None]:
+    """Only the first driver of a generation reads the record."""
+    begun: set[Generation] = set()
+
+    def state(cluster: Any, job: Job, generation: Generation, parent: Milestone, watermark_ms: int) -> StartState:
+        again = generation in begun
+        begun.add(generation)
+        found = _start_state(cluster, job, generation, parent, watermark_ms)
+        return StartState.of(parent, True).raised(watermark_ms, True) if again else found
+
+    with patch.object(regional, "start_state", state):
+        yield
+
+
+def of_whoever_asked_last(
+    cluster: Any, job: Job, _generation: Generation, parent: Milestone, watermark_ms: int
+) -> StartState:
+    """Any generation opens what the newest record says."""
+    found = [one.reopening for one in candidates(cluster, job.name).by_id.values() if one.reopening]
+    state = StartState.of(parent, True).raised(watermark_ms, True)
+    return state.reopened(found[-1] if found else None)
+
+
+def of_every_window(*asked: Any) -> Opening:
+    return opening(*asked)._replace(floor_ms=0)
+
+
+def no_floor_below(self: StartState, watermark_ms: int, retention_ms: int, *before: Any) -> int:
+    """The horizon follows the watermark, whatever may still come."""
+    return _horizon_at(self, watermark_ms, retention_ms, *before[:1])
+
+
+def one_by_one(self: Claims, writer: Any, *records: Candidacy) -> None:
+    """Each in a transaction of its own."""
+    for one in records:
+        _write(self, writer, one)
+
+
+def the_newest(cluster: Any, job: str, _events: Any) -> Milestone | None:
+    return promoted(cluster, job)
+
+
+_MANY = {**REPLAYS, "operator:replay": 4.0, "operator:promote": 8.0, "old": 10.0, "age": 4.0, "events": 8.0}
+_CALM = dict.fromkeys(("prune", "resync", "anew", "retention", "leap", "link:cut", "link:slow"), 0.0)
+
+
+def _season(more: dict[str, float] | None = None) -> Season:
+    return Season({"claims": 0, "amends": True, "starts": 3}, {**_MANY, **_CALM, **(more or {})})
+
+
+_WRONG = frozenset({UNCOUNTED, WRONG_LIST, REOPENED, FELL, PARTIAL})
+
+REPLAY_GUARDS = (
+    RegionGuard(
+        "a late replay holds the floor",
+        "a cleaning, while a generation catches up, of windows whose late events it has still to read",
+        "I2",
+        off(StartState, "reopened", not_held),
+        _season(),
+        _WRONG,
+    ),
+    RegionGuard(
+        "every driver reads which windows are open again",
+        "late events that are late again, since another driver goes on with the generation",
+        "I2",
+        forgotten_by_the_next,
+        _season({"kill:driver": 8.0}),
+        _WRONG,
+    ),
+    RegionGuard(
+        "open windows are of the generation that claimed them",
+        "an ordinary generation that counts for windows which its parent had closed",
+        "I2",
+        off(regional, "start_state", of_whoever_asked_last),
+        _season({"operator:start": 4.0, "operator:rollback": 2.0}),
+        _WRONG,
+    ),
+    RegionGuard(
+        "no window opens below the horizon",
+        "late events counted for windows whose rows the state has no more",
+        "I2",
+        off(late_replay, "opening", of_every_window),
+        _season(),
+        _WRONG,
+    ),
+    RegionGuard(
+        "the horizon waits for the floor",
+        "windows that readers and the changelog drop, and for which late events are still to come",
+        "I2",
+        off(StartState, "horizon_at", no_floor_below),
+        _season(),
+        _WRONG,
+    ),
+    RegionGuard(
+        "claim and open windows are one transaction",
+        "a driver that has begun between them, with the windows closed",
+        "I2",
+        off(Claims, "_write", one_by_one),
+        _season({"kill:ask": 2.0, "stall:ask": 2.0}),
+        _WRONG,
+    ),
+    RegionGuard(
+        "a late replay begins before the oldest event",
+        "a generation that is told to count late events, and never reads them",
+        "I2",
+        lambda: both(off(late_replay, "_newest_before", the_newest), off(late_replay, "require_before")),
+        _season(),
+        _WRONG,
+    ),
+)
