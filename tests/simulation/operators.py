@@ -35,7 +35,9 @@ class Operator:
     def ask(self, name: str, what: str) -> None:
         """Let a region's operator begin with something, unless he is at it."""
         world, slot = self._world, f"ask {name} {what}"
-        if slot in world.live or not world.lines.streams[name] or not (run := self._asked(name, what)):
+        if not world.weather.starts or slot in world.live or not world.lines.streams[name]:
+            return
+        if (run := self._asked(name, what)) is None:
             return
         process = world.live[slot] = Process(slot, world.luck)
         cluster: Any = SimCluster(world.by_name[name].log, process)
@@ -43,12 +45,25 @@ class Operator:
         process.spawn(lambda: run(cluster, claims))
         world.faults[f"asked: {what}"] += 1
 
+    def waits(self) -> bool:
+        """Is a generation of a region's own still to be promoted, and somebody works for it?"""
+        world = self._world
+        for name in world.by_name if world.weather.starts else ():
+            known = world.known(world.by_name[name])
+            stream = world.lines.streams[name]
+            asked = known.promoting_behind(stream[-1].milestone) if stream else None
+            if asked is not None and not asked.claim.origin:
+                slots = {f"{part} {name} {asked.claim.generation}" for part in ("driver", "signal")}
+                if not slots & world.left.keys():
+                    return True
+        return False
+
     def _asked(self, name: str, what: str) -> Callable[[Any, Claims], object] | None:
         """What the process does; None if there is nothing to do it with."""
         world, luck = self._world, self._world.luck()
         if what in ("promote", "abort"):
             return self._of_candidate(name, what, luck)
-        known = [one.claim for one in world.known(world.by_name[name]).by_id.values() if not one.claim.origin]
+        known = [one for one in world.known(world.by_name[name]).by_id.values() if not one.claim.origin]
         again = bool(known) and luck % 3 == 0  # which may be the same request
         if len(known) >= world.weather.starts and not again:
             return None
@@ -60,7 +75,8 @@ class Operator:
             return lambda cluster, claims: self._replay(cluster, claims, wanted, another)
         stream = world.lines.streams[name]
         token = str(stream[max(0, len(stream) - 1 - (luck >> 8) % 4)].milestone.token)
-        words = GenerationRequest(token if what == "rollback" else None, None, what == "rollback", "by luck", another)
+        back = what == "rollback"
+        words = GenerationRequest(token if back else None, None, back, "by luck", another)
         return lambda cluster, claims: self._claim(cluster, claims, words)
 
     def _filter(self, name: str, luck: int) -> LateFilter:

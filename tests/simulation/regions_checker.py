@@ -258,8 +258,9 @@ class Lines:
         """Which windows a generation's claim opens again; remembered, as it is decided with the claim."""
         at = name, generation
         if at not in self._opened and is_claimed(generation):
-            found = [one.reopening for one in self.candidates(name) if one.claim.generation == generation]
-            self._opened |= {at: one for one in found if one is not None}
+            for one in self.candidates(name):
+                if one.reopening is not None:
+                    self._opened[name, one.claim.generation] = one.reopening
         return self._opened.get(at)
 
     def _claim(self, name: str, generation: Generation) -> Claim:

@@ -75,7 +75,11 @@ def the_newest(cluster: Any, job: str, _events: Any) -> Milestone | None:
     return promoted(cluster, job)
 
 
-_MANY = {**REPLAYS, "operator:replay": 4.0, "operator:promote": 8.0, "old": 10.0, "age": 4.0, "events": 8.0}
+_MANY = {
+    **REPLAYS,
+    **{"operator:replay": 4.0, "operator:promote": 4.0, "old": 10.0, "age": 4.0},
+    **{"run:driver": 25.0, "run:signal": 15.0, "run:ask": 10.0},
+}
 _CALM = dict.fromkeys(("prune", "resync", "anew", "retention", "leap", "link:cut", "link:slow"), 0.0)
 
 

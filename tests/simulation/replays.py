@@ -1,6 +1,6 @@
 """What must become of the late events that a generation was started to count, and of the floor meanwhile.
 
-Nothing here knows how a replay is planned: what the promoted line had listed, and what its state still held, decide.
+Nothing here knows how a replay is planned: what the promoted line had listed, and what its state held, decide.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ class Replays:
         if opened.generation in self.asked and not self._losses:  # the list may have lost some
             self._require_asked(who, self.asked[opened.generation], last, stream, names - listed)
         within = last.names - parent.names
-        if within - names:
-            raise Anomaly(UNCOUNTED, f"{who} has not read {sorted(within - names)[:5]}, which {last.milestone.token} has")
+        token, whole_ms = last.milestone.token, parent.milestone.horizon_ms
+        if unread := within - names:
+            raise Anomaly(UNCOUNTED, f"{who} has not read {sorted(unread)[:5]}, which {token} has")
         before = {one for one in within if one in last.late}
         due = {one for one in before if self._end_ms(one) > last.milestone.horizon_ms}
-        if due & listed:
-            raise Anomaly(UNCOUNTED, f"{who} lists {sorted(due & listed)[:5]} again, whose windows were there")
+        if again := due & listed:
+            raise Anomaly(UNCOUNTED, f"{who} lists {sorted(again)[:5]} again, whose windows were there")
         if more := (within & listed) - before:
-            raise Anomaly(WRONG_LIST, f"{who} lists {sorted(more)[:5]}, which {last.milestone.token} had counted")
-        whole_ms = parent.milestone.horizon_ms
+            raise Anomaly(WRONG_LIST, f"{who} lists {sorted(more)[:5]}, which {token} had counted")
         if gone := {one for one in within - listed if self._end_ms(one) <= whole_ms}:
-            raise Anomaly(REOPENED, f"{who} counts {sorted(gone)[:5]}, whose windows {parent.milestone.token} lacks")
+            raise Anomaly(REOPENED, f"{who} counts {sorted(gone)[:5]}, whose windows its parent lacks")
         self.counted |= before - listed
 
     def _require_asked(
