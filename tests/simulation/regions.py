@@ -846,6 +846,6 @@ class Regions(Several):
             there: Any = SimCluster(self.other(name).log, process)
             # Who starts a generation of his own takes a job back that was released.
             taken_back = any(not one.origin for one in self.lines.claims(self.other(name).name))
-            planned = set() if taken_back else self.planned
+            planned = set[Generation]() if taken_back else self.planned
             self.lines.look_at_loss(name, own, there, self.printed, planned, self.faults)
             self.lines.look_at_lists(name, own, self.faults)

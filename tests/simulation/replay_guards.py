@@ -18,7 +18,7 @@ from cutwater.core.protocol.records import Candidacy, Milestone, Reopening
 from cutwater.operations.generations import late_replay
 from cutwater.operations.generations.claims import Claims
 from simulation import regional
-from simulation.checker import FELL, PARTIAL, REOPENED, UNCOUNTED, WRONG_LIST
+from simulation.checker import FELL, REOPENED, UNCOUNTED, WRONG_LIST
 from simulation.holes import both, off
 from simulation.region_guards import RegionGuard
 from simulation.region_histories import REPLAYS, Season
@@ -77,17 +77,22 @@ def the_newest(cluster: Any, job: str, _events: Any) -> Milestone | None:
 
 _MANY = {
     **REPLAYS,
-    **{"operator:replay": 4.0, "operator:promote": 4.0, "old": 10.0, "age": 4.0},
-    **{"run:driver": 25.0, "run:signal": 15.0, "run:ask": 10.0},
+    **{"operator:replay": 5.0, "operator:promote": 5.0, "old": 14.0, "age": 5.0},
+    **{"run": 6.0, "run:driver": 40.0, "run:signal": 20.0, "run:ask": 15.0},
+    **dict.fromkeys(("prune", "resync", "anew", "retention", "leap", "link:cut", "link:slow", "failover"), 0.0),
 }
-_CALM = dict.fromkeys(("prune", "resync", "anew", "retention", "leap", "link:cut", "link:slow"), 0.0)
+"""Little else happens."""
+
+
+_CATCHING_UP = {"events": 18.0}
+"""So much that a generation needs several epochs, and a cleaning is due between them."""
 
 
 def _season(more: dict[str, float] | None = None) -> Season:
-    return Season({"claims": 0, "amends": True, "starts": 3}, {**_MANY, **_CALM, **(more or {})})
+    return Season({"claims": 0, "amends": True, "starts": 4}, {**_MANY, **(more or {})}, 350)
 
 
-_WRONG = frozenset({UNCOUNTED, WRONG_LIST, REOPENED, FELL, PARTIAL})
+_WRONG = frozenset({UNCOUNTED, WRONG_LIST, REOPENED, FELL})
 
 REPLAY_GUARDS = (
     RegionGuard(
@@ -95,7 +100,7 @@ REPLAY_GUARDS = (
         "a cleaning, while a generation catches up, of windows whose late events it has still to read",
         "I2",
         off(StartState, "reopened", not_held),
-        _season(),
+        _season(_CATCHING_UP),
         _WRONG,
     ),
     RegionGuard(
@@ -103,7 +108,7 @@ REPLAY_GUARDS = (
         "late events that are late again, since another driver goes on with the generation",
         "I2",
         forgotten_by_the_next,
-        _season({"kill:driver": 8.0}),
+        _season({**_CATCHING_UP, "kill:driver": 4.0, "operator:replay": 8.0}),
         _WRONG,
     ),
     RegionGuard(
@@ -111,7 +116,7 @@ REPLAY_GUARDS = (
         "an ordinary generation that counts for windows which its parent had closed",
         "I2",
         off(regional, "start_state", of_whoever_asked_last),
-        _season({"operator:start": 4.0, "operator:rollback": 2.0}),
+        _season({"operator:start": 1.5, "operator:rollback": 0.5}),
         _WRONG,
     ),
     RegionGuard(
@@ -135,7 +140,7 @@ REPLAY_GUARDS = (
         "a driver that has begun between them, with the windows closed",
         "I2",
         off(Claims, "_write", one_by_one),
-        _season({"kill:ask": 2.0, "stall:ask": 2.0}),
+        _season({"creep:ask": 15.0, "kill:ask": 1.0, "operator:replay": 8.0}),
         _WRONG,
     ),
     RegionGuard(
