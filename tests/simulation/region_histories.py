@@ -15,7 +15,16 @@ from simulation.truncations import KINDS
 from simulation.world import Step
 
 STEPS = 500
-REPLAYS = {"operator:replay": 2.0, "operator:promote": 5.0, "old": 7.0, "age": 2.5}
+_REPLAYS = {
+    "operator:replay": 4.0,
+    "operator:promote": 4.0,
+    "old": 10.0,
+    "age": 4.0,
+    "run:driver": 20.0,
+    "run:signal": 10.0,
+    "run:ask": 8.0,
+    "failover": 0.5,
+}
 """Steps of a history in which generations count late events."""
 _RUN = (("mirror", 12), ("driver", 10), ("signal", 8), ("ask", 6), ("reader", 6))
 _PARTS = tuple(part for part, _ in _RUN)
@@ -99,7 +108,7 @@ def _asking(random: Random) -> dict[str, float]:
     if random.random() < 0.5:
         return {}
     others = {f"operator:{one}": random.choice((0.0, 0.3)) for one in ("start", "rollback", "abort")}
-    return {**REPLAYS, **others}
+    return {**_REPLAYS, **others}
 
 
 def _what(kind: str, random: Random) -> str:

@@ -14,16 +14,15 @@ from cutwater.core.generations.start_state import StartState
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import NOWHERE
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Candidacy, Milestone, Reopening
+from cutwater.core.protocol.records import Milestone, Reopening
 from cutwater.operations.generations import late_replay
-from cutwater.operations.generations.claims import Claims
 from simulation import regional
 from simulation.checker import FELL, REOPENED, UNCOUNTED, WRONG_LIST
 from simulation.holes import both, off
 from simulation.region_guards import RegionGuard
-from simulation.region_histories import REPLAYS, Season
+from simulation.region_histories import Season
 
-_reopened, _start_state, _write = StartState.reopened, regional.start_state, Claims._write
+_reopened, _start_state = StartState.reopened, regional.start_state
 _horizon_at = StartState.horizon_at
 
 
@@ -65,20 +64,13 @@ def no_floor_below(self: StartState, watermark_ms: int, retention_ms: int, *befo
     return _horizon_at(self, watermark_ms, retention_ms, *before[:1])
 
 
-def one_by_one(self: Claims, writer: Any, *records: Candidacy) -> None:
-    """Each in a transaction of its own."""
-    for one in records:
-        _write(self, writer, one)
-
-
 def the_newest(cluster: Any, job: str, _events: Any) -> Milestone | None:
     return promoted(cluster, job)
 
 
 _MANY = {
-    **REPLAYS,
     **{"operator:replay": 5.0, "operator:promote": 5.0, "old": 14.0, "age": 5.0},
-    **{"run": 6.0, "run:driver": 40.0, "run:signal": 20.0, "run:ask": 15.0},
+    **{"run:driver": 40.0, "run:ask": 15.0, "run:signal": 20.0, "run": 6.0},
     **dict.fromkeys(("prune", "resync", "anew", "retention", "leap", "link:cut", "link:slow", "failover"), 0.0),
 }
 """Little else happens."""
@@ -88,8 +80,8 @@ _CATCHING_UP = {"events": 18.0}
 """So much that a generation needs several epochs, and a cleaning is due between them."""
 
 
-def _season(more: dict[str, float] | None = None) -> Season:
-    return Season({"claims": 0, "amends": True, "starts": 4}, {**_MANY, **(more or {})}, 350)
+def _season(more: dict[str, float] | None = None, steps: int = 350) -> Season:
+    return Season({"claims": 0, "amends": True, "starts": 4}, {**_MANY, **(more or {})}, steps)
 
 
 _WRONG = frozenset({UNCOUNTED, WRONG_LIST, REOPENED, FELL})
@@ -108,7 +100,7 @@ REPLAY_GUARDS = (
         "late events that are late again, since another driver goes on with the generation",
         "I2",
         forgotten_by_the_next,
-        _season({**_CATCHING_UP, "kill:driver": 4.0, "operator:replay": 8.0}),
+        _season({**_CATCHING_UP, "kill:driver": 2.0, "run:driver": 60.0}, 500),
         _WRONG,
     ),
     RegionGuard(
@@ -133,14 +125,6 @@ REPLAY_GUARDS = (
         "I2",
         off(StartState, "horizon_at", no_floor_below),
         _season(),
-        _WRONG,
-    ),
-    RegionGuard(
-        "claim and open windows are one transaction",
-        "a driver that has begun between them, with the windows closed",
-        "I2",
-        off(Claims, "_write", one_by_one),
-        _season({"creep:ask": 15.0, "kill:ask": 1.0, "operator:replay": 8.0}),
         _WRONG,
     ),
     RegionGuard(

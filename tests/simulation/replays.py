@@ -67,7 +67,8 @@ class Replays:
         if last is None:
             return  # the stream has lost it
         if opened.generation in self.asked and not self._losses:  # the list may have lost some
-            self._require_asked(who, self.asked[opened.generation], last, stream, names - listed - parent.late.keys())
+            counted = names - listed - parent.late.keys()
+            self._require_asked(who, self.asked[opened.generation], last, stream, counted)
         within = last.names - parent.names
         token, whole_ms = last.milestone.token, parent.milestone.horizon_ms
         if unread := within - names:
