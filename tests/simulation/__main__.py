@@ -16,7 +16,6 @@ from simulation.histories import STEPS, Climate
 from simulation.hole_search import first_shown, write_seeds
 from simulation.region_guards import REGION_GUARDS, RegionGuard
 from simulation.region_histories import Season
-from simulation.replay_guards import REPLAY_GUARDS
 from simulation.running import explain, run_seeds
 from simulation.tail_guards import TAIL_GUARDS
 from simulation.window_guards import WINDOW_GUARDS
@@ -28,7 +27,6 @@ EVERY_GUARD: tuple[Guard | RegionGuard, ...] = (
     *REGION_GUARDS,
     *TAIL_GUARDS,
     *FLOOR_GUARDS,
-    *REPLAY_GUARDS,
 )
 
 
