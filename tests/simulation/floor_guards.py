@@ -117,7 +117,7 @@ FLOOR_GUARDS = (
         "I2",
         off(Decodings, "choose", no_floor_at_first),
         Season({"claims": 0, "amends": True}, {**_OLD, "kill:driver": 6.0}),
-        frozenset({REOPENED, WRONG_LIST, PARTIAL, LOST_WRITE}),
+        frozenset({REOPENED, WRONG_LIST, PARTIAL, LOST_WRITE, FELL}),
     ),
     RegionGuard(
         "a late replay holds the floor",
