@@ -12,9 +12,10 @@ import yaml
 from cutwater.core.errors import UsageError
 from cutwater.core.events import json_records
 from cutwater.core.events.json_events import json_fields
-from cutwater.core.events.schema_inference import infer, leaves
+from cutwater.core.events.schema_inference import infer
+from cutwater.core.job.drafts.draft_fields import SampleRow
 from cutwater.core.job.drafts.draft_file import Draft, render
-from cutwater.core.job.drafts.draft_proposal import SampleRow, propose
+from cutwater.core.job.drafts.draft_proposal import propose
 
 START = 1_700_000_000_000
 NESTED = [
@@ -24,7 +25,8 @@ NESTED = [
 
 
 def nested_rows(events: Sequence[Mapping[str, Any]] = NESTED) -> list[SampleRow]:
-    return [SampleRow({**one, **leaves(one)}, 0, at, START + at, None) for at, one in enumerate(events)]
+    both = zip(events, infer(events).values, strict=True)
+    return [SampleRow({**one, **inner}, 0, at, START + at, None) for at, (one, inner) in enumerate(both)]
 
 
 def test_fields_inside_of_objects_are_proposed_where_no_other_fits() -> None:
