@@ -19,6 +19,7 @@ from cutwater.core.events import rejection
 from cutwater.core.events.formats import confluent_header
 from cutwater.core.events.rejection import MAX_BEHIND_MS, YEARS, Flaw
 from cutwater.core.generations.source_topics import only
+from cutwater.core.job.field_paths import column_paths
 from cutwater.core.job.job import Job
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import Sample
@@ -151,6 +152,81 @@ def test_avro_is_told_as_it_is_done(spark: SparkSession, tmp_path: Path) -> None
     wanted = {*TIMES, rejection.NO_KEY, rejection.KEY_TOO_LARGE, rejection.NO_ROOM, rejection.NO_VALUE,
               rejection.UNKNOWN_SCHEMA, rejection.TOO_LARGE, None}  # fmt: skip
     assert {reason for reason, _ in expected} == wanted
+
+
+def test_paths_are_told_as_they_are_done(spark: SparkSession, tmp_path: Path, asked_here: None) -> None:
+    """Of records, maps and arrays, in both formats: what is null or missing on the way, an element that is not
+    there, and values at their bounds. Spark tells the columns' types."""
+    types = {"Id": "string", **{name: TYPES[name] for name in ("at", "price")}}
+    fields = [{"name": name, "type": ["null", one]} for name, one in types.items()]
+    user = {
+        "type": "record",
+        "name": "User",
+        "fields": [*fields, {"name": "kind", "type": ["null", TYPES["kind"]]}],
+    }
+    item = {"type": "record", "name": "Item", "fields": [*fields, {"name": "kind", "type": ["null", "Kind"]}]}
+    nested = [
+        {"name": "user", "type": ["null", user], "default": None},
+        {"name": "tags", "type": {"type": "map", "values": ["null", "string"]}},
+        {"name": "items", "type": {"type": "array", "items": ["null", item]}},
+    ]
+    schema = {"type": "record", "name": "Event", "namespace": "test", "fields": nested}
+    columns = {"id": "user.id", "tag": "tags['it\\'s']", "sku": "ITEMS[1].id", "at": "user.at",
+               "price": "user.price", "big": "items[0].price", "kind": "user.kind"}  # fmt: skip
+
+    def event(**given: Any) -> dict[str, Any]:
+        one = {"Id": "u", "at": AT, "price": "1.50", "kind": "A"}
+        return {"user": {**one, **given}, "tags": {"it's": "t"}, "items": [one, one]}
+
+    events = [
+        event(), *(event(**{name: None}) for name in ("Id", "at", "price", "kind")), {**event(), "user": None},
+        *({**event(), "tags": one} for one in ({}, {"it's": None}, {"It's": "t"})),
+        *({**event(), "items": one} for one in ([], [None], [None, None], [event()["user"]])),
+        *(event(at=one) for ones in (*TIMES.values(), FINE) for one in ones if one is None or abs(one) < 10**15),
+        *(event(Id=one) for one in ("", "k" * 4_095, "k" * 4_096, "ü" * 2_049)),
+        *(event(price=one) for one in ("9999999.99", "-0.01")),
+    ]  # fmt: skip
+    plain = json.loads(json.dumps(schema), object_hook=lambda one: bare(one) if "logicalType" in one else one)
+    codec, header = Codec(plain), Codec(schema).header
+    for format_ in ("json", "avro"):
+        folder = tmp_path / format_
+        folder.mkdir()
+        (folder / "event.avsc").write_text(json.dumps(schema), encoding="utf-8")
+        written = {
+            "job": "a",
+            "source": {"topic": "a", "schema": "event.avsc", "format": format_, "columns": columns,
+                       "key": ["id", "tag"], "event_time": "at"},
+            "window": {"kind": "tumbling", "size": "1m"},
+            "lateness": "1h",
+            "retention": "30d",
+            "measures": {"total": {"measure": "sum", "field": "price"},
+                         "skus": {"measure": "last", "field": "sku"}},
+        }  # fmt: skip
+        (folder / "job.yaml").write_text(json.dumps(written), encoding="utf-8")
+        made = load_job(folder / "job.yaml")
+        paths = column_paths(made)
+        assert paths is not None
+        assert paths["sku"] == ("items", 1, "Id")
+        values: list[bytes | None] = [json.dumps(one).encode() for one in events]
+        if format_ == "avro":
+            values = [header + codec.body(cents(one)) for one in events]
+            values += [one.replace(b"\x02u", b"\x02\xff") for one in values[:1] if one]
+        expected, found = told(made, values), done(spark, made, values)
+        assert differing(values, expected, found) == [], format_
+        assert {reason for reason, _ in expected} >= {None, rejection.NO_KEY, rejection.KEY_TOO_LARGE,
+            rejection.FAILED_EXPRESSION, rejection.NO_EVENT_TIME, rejection.TOO_FAR_AHEAD}  # fmt: skip
+
+
+def cents(node: Any) -> Any:
+    """An event with its prices as Avro has them."""
+    if isinstance(node, list):
+        return [cents(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        name: size(int(one.replace(".", ""))) if name == "price" and one else cents(one)
+        for name, one in node.items()
+    }
 
 
 def bare(kind: Any) -> Any:

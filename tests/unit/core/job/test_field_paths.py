@@ -220,14 +220,20 @@ def nested_events(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]
     """A schema, some events of it, and the values of each by path."""
     names = iter(range(1_000))
     fields = {name: Typed(draw, 0, names) for name in ("p", "q")}
-    schema = {"type": "record", "name": "E", "fields": [{"name": n, "type": one.avro} for n, one in fields.items()]}
+    schema = {
+        "type": "record",
+        "name": "E",
+        "fields": [{"name": n, "type": one.avro} for n, one in fields.items()],
+    }
     raw = [{name: one.raw(draw) for name, one in fields.items()} for _ in range(draw(st.integers(1, 3)))]
     values = [dict(pair for n, one in fields.items() for pair in one.paths(event[n], n)) for event in raw]
     return schema, raw, values
 
 
 def without_logical(node: Any) -> Any:
-    return json.loads(json.dumps(node), object_hook=lambda one: {k: v for k, v in one.items() if k != "logicalType"})
+    return json.loads(
+        json.dumps(node), object_hook=lambda one: {k: v for k, v in one.items() if k != "logicalType"}
+    )
 
 
 @given(nested_events())

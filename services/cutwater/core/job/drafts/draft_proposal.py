@@ -243,15 +243,21 @@ def _behind(rows: Sequence[tuple[SampleRow, int]], apart: bool) -> Iterator[int]
 
 
 def _measured(rows: Sequence[SampleRow], fields: Fields, taken: set[str]) -> tuple[list[str], list[str]]:
-    """Return some numbers, and a text that repeats. None of an array: without it an event is rejected."""
+    """Return some numbers, and a text that repeats; those inside of others if no flat field is measured.
+
+    None of an array: without the element an event is rejected.
+    """
     flat = {name: kind for name, kind in fields.flat.items() if len(name) <= COLUMN_CHARS_MAX}
     inner = {
-        name: kind for name, kind in fields.inner.items() if not any(isinstance(n, int) for n in steps_of(name))
+        name: kind for name, kind in fields.inner.items() if all(isinstance(one, str) for one in steps_of(name))
     }
-    able = Fields(*({name: kind for name, kind in part.items() if name not in taken} for part in (flat, inner)))
-    numbers = [name for name in able.of(NUMBERS) if not _KEYISH.search(_snake(last_word(name)))]
-    texts = [name for name in able.of({"string"}) if 2 <= distinct(rows, [name]) <= len(rows) / 2]
-    return numbers[:_MEASURED_MAX], texts[:1]
+    for part in (flat, inner):
+        free = {name: kind for name, kind in part.items() if name not in taken}
+        numbers = [one for one in free if free[one] in NUMBERS and not _KEYISH.search(_snake(last_word(one)))]
+        repeat = [one for one in free if free[one] == "string" and 2 <= distinct(rows, [one]) <= len(rows) / 2]
+        if numbers or repeat:
+            return numbers[:_MEASURED_MAX], repeat[:1]
+    return [], []
 
 
 def _measures(
