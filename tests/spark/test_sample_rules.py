@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.events.event_encoder import known_schemas
@@ -67,13 +67,17 @@ def told(job_: Job, values: Sequence[bytes | None]) -> list[tuple[str | None, st
 
 def done(spark: SparkSession, job_: Job, values: Sequence[bytes | None]) -> list[tuple[str | None, str | None]]:
     """The same as the driver has it."""
+    return [(one["__reason"], one["field"]) for one in judged(spark, job_, values)]
+
+
+def judged(spark: SparkSession, job_: Job, values: Sequence[bytes | None], *more: str) -> list[Row]:
+    """What the driver makes of records; `more`: SQL beside reason and field."""
     written = datetime.fromtimestamp(AT / 1000, UTC)
     rows = [("a", 0, at, written, None if one is None else bytearray(one)) for at, one in enumerate(values)]
     names = "topic string, partition int, offset long, timestamp timestamp, value binary"
     raw = spark.createDataFrame(rows, names).coalesce(1)
     frame = decode(raw, job_, known_schemas(job_, None), only("a", "a"), explained=True)
-    found = frame.selectExpr("offset", "__reason", "__flaw.field as field").orderBy("offset").collect()
-    return [(one["__reason"], one["field"]) for one in found]
+    return frame.selectExpr("offset", "__reason", "__flaw.field as field", *more).orderBy("offset").collect()
 
 
 def differing(values: Sequence[bytes | None], mine: Sequence[Any], theirs: Sequence[Any]) -> list[str]:
@@ -211,10 +215,16 @@ def test_paths_are_told_as_they_are_done(spark: SparkSession, tmp_path: Path, as
         if format_ == "avro":
             values = [header + codec.body(cents(one)) for one in events]
             values += [one.replace(b"\x02u", b"\x02\xff") for one in values[:1] if one]
-        expected, found = told(made, values), done(spark, made, values)
-        assert differing(values, expected, found) == [], format_
+        shown = [f"event.{one}" for one in columns if one != "at"]
+        found = judged(spark, made, values, "unix_micros(event.at) as at", *shown)
+        expected = told(made, values)
+        assert differing(values, expected, [(one["__reason"], one["field"]) for one in found]) == [], format_
         assert {reason for reason, _ in expected} >= {None, rejection.NO_KEY, rejection.KEY_TOO_LARGE,
             rejection.FAILED_EXPRESSION, rejection.NO_EVENT_TIME, rejection.TOO_FAR_AHEAD}  # fmt: skip
+        samples = [Sample(0, at, AT, None, one, 0) for at, one in enumerate(values)]
+        read = [one for _, one in judge_records(made, samples, known_schemas(made, None))]
+        mine = [{name: one[name] for name in columns} for one in read if isinstance(one, dict)]
+        assert mine == [{name: one[name] for name in columns} for one in found if one["__reason"] is None]
 
 
 def cents(node: Any) -> Any:
