@@ -41,7 +41,7 @@ class NoElementError(LookupError):
     """An array has no element of a path's index. For Spark it is an error, and the event a dead letter."""
 
 
-class Target(NamedTuple):
+class PathTarget(NamedTuple):
     """What a path leads to in a schema."""
 
     path: str
@@ -114,23 +114,23 @@ def value_inside(value: Any, step: str | int) -> Any:
     return value[step]
 
 
-def find_target(schema: Schema, steps: Steps) -> Target:
+def find_target(schema: Schema, steps: Steps) -> PathTarget:
     """Return what a path leads to. Raises UsageError if the schema has no such value.
 
     Names of fields are found without regard to case, as Spark finds them.
     """
-    found = Target("", (), schema.root)
+    found = PathTarget("", (), schema.root)
     for one in steps:
         found = target_inside(schema, found, one)
     return found
 
 
-def target_inside(schema: Schema, of: Target, step: str | int) -> Target:
+def target_inside(schema: Schema, of: PathTarget, step: str | int) -> PathTarget:
     """Return what is one step further. Raises UsageError as `find_target`."""
     kind = kind_of(schema, of.node)
     found, node = _WALKS.get(kind, _no_walk)(schema, of.path, of.node, step)
     path = of.path + _step_sql(kind, found) if of.path else _field_sql(found)
-    return Target(path, (*of.steps, found), node)
+    return PathTarget(path, (*of.steps, found), node)
 
 
 def bare(node: Any) -> Any:

@@ -87,7 +87,7 @@ def _words(steps: Steps) -> Iterator[str]:
             yield str(one)
 
 
-def require(field: str, fields: Fields, fits: bool, rows: Sequence[SampleRow], what: str) -> None:
+def require_field(field: str, fields: Fields, fits: bool, rows: Sequence[SampleRow], what: str) -> None:
     """Raise UsageError if a field that the user names does not exist, or does not fit."""
     kinds = fields.all
     if field not in kinds:
@@ -128,10 +128,10 @@ def inner_hint(rows: Sequence[SampleRow], fields: Fields) -> str:
     return f". Nothing inside of {shown} can be drafted{_BY_HAND}"
 
 
-def share(rows: Sequence[SampleRow], field: str) -> float:
+def present_share(rows: Sequence[SampleRow], field: str) -> float:
     return sum(row.event.get(field) is not None for row in rows) / max(1, len(rows))
 
 
-def distinct(rows: Sequence[SampleRow], fields: Sequence[str]) -> int:
+def count_distinct(rows: Sequence[SampleRow], fields: Sequence[str]) -> int:
     found = (tuple(row.event.get(field) for field in fields) for row in rows)
     return len({one for one in found if None not in one})

@@ -15,11 +15,11 @@ from cutwater.core.job.drafts.draft_fields import (
     Fields,
     SampleRow,
     column_names,
-    distinct,
+    count_distinct,
     inner_hint,
     last_word,
-    require,
-    share,
+    present_share,
+    require_field,
     steps_of,
 )
 from cutwater.core.job.measures import NUMBERS, TIMES
@@ -60,7 +60,7 @@ class Proposal:
     measures: Mapping[str, tuple[str, str | None]]
     """Name to (measure, field)."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Computed columns: name to the path of a field inside of an object."""
+    """Computed columns: name to the path of a field inside of another."""
 
 
 def propose(
@@ -71,7 +71,7 @@ def propose(
     inner: Mapping[str, str] | None = None,
 ) -> Proposal:
     """Return a proposal for these events. `key`, `event_time`: the fields that the user chose. `inner`: fields
-    inside of objects, by path as in the rows; they are proposed if no other field is suitable.
+    inside of others, by path as in the rows; they are proposed if no other field is suitable.
 
     Raises UsageError if no field is suitable, or a chosen one is not.
     """
@@ -115,7 +115,7 @@ def _event_time(rows: Sequence[SampleRow], fields: Fields, said: str | None) -> 
     kinds, able = fields.all, fields.of(TIMES)
     if said is not None:
         needed = "a timestamp in milliseconds or microseconds, or ISO 8601 text"
-        require(said, fields, kinds.get(said) in TIMES, rows, f"event time: that is {needed}")
+        require_field(said, fields, kinds.get(said) in TIMES, rows, f"event time: that is {needed}")
         return said, "as you said"
     if not able:
         raise UsageError(
@@ -123,7 +123,7 @@ def _event_time(rows: Sequence[SampleRow], fields: Fields, said: str | None) -> 
             f"with --event-time, or let the producers write one{inner_hint(rows, fields)}"
         )
     best = max(able, key=lambda name: (_time_score(rows, name, kinds[name]), -able.index(name)))
-    return best, f"present in {share(rows, best):.0%} of the samples{_beside(able, best)}"
+    return best, f"present in {present_share(rows, best):.0%} of the samples{_beside(able, best)}"
 
 
 def _time_score(rows: Sequence[SampleRow], name: str, kind: str) -> float:
@@ -152,7 +152,7 @@ def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tupl
             "with --key"
         )
     for one in said:
-        require(one, fields, kinds.get(one) in KEYS, rows, "key: that is a string or a whole number")
+        require_field(one, fields, kinds.get(one) in KEYS, rows, "key: that is a string or a whole number")
     if said:
         return tuple(dict.fromkeys(said)), f"as you said; {_distinct_text(rows, said)}"
     if not able:
@@ -165,7 +165,7 @@ def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tupl
 
 def _key_score(rows: Sequence[SampleRow], kinds: Mapping[str, str], name: str) -> float:
     """Return a score, higher for likelier keys. A key repeats, is always present, often as the record's key."""
-    different, present = distinct(rows, [name]), share(rows, name)
+    different, present = count_distinct(rows, [name]), present_share(rows, name)
     unique = different / max(1, round(present * len(rows)))
     score = 20 * present + 10 * (1 - unique)
     score += 100 if _equals_record_key(rows, name) else 0
@@ -208,7 +208,7 @@ def _within(row: SampleRow, at: int, ahead: int, behind: int) -> bool:
 def _window(timed: Sequence[tuple[SampleRow, int]], key: Sequence[str]) -> tuple[int, str]:
     known = [at for _, at in timed]
     spread = max(known) - min(known) if known else 0
-    keys = max(1, distinct([row for row, _ in timed], key))
+    keys = max(1, count_distinct([row for row, _ in timed], key))
     if spread <= 0:
         return MINUTE, "the samples span no time: choose what suits you"
     per_ms = len(known) / keys / spread
@@ -254,7 +254,9 @@ def _measured(rows: Sequence[SampleRow], fields: Fields, taken: set[str]) -> tup
     for part in (flat, inner):
         free = {name: kind for name, kind in part.items() if name not in taken}
         numbers = [one for one in free if free[one] in NUMBERS and not _KEYISH.search(_snake(last_word(one)))]
-        repeat = [one for one in free if free[one] == "string" and 2 <= distinct(rows, [one]) <= len(rows) / 2]
+        repeat = [
+            one for one in free if free[one] == "string" and 2 <= count_distinct(rows, [one]) <= len(rows) / 2
+        ]
         if numbers or repeat:
             return numbers[:_MEASURED_MAX], repeat[:1]
     return [], []
@@ -275,7 +277,7 @@ def _measures(
 
 
 def _distinct_text(rows: Sequence[SampleRow], names: Sequence[str]) -> str:
-    return f"{distinct(rows, names):,} different values in {len(rows):,} samples"
+    return f"{count_distinct(rows, names):,} different values in {len(rows):,} samples"
 
 
 def _beside(able: Sequence[str], chosen: str) -> str:

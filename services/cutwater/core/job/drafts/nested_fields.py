@@ -10,7 +10,7 @@ from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.schema_inference import FIELDS_MAX, LEVELS_MAX
 from cutwater.core.job.field_paths import (
     NoElementError,
-    Target,
+    PathTarget,
     bare,
     column_type,
     find_target,
@@ -47,7 +47,7 @@ def nested_fields(
     """Return what a computed column may be: the fields inside of records, the first elements of arrays, and the
     values of maps by the names that the events have. `chosen`: further paths, as `chosen_path` returns them."""
     found: dict[str, NestedField] = {}
-    root = Target("", (), schema.root)
+    root = PathTarget("", (), schema.root)
     fields = (target_inside(schema, root, one) for one in _steps(schema, root, ()))
     flat = ((one, _values(events, one.steps)) for one in fields)
     leaves = (leaf for one, values in flat for leaf in _leaves(schema, one, values, 1))
@@ -66,8 +66,8 @@ def nested_fields(
 
 
 def _leaves(
-    schema: Schema, of: Target, values: Sequence[Any], level: int
-) -> Iterator[tuple[Target, Sequence[Any]]]:
+    schema: Schema, of: PathTarget, values: Sequence[Any], level: int
+) -> Iterator[tuple[PathTarget, Sequence[Any]]]:
     """Yield what is inside and has nothing inside itself, in the order of the schema, with its values."""
     steps = _steps(schema, of, values) if level <= LEVELS_MAX else []
     if not steps:
@@ -77,7 +77,7 @@ def _leaves(
         yield from _leaves(schema, target_inside(schema, of, one), inner, level + 1)
 
 
-def _steps(schema: Schema, of: Target, values: Sequence[Any]) -> Sequence[str | int]:
+def _steps(schema: Schema, of: PathTarget, values: Sequence[Any]) -> Sequence[str | int]:
     kind = kind_of(schema, of.node)
     if kind == "record":
         return [one["name"] for one in schema.type_of(bare(of.node))["fields"]]
