@@ -128,7 +128,8 @@ def find_target(schema: Schema, steps: Steps) -> PathTarget:
 def target_inside(schema: Schema, of: PathTarget, step: str | int) -> PathTarget:
     """Return what is one step further. Raises UsageError as `find_target`."""
     kind = kind_of(schema, of.node)
-    found, node = _WALKS.get(kind, _no_walk)(schema, of.path, of.node, step)
+    walk: _Walk = _WALKS.get(kind, _no_walk)
+    found, node = walk(schema, of.path, of.node, step)
     path = of.path + _step_sql(kind, found) if of.path else _field_sql(found)
     return PathTarget(path, (*of.steps, found), node)
 
@@ -179,7 +180,8 @@ def _no_walk(schema: Schema, path: str, node: Any, _step: str | int) -> Any:
     raise UsageError(f"'{safe(path)}' is {of}, and no record, map or array: it has nothing inside")
 
 
-_WALKS: dict[str, Callable[[Schema, str, Any, str | int], tuple[Any, Any]]] = {
+_Walk = Callable[[Schema, str, Any, str | int], tuple[Any, Any]]
+_WALKS: dict[str, _Walk] = {
     "record": _field,
     "map": _of_map,
     "array": _element,

@@ -106,7 +106,9 @@ def propose(
         retention_ms=max(RETENTION_MIN, _rounded(2 * (lateness + window))),
         max_ahead_ms=ahead,
         max_behind_ms=behind,
-        measures=_measures(*([named.get(one, one) for one in part] for part in (numbers, texts)), named.values()),
+        measures=_measures(
+            [named.get(one, one) for one in numbers], [named.get(one, one) for one in texts], named.values()
+        ),
         columns={name: path for path, name in named.items()},
     )
 
