@@ -145,6 +145,18 @@ def test_an_element_that_is_not_there_is_an_error_and_no_null() -> None:
     assert with_columns(event, {"a": ("none", 3)}) == {**event, "a": None}
 
 
+def test_times_in_arrays_are_read_and_every_name_of_a_map_is_offered() -> None:
+    """Times in microseconds at each place; names as the events have them, in their order."""
+    codec, header = Codec(without_logical(SCHEMA)), confluent_header(1)
+    tags = {"b": "x", "a": "y"}
+    raw = {"page": "p", "user": None, "tags": tags, "items": [], "odd": None, "seen": [7], "time": {}}
+    event = AvroReader(CONFLUENT, SCHEMA, [WriterSchema(header, SCHEMA, "1")]).read(header + codec.body(raw))
+    assert isinstance(event, dict)
+    assert event["seen"] == [7_000]
+    offered = nested_fields(Schema.of(SCHEMA), [event])
+    assert [*offered] == ["user.id", "user.`größe`", "tags['b']", "tags['a']", "seen[0]"]
+
+
 # Random events: how a value is written as Avro without logical types, and what a path gives.
 PLAIN: dict[str, tuple[Any, Any, Any]] = {
     "string": ("string", st.text(max_size=3), lambda raw: raw),
