@@ -151,6 +151,8 @@ def test_init_infers_a_schema_from_json(cli: UsersCli) -> None:
     drafted = cli.json("init", "--from-topic", "orders", *cli.on_broker, *keys, "--out", str(inner), "--force")
     assert drafted["key"] == ["customer", "address_city"]
     assert set(drafted["left_out"]) == {"lines", "note"}
+    assert {one["reason"]: one["count"] for one in drafted["rejected"]} == dict.fromkeys(rejected, 1)
+    assert "Would be rejected, 1 as 'event time too far ahead'" in inner.read_text()
     assert [one.name for one in load_job(inner).key_parts] == ["customer", "address_city"]
     wrong = cli.run("init", "--from-topic", "orders", *cli.on_broker, "--key", "amount", "--force")
     assert wrong.returncode == 2

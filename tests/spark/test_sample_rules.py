@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.events.event_encoder import known_schemas
@@ -19,6 +19,7 @@ from cutwater.core.events import rejection
 from cutwater.core.events.formats import confluent_header
 from cutwater.core.events.rejection import MAX_BEHIND_MS, YEARS, Flaw
 from cutwater.core.generations.source_topics import only
+from cutwater.core.job.field_paths import column_paths
 from cutwater.core.job.job import Job
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import Sample
@@ -66,13 +67,17 @@ def told(job_: Job, values: Sequence[bytes | None]) -> list[tuple[str | None, st
 
 def done(spark: SparkSession, job_: Job, values: Sequence[bytes | None]) -> list[tuple[str | None, str | None]]:
     """The same as the driver has it."""
+    return [(one["__reason"], one["field"]) for one in judged(spark, job_, values)]
+
+
+def judged(spark: SparkSession, job_: Job, values: Sequence[bytes | None], *more: str) -> list[Row]:
+    """What the driver makes of records; `more`: SQL beside reason and field."""
     written = datetime.fromtimestamp(AT / 1000, UTC)
     rows = [("a", 0, at, written, None if one is None else bytearray(one)) for at, one in enumerate(values)]
     names = "topic string, partition int, offset long, timestamp timestamp, value binary"
     raw = spark.createDataFrame(rows, names).coalesce(1)
     frame = decode(raw, job_, known_schemas(job_, None), only("a", "a"), explained=True)
-    found = frame.selectExpr("offset", "__reason", "__flaw.field as field").orderBy("offset").collect()
-    return [(one["__reason"], one["field"]) for one in found]
+    return frame.selectExpr("offset", "__reason", "__flaw.field as field", *more).orderBy("offset").collect()
 
 
 def differing(values: Sequence[bytes | None], mine: Sequence[Any], theirs: Sequence[Any]) -> list[str]:
@@ -151,6 +156,87 @@ def test_avro_is_told_as_it_is_done(spark: SparkSession, tmp_path: Path) -> None
     wanted = {*TIMES, rejection.NO_KEY, rejection.KEY_TOO_LARGE, rejection.NO_ROOM, rejection.NO_VALUE,
               rejection.UNKNOWN_SCHEMA, rejection.TOO_LARGE, None}  # fmt: skip
     assert {reason for reason, _ in expected} == wanted
+
+
+def test_paths_are_told_as_they_are_done(spark: SparkSession, tmp_path: Path, asked_here: None) -> None:
+    """Of records, maps and arrays, in both formats: what is null or missing on the way, an element that is not
+    there, and values at their bounds. Spark tells the columns' types."""
+    types = {"Id": "string", **{name: TYPES[name] for name in ("at", "price")}}
+    fields = [{"name": name, "type": ["null", one]} for name, one in types.items()]
+    user = {
+        "type": "record",
+        "name": "User",
+        "fields": [*fields, {"name": "kind", "type": ["null", TYPES["kind"]]}],
+    }
+    item = {"type": "record", "name": "Item", "fields": [*fields, {"name": "kind", "type": ["null", "Kind"]}]}
+    nested = [
+        {"name": "user", "type": ["null", user], "default": None},
+        {"name": "tags", "type": {"type": "map", "values": ["null", "string"]}},
+        {"name": "items", "type": {"type": "array", "items": ["null", item]}},
+    ]
+    schema = {"type": "record", "name": "Event", "namespace": "test", "fields": nested}
+    columns = {"id": "user.id", "tag": "tags['it\\'s']", "sku": "ITEMS[1].id", "at": "user.at",
+               "price": "user.price", "big": "items[0].price", "kind": "user.kind"}  # fmt: skip
+
+    def event(**given: Any) -> dict[str, Any]:
+        one = {"Id": "u", "at": AT, "price": "1.50", "kind": "A"}
+        return {"user": {**one, **given}, "tags": {"it's": "t"}, "items": [one, one]}
+
+    events = [
+        event(), *(event(**{name: None}) for name in ("Id", "at", "price", "kind")), {**event(), "user": None},
+        *({**event(), "tags": one} for one in ({}, {"it's": None}, {"It's": "t"})),
+        *({**event(), "items": one} for one in ([], [None], [None, None], [event()["user"]])),
+        *(event(at=one) for ones in (*TIMES.values(), FINE) for one in ones if one is None or abs(one) < 10**15),
+        *(event(Id=one) for one in ("", "k" * 4_095, "k" * 4_096, "ü" * 2_049)),
+        *(event(price=one) for one in ("9999999.99", "-0.01")),
+    ]  # fmt: skip
+    plain = json.loads(json.dumps(schema), object_hook=lambda one: bare(one) if "logicalType" in one else one)
+    codec, header = Codec(plain), Codec(schema).header
+    for format_ in ("json", "avro"):
+        folder = tmp_path / format_
+        folder.mkdir()
+        (folder / "event.avsc").write_text(json.dumps(schema), encoding="utf-8")
+        written = {
+            "job": "a",
+            "source": {"topic": "a", "schema": "event.avsc", "format": format_, "columns": columns,
+                       "key": ["id", "tag"], "event_time": "at"},
+            "window": {"kind": "tumbling", "size": "1m"},
+            "lateness": "1h",
+            "retention": "30d",
+            "measures": {"total": {"measure": "sum", "field": "price"},
+                         "skus": {"measure": "last", "field": "sku"}},
+        }  # fmt: skip
+        (folder / "job.yaml").write_text(json.dumps(written), encoding="utf-8")
+        made = load_job(folder / "job.yaml")
+        paths = column_paths(made)
+        assert paths is not None
+        assert paths["sku"] == ("items", 1, "Id")
+        values: list[bytes | None] = [json.dumps(one).encode() for one in events]
+        if format_ == "avro":
+            values = [header + codec.body(cents(one)) for one in events]
+            values += [one.replace(b"\x02u", b"\x02\xff") for one in values[:1] if one]
+        shown = [f"event.{one}" for one in columns if one != "at"]
+        found = judged(spark, made, values, "unix_micros(event.at) as at", *shown)
+        expected = told(made, values)
+        assert differing(values, expected, [(one["__reason"], one["field"]) for one in found]) == [], format_
+        assert {reason for reason, _ in expected} >= {None, rejection.NO_KEY, rejection.KEY_TOO_LARGE,
+            rejection.FAILED_EXPRESSION, rejection.NO_EVENT_TIME, rejection.TOO_FAR_AHEAD}  # fmt: skip
+        samples = [Sample(0, at, AT, None, one, 0) for at, one in enumerate(values)]
+        read = [one for _, one in judge_records(made, samples, known_schemas(made, None))]
+        mine = [{name: one[name] for name in columns} for one in read if isinstance(one, dict)]
+        assert mine == [{name: one[name] for name in columns} for one in found if one["__reason"] is None]
+
+
+def cents(node: Any) -> Any:
+    """An event with its prices as Avro has them."""
+    if isinstance(node, list):
+        return [cents(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        name: size(int(one.replace(".", ""))) if name == "price" and one else cents(one)
+        for name, one in node.items()
+    }
 
 
 def bare(kind: Any) -> Any:

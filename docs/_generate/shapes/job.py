@@ -303,8 +303,8 @@ class Draft(TypedDict):
     unreadable: int
     left_out: dict[str, str]
     """The reason by field that is left out."""
-    rejected: list[RejectedSample]
-    """Sampled records that the driver would reject with this job file."""
+    rejected: list[RejectedSample] | None
+    """Sampled records that the driver would reject with this job file; null if only Spark can tell."""
     key: str | list[str]
     event_time: str
     window_ms: int

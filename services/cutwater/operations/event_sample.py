@@ -11,14 +11,16 @@ from cutwater.adapters.events.registry import Registry
 from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.checks.event_sample import SampledEvent
+from cutwater.core.errors import UsageError
 from cutwater.core.events import json_records
 from cutwater.core.events.formats import CONFLUENT_JSON, CONFLUENT_PROTOBUF, JSON, WriterSchema
 from cutwater.core.events.framed_json import FramedJsonReader
 from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.rejection import Flaw
+from cutwater.core.job.field_paths import column_paths
 from cutwater.core.job.job import Job
-from cutwater.core.job.usable_events import find_flaw, too_large
+from cutwater.core.job.usable_events import find_flaw, too_large, with_columns
 from cutwater.operations.topic_sample import BYTES_MAX, Sample, sample
 
 EVENTS_MAX = 50_000
@@ -30,9 +32,9 @@ FIRST = 100
 
 def sample_events(cluster: Cluster, job: Job, registry: Registry | None) -> list[SampledEvent]:
     """Return the newest usable events of the job, equally from each partition. At most 50,000, 32 MB and 60 s.
-    Empty if none can be read, or only by Spark, because the job has expressions or reads another's output. Raises
-    UsageError if the topic does not exist."""
-    if job.has_expressions or job.upstream:
+    Empty if none can be read, or only by Spark: the job reads another's output, or has expressions other than
+    paths. Raises UsageError if the topic does not exist."""
+    if column_paths(job) is None or job.upstream:
         return []
     first = sample(cluster, job.topic, FIRST)
     if not first:
@@ -54,14 +56,22 @@ def decode_events(job: Job, samples: Sequence[Sample], registry: Registry | None
 def judge_records(
     job: Job, samples: Sequence[Sample], known: Sequence[WriterSchema]
 ) -> Iterator[tuple[Sample, dict[str, Any] | Flaw]]:
-    """Yield each record with its event, times in microseconds, or with the reason why the driver would reject
-    it. `known`: the schemas of the writers; plain JSON needs none."""
+    """Yield each record with its event and columns, times in microseconds, or with the reason why the driver would
+    reject it. `known`: the schemas of the writers; plain JSON needs none.
+
+    Raises UsageError if the job has other expressions than paths, which Spark alone evaluates.
+    """
+    paths = column_paths(job)
+    if paths is None:
+        raise UsageError(f"job {job.name}: only Spark tells which of its records are events")
     read = _reader(job, known)
-    types = field_types(job.event_schema)
+    types = {**field_types(job.event_schema), **job.column_types}
     for one in samples:
         found: dict[str, Any] | Flaw | None = too_large(job, one.value)
         if found is None:
             found = read(one.value)
+        if not isinstance(found, Flaw):
+            found = with_columns(found, paths)
         if not isinstance(found, Flaw):
             found = find_flaw(job, types, found, one.timestamp_ms) or found
         yield one, found

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, load_schema, schema_folder
+from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, check_schema, load_schema, schema_folder
 from cutwater.adapters.events.avro_events import AvroReader
 from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.adapters.job_files.event_schema import load_message
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import (
     AVRO,
     CONFLUENT,
     CONFLUENT_HEADER_BYTES,
     CONFLUENT_JSON,
+    CONFLUENT_PROTOBUF,
     FORMATS,
     JSON,
     NOT_FRAMED,
@@ -28,14 +30,20 @@ from cutwater.core.events.formats import (
     is_confluent,
     is_framed_json,
 )
+from cutwater.core.events.protobuf.message_index import index_at_start
+from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.rejection import UNDECODABLE, Flaw
 from cutwater.core.events.schema_inference import parse_event
-from cutwater.core.job.drafts.draft_proposal import SampleRow
+from cutwater.core.job.drafts.draft_fields import SampleRow
 from cutwater.core.job.job import Job
 from cutwater.operations.topic_sample import Sample
 
 _Found = dict[str, Any] | Flaw
 _SCHEMA_FILES_MAX = 1_000
+_IF_PROTOBUF = (
+    "if the events are Protobuf, give a descriptor file of protoc with --schema FILE and the events' message with "
+    "--message NAME (docs/FORMATS.md)"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class DetectedFormat:
     rows: Sequence[SampleRow]
     unreadable: int
     schema: dict[str, Any] | None
-    """None for JSON, whose schema is inferred later."""
+    """None for JSON, whose schema is inferred later; of Protobuf made of the message."""
     schema_file: Path | None = None
 
 
@@ -55,26 +63,34 @@ def written_with(job: Job, samples: Sequence[Sample]) -> tuple[WriterSchema, ...
     each of its ids in the sample is assumed to be the given schema."""
     if job.format.kind not in REGISTRY_FORMATS:
         return known_schemas(job, None)
+    if job.format.kind == CONFLUENT_PROTOBUF:
+        return _of_messages(samples)
     schema = job.event_schema if job.format.kind == CONFLUENT else {}
     return tuple(WriterSchema(one, schema, one.hex()) for one in _headers(samples))
 
 
 def detect_format(
-    samples: Sequence[Sample], topic: str, schema: Path | None, folders: Iterable[Path]
+    samples: Sequence[Sample],
+    topic: str,
+    schema: Path | None,
+    folders: Iterable[Path],
+    message: str | None = None,
 ) -> DetectedFormat:
     """Detect the format of most samples, and decode them. `schema`: the user's file. Without it single-object
-    Avro is looked up by fingerprint in `folders` and among Cutwater's schemas. Raises UsageError, with the
-    bytes and the next step, if nothing matches."""
+    Avro is looked up by fingerprint in `folders` and among Cutwater's schemas. `message`: of Protobuf, which the
+    bytes do not tell from Avro. Raises UsageError, with the bytes and the next step, if nothing matches."""
     values = [one.value for one in samples if one.value]
     if not values:
         raise UsageError(f"topic {topic} holds no records with a value: produce some, then run this again")
     format_ = _most(_format(value) for value in values)
+    if message and format_ != CONFLUENT:
+        raise UsageError(f"topic {topic} has no Protobuf behind a schema registry's framing: leave out --message")
     if format_ == JSON:
         return _decoded(JSON, samples, parse_event, None, None)
     if format_ == CONFLUENT_JSON:
         return _decoded(CONFLUENT_JSON, samples, _parse_framed, None, None)
     if format_ == CONFLUENT:
-        return _confluent(samples, topic, schema)
+        return _confluent(samples, topic, schema, message)
     if format_ == AVRO:
         file, found = _find_schema(_most(value[:HEADER_BYTES] for value in values), topic, schema, folders)
         return _decoded(AVRO, samples, _avro(AVRO, found, [Codec(found).header]), found, file)
@@ -109,7 +125,7 @@ def _find_schema(
                 raise
             continue  # another program's file
         if Codec(found).header == header:
-            return file, found
+            return file, check_schema(found, str(file), own=True)
     looked = str(schema) if schema else f"{len(files)} available schemas"
     raise UsageError(
         f"topic {topic} is Avro of a schema with fingerprint {header[2:].hex()}, which does not match {looked}: "
@@ -121,15 +137,30 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.avsc"))[:_SCHEMA_FILES_MAX] if folder.is_dir() else []
 
 
-def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None) -> DetectedFormat:
+def _confluent(samples: Sequence[Sample], topic: str, schema: Path | None, message: str | None) -> DetectedFormat:
     if schema is None:
         raise UsageError(
             f"topic {topic} has a schema registry's framing (schemas {_numbers(samples)}): give the "
-            "newest schema of its subject with --schema FILE; if the events are Protobuf, write the job file by "
-            "hand (docs/FORMATS.md)"
+            f"newest schema of its subject with --schema FILE; {_IF_PROTOBUF}"
         )
-    found = load_schema(schema)
-    return _decoded(CONFLUENT, samples, _avro(CONFLUENT, found, _headers(samples)), found, schema)
+    if message:
+        found = load_message(schema, message)
+        read = ProtobufReader(found, _of_messages(samples)).read
+        return _decoded(CONFLUENT_PROTOBUF, samples, read, found, schema)
+    try:
+        found = load_schema(schema, own=True)
+        return _decoded(CONFLUENT, samples, _avro(CONFLUENT, found, _headers(samples)), found, schema)
+    except UsageError as error:
+        raise UsageError(f"{error}; {_IF_PROTOBUF}") from None
+
+
+def _of_messages(samples: Sequence[Sample]) -> tuple[WriterSchema, ...]:
+    """Return the schemas of Protobuf, each with the index that most of its records have."""
+    found: dict[bytes, list[bytes]] = {}
+    for one in samples:
+        if one.value and is_confluent(one.value):
+            found.setdefault(one.value[:CONFLUENT_HEADER_BYTES], []).append(index_at_start(one.value))
+    return tuple(WriterSchema(number + _most(of), {}, number.hex()) for number, of in found.items())
 
 
 def _numbers(samples: Sequence[Sample]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import fastavro
@@ -11,6 +11,7 @@ from fastavro.schema import parse_schema
 
 from cutwater.adapters.avro.codec import DAMAGE, HEADER_BYTES
 from cutwater.adapters.job_files.event_schema import field_types
+from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.formats import (
     AVRO,
     CONFLUENT_HEADER_BYTES,
@@ -26,6 +27,7 @@ from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE,
 from cutwater.core.events.schema_alignment import aligned
 from cutwater.core.events.schema_bounds import unroll_recursion
 from cutwater.core.events.schema_compatibility import refusal
+from cutwater.core.job.field_paths import bare, type_of
 from cutwater.core.job.measures import FieldType
 
 _NO_EVENT = (*DAMAGE, fastavro.read.SchemaResolutionError)
@@ -44,6 +46,9 @@ class AvroReader:
         self._kind = kind
         self._header_bytes = HEADER_BYTES if kind == AVRO else CONFLUENT_HEADER_BYTES
         self._types = field_types(schema)
+        self._schema = Schema.of(schema)
+        fields = self._schema.named[self._schema.root]["fields"]
+        self._nodes = {one["name"]: one["type"] for one in fields}
         self._reader = parse_schema(_bare(schema))
         self._writers = {one.header: _writer(one, schema) for one in known}
 
@@ -63,7 +68,15 @@ class AvroReader:
             )
         except _NO_EVENT:
             return Flaw(UNDECODABLE, DAMAGED)
-        return Flaw(UNDECODABLE, DAMAGED) if body.read(1) else _in_types(event, self._types)
+        return Flaw(UNDECODABLE, DAMAGED) if body.read(1) else self._in_types(event)
+
+    def _in_types(self, read: dict[str, Any]) -> dict[str, Any] | Flaw:
+        event = {name: _converted(read[name], self._schema, node) for name, node in self._nodes.items()}
+        for name, of in self._types.items():
+            value = event[name] if of.name == "decimal" else None
+            if value is not None and value.copy_abs() >= 10 ** (of.precision - of.scale):
+                return Flaw(UNDECODABLE, f"is beyond {of}", name)
+        return event
 
     def _of_another(self, value: bytes) -> Flaw:
         if other := foreign(self._kind, value):
@@ -92,15 +105,31 @@ def _bare(schema: Any) -> Any:
     return schema
 
 
-def _in_types(event: dict[str, Any], types: Mapping[str, FieldType]) -> dict[str, Any] | Flaw:
-    for name, of in types.items():
-        if of.name == "timestamp-millis" and event[name] is not None:
-            event[name] *= 1_000
-        elif of.name in ("decimal", "uuid") and isinstance(event[name], str):
-            # A default is text in the schema, of code points up to 255.
-            event[name] = event[name].encode("latin-1")
-        if of.name == "decimal" and event[name] is not None:
-            event[name] = unscaled(event[name], of.scale)
-            if event[name].copy_abs() >= 10 ** (of.precision - of.scale):
-                return Flaw(UNDECODABLE, f"is beyond {of}", name)
-    return event
+def _converted(value: Any, schema: Schema, node: Any) -> Any:
+    """Return a value in the form of all readers: times in microseconds, decimals as such, bytes as bytes.
+
+    A default is as the schema has it: bytes are a text of code points up to 255, and a record may lack fields.
+    """
+    inner = bare(node)
+    if value is None or isinstance(inner, list):
+        return value
+    type_ = schema.type_of(inner)
+    kind = type_["type"]
+    if kind == "record":
+        return {
+            one["name"]: _converted(value.get(one["name"], one.get("default")), schema, one["type"])
+            for one in type_["fields"]
+        }
+    if kind == "array":
+        return [_converted(one, schema, type_["items"]) for one in value]
+    if kind == "map":
+        return {name: _converted(one, schema, type_["values"]) for name, one in value.items()}
+    return _converted_plain(value, type_of(schema, inner))
+
+
+def _converted_plain(value: Any, of: FieldType) -> Any:
+    if of.name == "timestamp-millis":
+        return value * 1_000
+    if of.name in ("decimal", "uuid", "bytes", "fixed") and isinstance(value, str):
+        value = value.encode("latin-1")
+    return unscaled(value, of.scale) if of.name == "decimal" else value

@@ -15,14 +15,13 @@ from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.protobuf.descriptors import event_schema_of
 from cutwater.core.events.schema_compatibility import obstacles
 from cutwater.core.events.schema_inference import alike_but_for_case
-from cutwater.core.job.measures import TIMES, FieldType
+from cutwater.core.job.field_paths import type_of
+from cutwater.core.job.measures import FieldType
 from cutwater.core.util.suggestions import closest, listed, value_text
 
 SCHEMAS_MAX = 200
 """Files beside a job file that are searched for a misspelt name."""
 DESCRIPTOR_BYTES_MAX = 4_000_000
-# Spark reads these as its own types: taken as the bare int or long, they would fail in the running query.
-_OWN_TYPES = frozenset({"date", "local-timestamp-millis", "local-timestamp-micros"})
 
 
 def find_schema(job_path: Path, name: str, kind: str, message: str = "") -> tuple[Path, dict[str, Any]]:
@@ -32,7 +31,7 @@ def find_schema(job_path: Path, name: str, kind: str, message: str = "") -> tupl
     """
     for candidate in (job_path.parent / name, schema_folder() / name):
         if is_file(candidate) and kind == CONFLUENT_PROTOBUF:
-            return candidate, _message_schema(candidate, message)
+            return candidate, load_message(candidate, message)
         if is_file(candidate):
             return candidate, load_schema(candidate, plain_names=kind not in JSON_FORMATS, own=True)
     suffix = "desc" if kind == CONFLUENT_PROTOBUF else "avsc"
@@ -42,7 +41,8 @@ def find_schema(job_path: Path, name: str, kind: str, message: str = "") -> tupl
     raise UsageError(f"{value_text(name)} is neither beside the job file nor in schemas/{advice}")
 
 
-def _message_schema(path: Path, message: str) -> dict[str, Any]:
+def load_message(path: Path, message: str) -> dict[str, Any]:
+    """Return the event schema of a message of a descriptor file; raises UsageError as `check_schema` does."""
     try:
         with path.open("rb") as file:
             descriptor = file.read(DESCRIPTOR_BYTES_MAX + 1)
@@ -86,17 +86,4 @@ def field_types(schema: Mapping[str, Any]) -> dict[str, FieldType]:
             "an alias"
         )
     found = Schema.of(schema)
-    return {field["name"]: _field_type(found, field["type"]) for field in found.named[found.root]["fields"]}
-
-
-def _field_type(schema: Schema, node: Any) -> FieldType:
-    if isinstance(node, list):  # a nullable field has the type of its other branch
-        branches = [branch for branch in node if branch != "null"]
-        return _field_type(schema, branches[0]) if len(branches) == 1 else FieldType("union")
-    avro = schema.type_of(node)
-    logical = avro.get("logicalType")
-    if logical == "decimal" and "precision" in avro:  # otherwise Avro ignores the logical type
-        return FieldType("decimal", avro["precision"], avro.get("scale", 0))
-    if logical in TIMES | _OWN_TYPES or (logical == "uuid" and avro["type"] == "fixed"):
-        return FieldType(str(logical))
-    return FieldType("string" if avro["type"] == "enum" else str(avro["type"]))
+    return {field["name"]: type_of(found, field["type"]) for field in found.named[found.root]["fields"]}

@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cutwater.adapters.avro.codec import schema_folder
-from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import partition_count, wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, cluster_for, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
-from cutwater.core.events.rejection import Flaw
-from cutwater.core.events.schema_inference import infer, leaves
-from cutwater.core.job.drafts.draft_file import Draft, job_name, rejection_text, render, schema_name
-from cutwater.core.job.drafts.draft_proposal import Proposal, propose
-from cutwater.core.job.job import Job
-from cutwater.core.job.measures import ADDEND_DIGITS, TIMES
-from cutwater.core.job.usable_events import Rejected, tally
-from cutwater.operations.event_sample import judge_records
-from cutwater.operations.format_detection import DetectedFormat, detect_format, written_with
+from cutwater.core.job.drafts.draft_file import NOT_JUDGED, Draft, job_name, rejection_text, render
+from cutwater.core.job.usable_events import Rejected
+from cutwater.operations.event_draft import draft_event, list_rejected
+from cutwater.operations.format_detection import DetectedFormat, detect_format
 from cutwater.operations.topic_sample import Sample, sample
 
 ANSWER_S = 10.0
-MICROS = "timestamp-micros"
-"""Unit of the times in decoded Avro events, for every logical type of their schema."""
-
-
-@dataclass(frozen=True)
-class _Event:
-    schema: dict[str, Any]
-    proposal: Proposal
-    left_out: tuple[tuple[str, str], ...]
 
 
 @report_errors
@@ -52,7 +36,13 @@ def init(
     event_time: Annotated[
         str | None, typer.Option(help="The field with the event time. Default: proposed.")
     ] = None,
-    schema: Annotated[Path | None, typer.Option(help="Avro: the writers' schema (.avsc).")] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="Avro: the writers' schema (.avsc). Protobuf: a descriptor file of protoc."),
+    ] = None,
+    message: Annotated[
+        str | None, typer.Option(help="Protobuf: the full name of the events' message, as in shop.Order.")
+    ] = None,
     job: Annotated[str | None, typer.Option(help="The job's name. Default: made from the topic's.")] = None,
     file: Annotated[Path | None, typer.Option("--out", help="The file to write. Default: JOB.yaml here.")] = None,
     records: Annotated[int, typer.Option(min=1, max=100_000, help="How many records to sample.")] = 1_000,
@@ -64,14 +54,16 @@ def init(
 
     Only reads the newest records. Avro in single-object encoding is recognised by the schemas in the folder of
     --out, in its schemas/ and among Cutwater's own. For JSON a schema is inferred and written beside the job file.
-    Lists the records that the driver would reject with this job file, by field and rule. A field inside of an
-    object of JSON is named by its path. The draft then has a computed column for it, which only Spark can judge.
+    Protobuf needs --schema and --message. Lists the records that the driver would reject with this job file, by
+    field and rule. A field inside of a record, map or array is named by its path, and the draft has a computed
+    column for it.
 
     Exit 2: the topic does not exist, no format or field fits, or a file exists already. 4: no broker answers.
 
     Examples:  cutwater init --from-topic orders --bootstrap-servers kafka-1:9092
     ·  cutwater init --from-topic orders --key customer --event-time created_at --out jobs/orders.yaml
     ·  cutwater init --from-topic clicks --key page --key payload.user.id
+    ·  cutwater init --from-topic orders --key "tags['region']" --schema orders.desc --message shop.Order
     """
     settings = settings_for(data_dir, bootstrap_servers)
     cluster = cluster_for(settings, bootstrap_servers) or settings.cluster
@@ -80,9 +72,10 @@ def init(
     _refuse_to_overwrite([target], force)
     wait_for_broker(cluster, ANSWER_S)
     samples = _samples(cluster, from_topic, records, as_json)
-    found = detect_format(samples, from_topic, schema, (target.parent, target.parent / "schemas"))
-    event = _event(found, name, key or [], event_time)
-    schema_target = target.with_name(f"{name}_event.avsc") if _writes_schema(found, target) else None
+    found = detect_format(samples, from_topic, schema, (target.parent, target.parent / "schemas"), message)
+    event = draft_event(found, name, key or [], event_time)
+    suffix = "desc" if message else "avsc"
+    schema_target = target.with_name(f"{name}_event.{suffix}") if _writes_schema(found, target) else None
     _refuse_to_overwrite([schema_target] if schema_target else [], force)
     draft = Draft(
         job=name,
@@ -94,10 +87,11 @@ def init(
         partitions=partition_count(cluster, from_topic),
         left_out=event.left_out,
         proposal=event.proposal,
+        message=message or "",
     )
     _write(draft, event.schema, target, schema_target, found)
     made = load_job(target)  # fail now if 'cutwater up' would refuse the draft
-    draft = replace(draft, rejected=_rejected(made, samples))
+    draft = replace(draft, rejected=list_rejected(made, samples))
     _write_job(draft, target)
     _show(draft, target, schema_target, settings.show_payloads, as_json)
 
@@ -105,28 +99,6 @@ def init(
 def _samples(cluster: Cluster, topic: str, records: int, quiet: bool) -> list[Sample]:
     with err.task("reading", "records", records, quiet=quiet) as progress:
         return sample(cluster, topic, records, progress)
-
-
-def _event(found: DetectedFormat, name: str, key: Sequence[str], event_time: str | None) -> _Event:
-    if found.schema is not None:
-        # Decimals with no digit before the point leave no room for a sum.
-        types = {field: one for field, one in field_types(found.schema).items() if one.scale < ADDEND_DIGITS}
-        kinds = {field: MICROS if one.name in TIMES else one.name for field, one in types.items()}
-        return _Event(found.schema, propose(found.rows, kinds, key, event_time), ())
-    inferred = infer([row.event for row in found.rows], [event_time] if event_time else [])
-    rows = [replace(row, event={**row.event, **leaves(row.event)}) for row in found.rows]
-    proposal = propose(rows, inferred.kinds, key, event_time, inferred.inner)
-    used = proposal.columns.values()
-    schema = inferred.schema(schema_name(name), (*proposal.key, proposal.event_time), used)
-    objects = {path.partition(".")[0] for path in used}
-    return _Event(schema, proposal, tuple(one for one in inferred.left_out if one[0] not in objects))
-
-
-def _rejected(job: Job, samples: list[Sample]) -> list[Rejected]:
-    if job.has_expressions:
-        return []
-    judged_ = judge_records(job, samples, written_with(job, samples))
-    return tally((found, one.value) for one, found in judged_ if isinstance(found, Flaw))
 
 
 def _writes_schema(found: DetectedFormat, target: Path) -> bool:
@@ -178,7 +150,8 @@ def _show(draft: Draft, target: Path, schema_target: Path | None, examples: bool
                 "samples": draft.samples,
                 "unreadable": draft.unreadable,
                 "left_out": dict(draft.left_out),
-                "rejected": [
+                "rejected": draft.rejected
+                and [
                     {**one.flaw._asdict(), "count": one.records, "example": _example(one, examples)}
                     for one in draft.rejected
                 ],
@@ -193,10 +166,12 @@ def _show(draft: Draft, target: Path, schema_target: Path | None, examples: bool
         )
         return
     out.print(render(draft), whole=True)
+    if draft.rejected is None:
+        out.print(NOT_JUDGED, whole=True)
     if draft.rejected:
         count = sum(found.records for found in draft.rejected)
         out.print(f"the driver would reject {count:,} of {draft.samples + draft.unreadable:,} records", whole=True)
-    for rejected in draft.rejected:
+    for rejected in draft.rejected or ():
         example = _example(rejected, examples)
         out.print(
             f"  {rejection_text(rejected)}{'' if example is None else f'; the first begins with {example}'}",

@@ -13,6 +13,7 @@ from typing import Any
 
 from cutwater.core.checks.event_sample import RowSizes, SampleFigures, sketch_bounds
 from cutwater.core.events.formats import JSON
+from cutwater.core.job.field_paths import column_paths
 from cutwater.core.job.job import Job
 from cutwater.core.job.kinds.frequent_items import TOP, kept_values
 from cutwater.core.job.kinds.quantiles import KLL_BYTES
@@ -194,9 +195,9 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
     lines = []
     if sampled is None:
         why = "no event of the source could be sampled"
-        if job.has_expressions:
+        if column_paths(job) is None:
             why = (
-                "where, columns, explode and transform of the source are evaluated by Spark, so no sample is taken"
+                "only Spark evaluates where, explode, transform and columns that are no paths: no sample is taken"
             )
         lines.append(f"{why}: keys are assumed equally frequent, which is an upper bound")
         sketched: dict[tuple[int, int], list[str]] = {}

@@ -39,6 +39,8 @@ class Inferred:
     left_out: Sequence[tuple[str, str]]
     inner: Mapping[str, str] = field(default_factory=dict)
     """Kinds of the fields inside of objects, by path, as in `payload.user.id`."""
+    values: Sequence[Mapping[str, Any]] = ()
+    """Of each event the values by path."""
 
     def schema(self, name: str, required: Iterable[str], inner: Iterable[str] = ()) -> dict[str, Any]:
         """Return the record schema. `required`: fields that are not nullable if every sample has them.
@@ -73,25 +75,29 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
             left_out.append((name, why))
     left_out += [(name, f"beyond the first {FIELDS_MAX} fields") for name in names[FIELDS_MAX:]]
     always = frozenset(name for name in kinds if all(event.get(name) is not None for event in events))
-    return Inferred(kinds, always, left_out, _inner(events, told))
+    values = [_leaves(event) for event in events]
+    return Inferred(kinds, always, left_out, _inner(values, told), values)
 
 
-def leaves(event: Mapping[str, Any], prefix: str = "", level: int = 0) -> dict[str, Any]:
+def _leaves(event: Mapping[str, Any], prefix: str = "", level: int = 0) -> dict[str, Any]:
     """Return the values of an event and of the objects inside of it, by path."""
     found: dict[str, Any] = {}
     for name, value in event.items():
         if isinstance(value, dict) and level < LEVELS_MAX:
-            found |= leaves(value, f"{prefix}{name}.", level + 1)
+            found |= _leaves(value, f"{prefix}{name}.", level + 1)
         else:
             found[prefix + name] = value
     return found
 
 
-def _inner(events: Sequence[Mapping[str, Any]], told: frozenset[str]) -> dict[str, str]:
-    """Return the kinds of the fields inside of objects. What is an object in some events alone has none."""
+def _inner(events: Iterable[Mapping[str, Any]], told: frozenset[str]) -> dict[str, str]:
+    """Return the kinds of the fields inside of objects. What is an object in some events alone has none.
+
+    `events`: the values of each by path.
+    """
     values: dict[str, list[Any]] = {}
     for event in events:
-        for path, value in leaves(event).items():
+        for path, value in event.items():
             if value is not None and (path in values or len(values) < FIELDS_MAX):
                 values.setdefault(path, []).append(value)
     objects = dict.fromkeys(place for path in values for place in _above(path))

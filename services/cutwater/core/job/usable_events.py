@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cutwater.core.events import rejection
 from cutwater.core.events.key_columns import DATE, DAYS
 from cutwater.core.events.rejection import YEARS, Flaw
+from cutwater.core.job.field_paths import NoElementError, Steps, value_at
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import TIMES, FieldType, Limit
 from cutwater.core.job.row_room import too_long
@@ -27,13 +28,24 @@ def too_large(job: Job, value: bytes | None) -> Flaw | None:
     return Flaw(rejection.TOO_LARGE, f"has more than {job.max_event_bytes} bytes, which is max_event_bytes")
 
 
+def with_columns(event: Mapping[str, Any], paths: Mapping[str, Steps]) -> dict[str, Any] | Flaw:
+    """Return a decoded event with the columns of these paths, or the flaw of one without a value."""
+    made = dict(event)
+    for name, steps in paths.items():
+        try:
+            made[name] = value_at(event, steps)
+        except NoElementError:
+            return Flaw(rejection.FAILED_EXPRESSION, rejection.EXPRESSION_RULE, f"source.columns.{name}")
+    return made
+
+
 def find_flaw(
     job: Job, types: Mapping[str, FieldType], event: Mapping[str, Any], written_ms: int | None
 ) -> Flaw | None:
-    """Return the first flaw of a decoded event; None if it is usable.
+    """Return the first flaw of a decoded event with its columns; None if it is usable.
 
     Times are microseconds since 1970, dates are days. A text that is not UTF-8 has surrogates for its bytes.
-    `types`: the types of the schema's fields. `written_ms`: the record's timestamp.
+    `types`: the types of the schema's fields and the columns. `written_ms`: the record's timestamp.
     """
     return next(_flaws(job, types, event, written_ms), None)
 

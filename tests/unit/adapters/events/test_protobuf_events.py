@@ -158,7 +158,8 @@ def test_the_message_is_named_in_the_job_file(tmp_path: Path) -> None:
         load_job(tmp_path / "job.yaml")
 
 
-def test_init_says_that_such_a_job_is_written_by_hand() -> None:
+def test_init_says_what_it_needs_for_such_a_topic() -> None:
     samples = [Sample(0, 0, 1_700_000_000_000, None, GOLDEN, 0)]
-    with pytest.raises(UsageError, match=r"--schema FILE; if the events are Protobuf, write the job file by hand"):
+    needed = r"--schema FILE; if the events are Protobuf, give a descriptor file .* --message NAME"
+    with pytest.raises(UsageError, match=needed):
         detect_format(samples, "orders", None, ())

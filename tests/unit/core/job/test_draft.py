@@ -19,8 +19,9 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT, CONFLUENT_JSON, WriterSchema, confluent_header
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_KEY, UNDECODABLE, Flaw
 from cutwater.core.events.schema_inference import infer, parse_event, time_ms
+from cutwater.core.job.drafts.draft_fields import SampleRow
 from cutwater.core.job.drafts.draft_file import Draft, job_name, render, schema_name, text
-from cutwater.core.job.drafts.draft_proposal import DAY, HOUR, MINUTE, Proposal, SampleRow, duration, propose
+from cutwater.core.job.drafts.draft_proposal import DAY, HOUR, MINUTE, Proposal, duration, propose
 from cutwater.core.job.usable_events import Rejected
 from cutwater.operations.format_detection import detect_format
 from cutwater.operations.topic_sample import Sample
@@ -71,14 +72,6 @@ def test_names_that_differ_in_case_alone_and_nested_ones_are_left_out_by_name() 
     by_hand = "and only flat fields are proposed: describe it in the schema by hand to use it"
     assert left["place"] == f"it is an object, {by_hand}; it has lat, lon"
     assert left["list"] == f"it is a list, {by_hand}"
-
-
-@pytest.mark.parametrize("chosen", [{}, {"event_time": "payload.at"}, {"event_time": "at", "key": ["payload.id"]}])
-def test_a_field_inside_of_a_record_in_avro_is_refused_with_what_to_do(chosen: dict[str, Any]) -> None:
-    event = {"payload": {"id": 1, "at": "2024-05-01T10:00:00Z"}} | ({"at": START} if "key" in chosen else {})
-    rows_of = [SampleRow(event, 0, at, START, None) for at in range(3)]
-    with pytest.raises(UsageError, match=r"payload hold others: .* source\.columns"):
-        propose(rows_of, infer([event]).kinds, **chosen)
 
 
 def test_no_key_is_proposed_for_changes_that_debezium_wrapped() -> None:

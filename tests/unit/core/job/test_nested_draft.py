@@ -12,9 +12,10 @@ import yaml
 from cutwater.core.errors import UsageError
 from cutwater.core.events import json_records
 from cutwater.core.events.json_events import json_fields
-from cutwater.core.events.schema_inference import infer, leaves
+from cutwater.core.events.schema_inference import infer
+from cutwater.core.job.drafts.draft_fields import SampleRow
 from cutwater.core.job.drafts.draft_file import Draft, render
-from cutwater.core.job.drafts.draft_proposal import SampleRow, propose
+from cutwater.core.job.drafts.draft_proposal import propose
 
 START = 1_700_000_000_000
 NESTED = [
@@ -24,22 +25,28 @@ NESTED = [
 
 
 def nested_rows(events: Sequence[Mapping[str, Any]] = NESTED) -> list[SampleRow]:
-    return [SampleRow({**one, **leaves(one)}, 0, at, START + at, None) for at, one in enumerate(events)]
+    both = zip(events, infer(events).values, strict=True)
+    return [SampleRow({**one, **inner}, 0, at, START + at, None) for at, (one, inner) in enumerate(both)]
 
 
 def test_fields_inside_of_objects_are_proposed_where_no_other_fits() -> None:
-    """The key is a flat field, which costs less; the time is only inside. The schema has no more than that."""
+    """The key is a flat field, which costs less; time and measures are only inside. The schema has no more."""
     inferred = infer(NESTED)
     found = propose(nested_rows(), inferred.kinds, (), None, inferred.inner)
     assert (found.key, found.event_time) == (("shop",), "payload_at")
-    assert found.columns == {"payload_at": "payload.at"}
+    assert found.columns == {
+        "payload_at": "payload.at",
+        "user_Odd": "payload.user.Odd",
+        "user_id": "payload.user.id",
+    }
+    assert set(found.measures) == {"events", "total_user_Odd", "max_user_Odd", "distinct_user_id"}
     schema = inferred.schema("Click", (*found.key, found.event_time), found.columns.values())
     [payload] = [one for one in schema["fields"] if one["name"] == "payload"]
-    assert [one["name"] for one in payload["type"][1]["fields"]] == ["at"]
+    assert [one["name"] for one in payload["type"][1]["fields"]] == ["at", "user"]
     fields = json_fields(schema)
     assert json_records.read(json.dumps(NESTED[7]).encode(), fields) == {
         "shop": "s1",
-        "payload": {"at": (START + 7) * 1_000},
+        "payload": {"at": (START + 7) * 1_000, "user": {"Odd": 7, "id": "u2"}},
     }
 
 
@@ -61,6 +68,14 @@ def test_a_key_of_several_columns_some_of_them_inside_of_objects() -> None:
     assert source["columns"] == dict(found.columns)
     with pytest.raises(UsageError, match=r"a usable field 'payload\.user\.big'; .*user\.id"):
         propose(nested_rows(), inferred.kinds, ("payload.user.big",), None, inferred.inner)
+
+
+def test_flat_fields_are_measured_before_those_inside() -> None:
+    """Each of those costs time for every event."""
+    events = [{**one, "amount": at} for at, one in enumerate(NESTED)]
+    inferred = infer(events)
+    found = propose(nested_rows(events), inferred.kinds, (), None, inferred.inner)
+    assert set(found.measures) == {"events", "total_amount", "max_amount"}
 
 
 def test_a_column_s_name_is_that_of_no_other() -> None:

@@ -15,6 +15,7 @@ from cutwater.core.events.protobuf.wire import WireError, varint
 
 FIRST, FIRST_IN_FULL = b"\0", b"\x02\0"
 """The index of the first message, as it is written, and as it may also be."""
+_INDEX = re.compile(rb"\x02[\x80-\xff]{0,4}[\x00-\x7f]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]*+=*+\s*+")
 _TOKEN = re.compile(
     r"//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|(?P<word>[\w.]+)|(?P<mark>[{};])"
@@ -53,6 +54,15 @@ def schema_messages(text: str) -> tuple[str, ...]:
 def message_index(index: int) -> bytes:
     """Encode the index of a message that is not inside of another."""
     return varint(2) + varint(index << 1) if index else FIRST
+
+
+def index_at_start(value: bytes) -> bytes:
+    """Return the index of a record's message, which is not inside of another; empty if there is none."""
+    body = value[CONFLUENT_HEADER_BYTES:]
+    if body.startswith((FIRST, FIRST_IN_FULL)):
+        return FIRST
+    found = _INDEX.match(body)
+    return found[0] if found else b""
 
 
 def headers_of(known: WriterSchema) -> list[bytes]:

@@ -17,6 +17,9 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 """Words that YAML does not read as text."""
 
 
+NOT_JUDGED = "Which records would be rejected is not known: only Spark evaluates the job's expressions"
+
+
 @dataclass(frozen=True)
 class Draft:
     job: str
@@ -28,7 +31,10 @@ class Draft:
     partitions: int
     left_out: Sequence[tuple[str, str]]
     proposal: Proposal
-    rejected: Sequence[Rejected] = ()
+    rejected: Sequence[Rejected] | None = ()
+    """None if only Spark can tell."""
+    message: str = ""
+    """Of Protobuf."""
 
 
 def rejection_text(one: Rejected) -> str:
@@ -44,9 +50,9 @@ def _head(draft: Draft) -> list[str]:
     lines = [f"# Drafted by 'cutwater init' from {draft.samples:,} records of {draft.topic}: read it before use."]
     if draft.unreadable:
         lines.append(f"# {draft.unreadable:,} further records could not be read in this format.")
-    lines += [f"# Would be rejected, {rejection_text(one)}." for one in draft.rejected[:50]]
-    if draft.proposal.columns:
-        lines.append("# Which records would be rejected is not known: only Spark computes the columns.")
+    lines += [f"# Would be rejected, {rejection_text(one)}." for one in (draft.rejected or ())[:50]]
+    if draft.rejected is None:
+        lines.append(f"# {NOT_JUDGED}.")
     lines += [f"# Left out of the schema: {json.dumps(name)}: {why}." for name, why in draft.left_out[:50]]
     return lines
 
@@ -64,9 +70,10 @@ def _body(draft: Draft) -> list[str]:
         f"  topic: {text(draft.topic)}",
         *format_line,
         f"  schema: {text(draft.schema_file)}   # beside this file",
+        *([f"  message: {text(draft.message)}"] if draft.message else []),
         f"  key: {_key(one.key)}   # {one.key_why}",
         f"  event_time: {text(one.event_time)}   # {one.event_time_why}",
-        *(["  columns:   # fields inside of objects"] if one.columns else []),
+        *(["  columns:   # fields inside of others"] if one.columns else []),
         *(f"    {text(name)}: {text(path)}" for name, path in one.columns.items()),
         "window:",
         "  kind: tumbling",

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, unit_hint
 from cutwater.core.events.schema_inference import sounds_like_time, time_ms
+from cutwater.core.job.drafts.draft_fields import (
+    COLUMN_CHARS_MAX,
+    Fields,
+    SampleRow,
+    column_names,
+    count_distinct,
+    inner_hint,
+    last_word,
+    present_share,
+    require_field,
+    steps_of,
+)
 from cutwater.core.job.measures import NUMBERS, TIMES
-from cutwater.core.util.suggestions import listed
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _ROUND = [10 * SECOND, 30 * SECOND, *(n * MINUTE for n in (1, 2, 5, 10, 30)), *(n * HOUR for n in (1, 2, 6, 12))]
@@ -35,16 +44,6 @@ KEYS = frozenset({"string", "int", "long"})
 
 
 @dataclass(frozen=True)
-class SampleRow:
-    event: Mapping[str, Any]
-    partition: int
-    offset: int
-    timestamp_ms: int | None
-    key: str | None
-    """The record's key, if it is text."""
-
-
-@dataclass(frozen=True)
 class Proposal:
     key: tuple[str, ...]
     """The columns to group by."""
@@ -61,7 +60,7 @@ class Proposal:
     measures: Mapping[str, tuple[str, str | None]]
     """Name to (measure, field)."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Computed columns: name to the path of a field inside of an object."""
+    """Computed columns: name to the path of a field inside of another."""
 
 
 def propose(
@@ -72,7 +71,7 @@ def propose(
     inner: Mapping[str, str] | None = None,
 ) -> Proposal:
     """Return a proposal for these events. `key`, `event_time`: the fields that the user chose. `inner`: fields
-    inside of objects, by path as in the rows; they are proposed if no other field is suitable.
+    inside of others, by path as in the rows; they are proposed if no other field is suitable.
 
     Raises UsageError if no field is suitable, or a chosen one is not.
     """
@@ -92,7 +91,9 @@ def propose(
     timed = [(row, at) for row, at in timed if _within(row, at, ahead, behind)]
     window, window_why = _window(timed, key_fields)
     lateness, lateness_why = _lateness(timed)
-    named = _columns([one for one in (*key_fields, time_field) if one in fields.inner], kinds)
+    numbers, texts = _measured(rows, fields, {*key_fields, time_field})
+    used = (*key_fields, time_field, *numbers, *texts)
+    named = column_names([one for one in used if one in fields.inner], kinds)
     return Proposal(
         key=tuple(named.get(one, one) for one in key_fields),
         key_why=key_why,
@@ -105,61 +106,33 @@ def propose(
         retention_ms=max(RETENTION_MIN, _rounded(2 * (lateness + window))),
         max_ahead_ms=ahead,
         max_behind_ms=behind,
-        measures=_measures(rows, kinds, {*key_fields, time_field}),
+        measures=_measures(
+            [named.get(one, one) for one in numbers], [named.get(one, one) for one in texts], named.values()
+        ),
         columns={name: path for path, name in named.items()},
     )
-
-
-class Fields(NamedTuple):
-    """Kinds by field, and by path inside of objects."""
-
-    flat: Mapping[str, str]
-    inner: Mapping[str, str]
-
-    @property
-    def all(self) -> dict[str, str]:
-        return {**self.flat, **self.inner}
-
-    def of(self, wanted: Collection[str]) -> list[str]:
-        """Return the flat fields of these kinds; without one those inside of objects."""
-        flat, inner = ([one for one, kind in part.items() if kind in wanted] for part in self)
-        return flat or inner
-
-    @property
-    def text(self) -> str:
-        return listed([*self.flat, *self.inner]) if self.flat or self.inner else "none"
-
-
-def _columns(paths: Sequence[str], taken: Iterable[str]) -> dict[str, str]:
-    """Return a column's name for each path: its last two names, as in `user_id`, or more of them."""
-    named: dict[str, str] = {}
-    for path in dict.fromkeys(paths):
-        parts = path.split(".")
-        shorter = ("_".join(parts[-count:]) for count in range(2, len(parts) + 1))
-        numbered = (f"{'_'.join(parts)}_{number}" for number in itertools.count(2))
-        used = {one.lower() for one in (*taken, *named.values())}
-        named[path] = next(one for one in itertools.chain(shorter, numbered) if one.lower() not in used)
-    return named
 
 
 def _event_time(rows: Sequence[SampleRow], fields: Fields, said: str | None) -> tuple[str, str]:
     kinds, able = fields.all, fields.of(TIMES)
     if said is not None:
         needed = "a timestamp in milliseconds or microseconds, or ISO 8601 text"
-        _require(said, fields, kinds.get(said) in TIMES, rows, f"event time: that is {needed}")
+        require_field(said, fields, kinds.get(said) in TIMES, rows, f"event time: that is {needed}")
         return said, "as you said"
     if not able:
         raise UsageError(
             f"no field holds a time in milliseconds, microseconds or ISO 8601 (fields: {fields.text}). Name one "
-            f"with --event-time, or let the producers write one{_inner_hint(rows, fields)}"
+            f"with --event-time, or let the producers write one{inner_hint(rows, fields)}"
         )
     best = max(able, key=lambda name: (_time_score(rows, name, kinds[name]), -able.index(name)))
-    return best, f"present in {_share(rows, best):.0%} of the samples{_beside(able, best)}"
+    return best, f"present in {present_share(rows, best):.0%} of the samples{_beside(able, best)}"
 
 
 def _time_score(rows: Sequence[SampleRow], name: str, kind: str) -> float:
-    plain = _snake(name)
-    score = len(_timed(rows, name, kind)) / max(1, len(rows)) * 10 + (2 if sounds_like_time(name) else 0)
+    plain = _snake(last_word(name))
+    score = len(_timed(rows, name, kind)) / max(1, len(rows)) * 10 + (
+        2 if sounds_like_time(last_word(name)) else 0
+    )
     return score + (2 if _EVENTISH.search(plain) else 0) - (5 if _NOT_EVENTISH.search(plain) else 0)
 
 
@@ -181,12 +154,12 @@ def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tupl
             "with --key"
         )
     for one in said:
-        _require(one, fields, kinds.get(one) in KEYS, rows, "key: that is a string or a whole number")
+        require_field(one, fields, kinds.get(one) in KEYS, rows, "key: that is a string or a whole number")
     if said:
         return tuple(dict.fromkeys(said)), f"as you said; {_distinct_text(rows, said)}"
     if not able:
         text = f"no field can be the key: of {fields.text} none is text or whole number"
-        raise UsageError(f"{text}{_inner_hint(rows, fields)}")
+        raise UsageError(f"{text}{inner_hint(rows, fields)}")
     best = max(able, key=lambda name: (_key_score(rows, kinds, name), -able.index(name)))
     same = ", and equal to the record's key" if _equals_record_key(rows, best) else ""
     return (best,), f"{_distinct_text(rows, [best])}{same}{_beside(able, best)}"
@@ -194,14 +167,14 @@ def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tupl
 
 def _key_score(rows: Sequence[SampleRow], kinds: Mapping[str, str], name: str) -> float:
     """Return a score, higher for likelier keys. A key repeats, is always present, often as the record's key."""
-    distinct, present = _distinct(rows, [name]), _share(rows, name)
-    unique = distinct / max(1, round(present * len(rows)))
+    different, present = count_distinct(rows, [name]), present_share(rows, name)
+    unique = different / max(1, round(present * len(rows)))
     score = 20 * present + 10 * (1 - unique)
     score += 100 if _equals_record_key(rows, name) else 0
-    hinted = bool(_KEYISH.search(_snake(name)))
+    hinted = bool(_KEYISH.search(_snake(last_word(name))))
     score += 10 if hinted else (0 if kinds[name] == "string" else -10)
     # A constant is no key, and a value that differs in each event identifies the event.
-    return score - (20 if distinct <= 1 else 0) - (40 if unique > 0.9 and len(rows) >= 20 else 0)
+    return score - (20 if different <= 1 else 0) - (40 if unique > 0.9 and len(rows) >= 20 else 0)
 
 
 def _equals_record_key(rows: Sequence[SampleRow], name: str) -> bool:
@@ -237,7 +210,7 @@ def _within(row: SampleRow, at: int, ahead: int, behind: int) -> bool:
 def _window(timed: Sequence[tuple[SampleRow, int]], key: Sequence[str]) -> tuple[int, str]:
     known = [at for _, at in timed]
     spread = max(known) - min(known) if known else 0
-    keys = max(1, _distinct([row for row, _ in timed], key))
+    keys = max(1, count_distinct([row for row, _ in timed], key))
     if spread <= 0:
         return MINUTE, "the samples span no time: choose what suits you"
     per_ms = len(known) / keys / spread
@@ -271,56 +244,42 @@ def _behind(rows: Sequence[tuple[SampleRow, int]], apart: bool) -> Iterator[int]
         yield newest[place] - at
 
 
+def _measured(rows: Sequence[SampleRow], fields: Fields, taken: set[str]) -> tuple[list[str], list[str]]:
+    """Return some numbers, and a text that repeats; those inside of others if no flat field is measured.
+
+    None of an array: without the element an event is rejected.
+    """
+    flat = {name: kind for name, kind in fields.flat.items() if len(name) <= COLUMN_CHARS_MAX}
+    inner = {
+        name: kind for name, kind in fields.inner.items() if all(isinstance(one, str) for one in steps_of(name))
+    }
+    for part in (flat, inner):
+        free = {name: kind for name, kind in part.items() if name not in taken}
+        numbers = [one for one in free if free[one] in NUMBERS and not _KEYISH.search(_snake(last_word(one)))]
+        repeat = [
+            one for one in free if free[one] == "string" and 2 <= count_distinct(rows, [one]) <= len(rows) / 2
+        ]
+        if numbers or repeat:
+            return numbers[:_MEASURED_MAX], repeat[:1]
+    return [], []
+
+
 def _measures(
-    rows: Sequence[SampleRow], kinds: Mapping[str, str], taken: set[str]
+    numbers: Sequence[str], texts: Sequence[str], columns: Iterable[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return a count, sum and max of some numbers, and the distinct values of one text."""
+    """Return a count, sum and max of the numbers, and the distinct values of the text."""
     made: dict[str, tuple[str, str | None]] = {"events": ("count", None)}
-    free = [name for name in kinds if name not in taken and len(name) <= 50]
-    numbers = [name for name in free if kinds[name] in NUMBERS and not _KEYISH.search(_snake(name))]
-    for name in numbers[:_MEASURED_MAX]:
+    for name in numbers:
         made |= {f"total_{name}": ("sum", name), f"max_{name}": ("max", name)}
-    texts = [name for name in free if kinds[name] == "string" and 2 <= _distinct(rows, [name]) <= len(rows) / 2]
-    for name in texts[:1]:
-        made[f"distinct_{name}"] = ("distinct", name)
+    made |= {f"distinct_{name}": ("distinct", name) for name in texts}
     # Spark does not distinguish names by case.
     first = {name.lower(): name for name in reversed(list(made))}
-    return {name: one for name, one in made.items() if first[name.lower()] == name}
-
-
-def _require(name: str, fields: Fields, fits: bool, rows: Sequence[SampleRow], what: str) -> None:
-    kinds = fields.all
-    if name not in kinds:
-        hint = _inner_hint(rows, fields)
-        raise UsageError(f"no sampled event has a usable field '{name}'; there are: {fields.text}{hint}")
-    if not fits:
-        raise UsageError(f"'{name}' is {kinds[name]} and cannot be the {what}")
-
-
-def _inner_hint(rows: Sequence[SampleRow], fields: Fields) -> str:
-    """Return what to do if the field that is missed may be inside of another; empty if no field holds others, or
-    those are known."""
-    names = dict.fromkeys(name for row in rows for name, value in row.event.items() if isinstance(value, dict))
-    if not names or fields.inner:
-        return ""
-    shown = ", ".join(list(names)[:5])
-    return (
-        f". Only flat fields are proposed, and {shown} hold others: write the job file by hand, "
-        "with the object in the schema and the field in source.columns (docs/JOBFILE.md)"
-    )
-
-
-def _share(rows: Sequence[SampleRow], name: str) -> float:
-    return sum(row.event.get(name) is not None for row in rows) / max(1, len(rows))
-
-
-def _distinct(rows: Sequence[SampleRow], names: Sequence[str]) -> int:
-    found = (tuple(row.event.get(name) for name in names) for row in rows)
-    return len({one for one in found if None not in one})
+    taken = {one.lower() for one in columns}
+    return {name: one for name, one in made.items() if first[name.lower()] == name and name.lower() not in taken}
 
 
 def _distinct_text(rows: Sequence[SampleRow], names: Sequence[str]) -> str:
-    return f"{_distinct(rows, names):,} different values in {len(rows):,} samples"
+    return f"{count_distinct(rows, names):,} different values in {len(rows):,} samples"
 
 
 def _beside(able: Sequence[str], chosen: str) -> str:
