@@ -543,7 +543,7 @@ class Regions(Several):
         if not self.known(self.by_name[name]).by_id[claim.generation].open:
             return  # it was given up meanwhile, and so may be what it begins with
         log, parent = self.by_name[name].log, parent_of(claim)
-        if any(place.topic not in log.topics for place, _ in parent.changelog_cut):
+        if any(place.topic not in log.topics for place, _ in (*parent.changelog_cut, *parent.source_cut)):
             return
         if any(at < log.topics[place.topic][place.partition].first for place, at in parent.source_cut):
             return  # events behind it are gone
