@@ -203,6 +203,9 @@ MISTAKES = {
     "enum E { A = 0;\nB = 3000000000; }": "2: the value's number must be from -2147483648 to 2147483647",
     "message M {}\nmessage M {}": "2: 'shop.Order.M' is declared twice",
     "reserved 1": "1: expected ';', found '}'",
+    "reserved 1\nstring key = 2;": "2: expected ';', found 'string'",
+    "option a = 1\nstring key = 2;": "2: expected ';' behind the option, found 'string'",
+    "option a = ;": "1: expected the option's value, found ';'",
     "message M {" * 40: "1: messages may be 32 levels deep",
     "Order self = 1;": "field 'self' contains itself, which is not read: remove it from a copy of the .proto;",
 }

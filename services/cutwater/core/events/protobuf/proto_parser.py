@@ -105,10 +105,10 @@ class _Parser:
         elif tokens.take("package"):
             self._package(line)
         elif tokens.take("option"):
-            tokens.skip_statement()
+            self._own_option()
         elif tokens.take("service"):
             self._declare(self._full(self.file.package, tokens.word("the service's name")), line, is_type=False)
-            self._skip_block()
+            self._tokens.skip_braces()
         elif tokens.take("extend"):
             self._extend()
         else:
@@ -135,12 +135,7 @@ class _Parser:
     def _extend(self) -> None:
         self._tokens.take(".")
         self._tokens.path("the name of a message")
-        self._skip_block()
-
-    def _skip_block(self) -> None:
-        if not self._tokens.at("{"):
-            raise self._tokens.unexpected("'{'")
-        self._tokens.skip_value()
+        self._tokens.skip_braces()
 
     def _declare(self, name: str, line: int, is_type: bool = True) -> None:
         if name in self.file.names:
@@ -172,8 +167,10 @@ class _Parser:
             self._oneof(body)
         elif tokens.take("extend"):
             self._extend()
-        elif any(tokens.take(one) for one in ("option", "reserved", "extensions")):
-            tokens.skip_statement()
+        elif tokens.take("option"):
+            self._own_option()
+        elif tokens.take("reserved") or tokens.take("extensions"):
+            tokens.skip_ranges()
         else:
             self._field(body)
 
@@ -184,7 +181,7 @@ class _Parser:
         count = len(body.message.fields)
         while not tokens.at("}"):
             if tokens.take("option"):
-                tokens.skip_statement()
+                self._own_option()
             else:
                 self._field(body, body.oneofs)
         if len(body.message.fields) == count:
@@ -283,10 +280,12 @@ class _Parser:
                 raise tokens.error("only a field of proto2 that is not repeated has a default, and one", line)
             made.default = default_of(made.type, tokens)
             return
-        while not (tokens.at(",") or tokens.at("]")):
-            if tokens.at(";") or tokens.at("}") or tokens.is_end:
-                raise tokens.unexpected("']' behind the options")
-            tokens.skip_value()
+        tokens.skip_option()
+
+    def _own_option(self) -> None:
+        """Pass an option of the file, a message, a oneof or an enum."""
+        self._tokens.skip_option()
+        self._tokens.expect(";", "behind the option")
 
     def _enum(self, scope: str) -> None:
         tokens = self._tokens
@@ -303,9 +302,9 @@ class _Parser:
                 continue
             if tokens.take("option"):
                 has_aliases |= tokens.at("allow_alias")
-                tokens.skip_statement()
+                self._own_option()
             elif tokens.take("reserved"):
-                tokens.skip_statement()
+                tokens.skip_ranges()
             else:
                 self._value(name, taken)
                 twice = twice or at * bool(aliases)

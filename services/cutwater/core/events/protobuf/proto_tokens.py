@@ -55,9 +55,6 @@ class ProtoTokens:
         """Return whether the next token is this word or mark."""
         return self._next.text == text and self._next.kind in ("word", "mark")
 
-    def at_text(self) -> bool:
-        return self._next.kind == "text"
-
     def take(self, text: str) -> bool:
         """Pass the next token if it is this word or mark, and return whether it is."""
         found = self.at(text)
@@ -67,7 +64,7 @@ class ProtoTokens:
 
     def expect(self, text: str, where: str) -> None:
         if not self.take(text):
-            raise self.unexpected(f"'{text}' {where}")
+            raise self.unexpected(f"'{text}' {where}".strip())
 
     def word(self, what: str) -> str:
         return self._expected("word", what)
@@ -104,23 +101,50 @@ class ProtoTokens:
             self._pass()
         return made
 
-    def skip_statement(self) -> None:
-        """Pass all tokens up to a semicolon that is not in braces."""
-        while not self.take(";"):
-            if self.at("}") or self.is_end:
-                raise self.unexpected("';'")
-            self.skip_value()
-
-    def skip_value(self) -> None:
-        """Pass one token, or all from an opening brace to its closing one."""
-        depth = 0
+    def skip_option(self) -> None:
+        """Pass the name of an option and its value."""
         while True:
+            if self.take("("):
+                self.take(".")
+                self.path("the option's name")
+                self.expect(")", "behind the option's name")
+            else:
+                self.word("the option's name")
+            if not self.take("."):
+                break
+        self.expect("=", "behind the option's name")
+        if self.at("{"):
+            self.skip_braces()
+        elif self._next.kind == "text":
+            self.text("the option's value")
+        else:
+            self.take("-")
+            if self._next.kind not in ("word", "number"):
+                raise self.unexpected("the option's value")
+            self._pass()
+
+    def skip_ranges(self) -> None:
+        """Pass numbers and names, as those that are reserved, and their end."""
+        while not self.take(";"):
+            if self.take("["):
+                self.skip_option()
+                while self.take(","):
+                    self.skip_option()
+                self.expect("]", "behind the options")
+            elif self._next.kind in ("number", "text") or any(map(self.at, ("to", "max", "-", ","))):
+                self._pass()
+            else:
+                raise self.unexpected("';'")
+
+    def skip_braces(self) -> None:
+        """Pass all tokens from an opening brace to its closing one."""
+        self.expect("{", "")
+        depth = 1
+        while depth:
             depth += self.at("{") - self.at("}")
             if self.is_end:
                 raise self.unexpected("'}'")
             self._pass()
-            if depth <= 0:
-                return
 
     def unexpected(self, wanted: str) -> UsageError:
         found = "the end of the file" if self.is_end else value_text(self._next.text)
