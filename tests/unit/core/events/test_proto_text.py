@@ -312,3 +312,12 @@ def test_a_mutilated_text_raises_no_other_error(data: st.DataObject) -> None:
     )
     with suppress(UsageError):
         assert schema_of(ODD[:begin] + more + ODD[end:])["type"] == "record"
+
+
+def test_members_of_each_oneof_and_a_default_by_its_other_name() -> None:
+    """Fields of two oneofs, and an enum's value that has two names."""
+    made = schema_of(order("oneof a { int32 b = 1; string c = 2; } oneof d { int32 e = 3; int32 f = 4; }"))
+    assert [one["protobuf"]["members"] for one in made["fields"]] == [[1, 2], [1, 2], [3, 4], [3, 4]]
+    symbols = "enum E { option allow_alias = true; A = 1; B = 1; } optional E e = 1 [default = B];"
+    (field,) = schema_of(order(symbols, "proto2"))["fields"]
+    assert (field["type"]["symbols"], field["default"]) == (["A"], "A")
