@@ -48,6 +48,7 @@ SHAPES: dict[str, Any] = {
     "restore": state.Restore,
     "rollback": regions.Claimed,
     "schemas check": job.SchemaProblems,
+    "schemas fetch": job.FetchedSchema,
     "schemas register": job.RegisteredSchemas,
     "schemas show": job.Schemas,
     "snapshots create": state.Snapshot,

@@ -367,6 +367,23 @@ class RegisteredSchemas(TypedDict):
     registered: list[RegisteredSchema]
 
 
+class SchemaFile(TypedDict):
+    file: str
+    written: bool
+    """False if it was there already."""
+
+
+class FetchedSchema(TypedDict):
+    subject: str
+    version: int
+    id: int
+    kind: str
+    """AVRO or PROTOBUF."""
+    files: list[SchemaFile]
+    messages: list[str]
+    """Of Protobuf, those that source.message may name."""
+
+
 class DemoStep(TypedDict):
     step: str
     at_s: float

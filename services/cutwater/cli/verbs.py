@@ -125,7 +125,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "Events that arrived after their window had closed: list them, or let a generation count them.",
     ),
     "config": ("job.config", "Settings: show the values in force, and where each comes from."),
-    "schemas": ("job.schemas", "Schemas: check their evolution, show those of a job, register one."),
+    "schemas": ("job.schemas", "Schemas: check their evolution, show those of a job, register one, fetch one."),
 }
 """Module and first help line by verb (a test compares the line with the verb's help)."""
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cutwater.adapters.events.fetched_schema import FetchedSchema
 from cutwater.cli.generations import claim, generation, promotion_wait
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import doctor, init, prepare, produce, schemas
@@ -208,6 +209,12 @@ def registering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     put(schemas, registry_for=made, written_subjects=[(HOSTILE, {})], cluster_for=None)(monkeypatch, folder)
 
 
+def fetching(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    files = {"orders-value.proto": b"", "common/money.proto": b""}
+    found = FetchedSchema(HOSTILE, 3, 7, "PROTOBUF", files, ("shop.Order", HOSTILE))
+    put(schemas, fetch_schema=found, _registry=nullcontext())(monkeypatch, folder)
+
+
 def restoring() -> Patch:
     place = (records.JOB, records.SETTINGS)
     return put(restore, _tiers=(), read_sources=None, plan=records.RESTORING, working_for=place)
@@ -349,6 +356,7 @@ SAMPLES = [
     ),
     Sample(["restore", str(JOB_FILE), "--dry-run"], restoring()),
     Sample(["schemas", "check"], nothing),
+    Sample(["schemas", "fetch", "orders-value", "--into", "{}"], fetching),
     Sample(["schemas", "register", str(JOB_FILE)], registering),
     Sample(["schemas", "show", str(JOB_FILE)], nothing),
     Sample(["snapshots", "create"], storing()),

@@ -13,6 +13,7 @@ from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.formats import AVRO, CONFLUENT_PROTOBUF, JSON_FORMATS, EventFormat
 from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.protobuf.descriptors import event_schema_of
+from cutwater.core.events.protobuf.proto_text import PROTO_BYTES_MAX, proto_schema
 from cutwater.core.events.schema_compatibility import obstacles
 from cutwater.core.events.schema_inference import alike_but_for_case
 from cutwater.core.job.field_paths import type_of
@@ -21,36 +22,55 @@ from cutwater.core.util.suggestions import closest, listed, value_text
 
 SCHEMAS_MAX = 200
 """Files beside a job file that are searched for a misspelt name."""
+PROTO = ".proto"
 DESCRIPTOR_BYTES_MAX = 4_000_000
 
 
 def find_schema(job_path: Path, name: str, kind: str, message: str = "") -> tuple[Path, dict[str, Any]]:
     """Return the schema file beside the job file, else from the project's schemas, with the events' schema.
 
-    `kind`: the events' format. `message`: of Protobuf, whose file is a descriptor.
+    `kind`: the events' format. `message`: of Protobuf, whose file is a .proto or a descriptor.
     """
     for candidate in (job_path.parent / name, schema_folder() / name):
         if is_file(candidate) and kind == CONFLUENT_PROTOBUF:
             return candidate, load_message(candidate, message)
         if is_file(candidate):
             return candidate, load_schema(candidate, plain_names=kind not in JSON_FORMATS, own=True)
-    suffix = "desc" if kind == CONFLUENT_PROTOBUF else "avsc"
-    beside = [one.name for one in sorted(job_path.parent.glob(f"*.{suffix}"))[:SCHEMAS_MAX]]
+    suffixes = (PROTO, ".desc") if kind == CONFLUENT_PROTOBUF else (".avsc",)
+    files = sorted(one for suffix in suffixes for one in job_path.parent.glob(f"*{suffix}"))
+    beside = [one.name for one in files[:SCHEMAS_MAX]]
     meant = closest(name, beside)
     advice = f"; did you mean '{meant}'?" if meant else ""
     raise UsageError(f"{value_text(name)} is neither beside the job file nor in schemas/{advice}")
 
 
 def load_message(path: Path, message: str) -> dict[str, Any]:
-    """Return the event schema of a message of a descriptor file; raises UsageError as `check_schema` does."""
+    """Return the event schema of a message of a .proto or descriptor; raises UsageError as `check_schema` does."""
+    if path.suffix == PROTO:
+        made = proto_schema(_proto(path), message, path.name, lambda name: _imported(path.parent / name))
+    else:
+        descriptor = _bytes(path, "a descriptor file", DESCRIPTOR_BYTES_MAX)
+        made = event_schema_of(descriptor, message, path.name)
+    return check_schema(made, path.name, own=True)
+
+
+def _imported(path: Path) -> str | None:
+    return _proto(path) if is_file(path) else None
+
+
+def _proto(path: Path) -> str:
+    return _bytes(path, "a .proto file", PROTO_BYTES_MAX).decode("utf-8-sig", "surrogateescape")
+
+
+def _bytes(path: Path, what: str, most: int) -> bytes:
     try:
         with path.open("rb") as file:
-            descriptor = file.read(DESCRIPTOR_BYTES_MAX + 1)
+            found = file.read(most + 1)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(descriptor) > DESCRIPTOR_BYTES_MAX:
-        raise UsageError(f"{path}: a descriptor file may have {DESCRIPTOR_BYTES_MAX:,} bytes")
-    return check_schema(event_schema_of(descriptor, message, path.name), path.name, own=True)
+    if len(found) > most:
+        raise UsageError(f"{path}: {what} may have {most:,} bytes")
+    return found
 
 
 def is_file(path: Path) -> bool:

@@ -207,7 +207,7 @@ class SourceModel(Model):
         min_length=1,
         max_length=200,
         description="The events' Avro schema: a file beside the job file, or in schemas/; left out with `job`. "
-        "confluent-protobuf: a descriptor file of protoc.",
+        "confluent-protobuf: a .proto, or a descriptor file of protoc.",
     )
     message: str = Field(
         "",

@@ -1,4 +1,4 @@
-"""`schemas`: checks the evolution of schema files, shows and registers the schemas of a job."""
+"""`schemas`: checks the evolution of schema files, shows, registers and fetches the schemas of a job."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import typer
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.event_encoder import known_schemas
-from cutwater.adapters.events.registry import registry_at, registry_for
+from cutwater.adapters.events.fetched_schema import FetchedSchema, fetch_schema, write_files
+from cutwater.adapters.events.registry import Registry, registry_at, registry_for
 from cutwater.adapters.events.value_headers import written_subjects
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.job_files.models import registry_url
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
 from cutwater.adapters.topics.candidates import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobNameOption, cluster_for, settings_for
@@ -29,7 +31,7 @@ JobFile = Annotated[Path, typer.Argument(help="The job file.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 app = typer.Typer(
-    help="""Schemas: check their evolution, show those of a job, register one.
+    help="""Schemas: check their evolution, show those of a job, register one, fetch one.
 
     Examples:  cutwater schemas check  ·  cutwater schemas show deploy/jobs/flights.yaml
     """,
@@ -159,6 +161,67 @@ def register_schemas(
     else:
         for one in made:
             out.print(f"{one['subject']}: id {one['id']}")
+
+
+@app.command()
+@report_errors
+def fetch(
+    subject: Annotated[str, typer.Argument(help="The subject in the registry.")],
+    into: Annotated[Path, typer.Option(help="The folder to write to, such as that of the job file.")],
+    registry: Annotated[
+        str | None, typer.Option(help="The registry's URL. Default: CUTWATER_REGISTRY_URL.")
+    ] = None,
+    version: Annotated[int | None, typer.Option(min=1, help="The version. Default: the newest.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that differ.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a subject's schema as a file: a .proto with all files that it imports, or an .avsc in one piece.
+
+    The file has the subject's name. Imported files have the names in the imports. For Protobuf the messages are
+    printed that source.message may name.
+
+    Exit 2: no such subject or version, a JSON Schema, or a file with another content. 4: the registry does not
+    answer.
+
+    Examples:  cutwater schemas fetch orders-value --into jobs
+    ·  cutwater schemas fetch orders-value --into jobs --registry http://registry:8081 --version 3
+    """
+    with _registry(registry) as asked:
+        found = fetch_schema(asked, subject, version)
+    _show_fetched(found, write_files(into, found.files, force), as_json)
+
+
+def _registry(url: str | None) -> Registry:
+    settings = settings_for(None)
+    try:
+        named = registry_url(url) if url else settings.registry_url
+    except ValueError as error:
+        raise UsageError(f"--registry: {error}") from None
+    if not named:
+        raise UsageError("no schema registry is configured: give --registry, or set CUTWATER_REGISTRY_URL")
+    return Registry(named, settings.registry_username, settings.registry_password.get_secret_value())
+
+
+def _show_fetched(found: FetchedSchema, files: dict[Path, bool], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "subject": found.subject,
+                "version": found.version,
+                "id": found.id,
+                "kind": found.kind,
+                "files": [{"file": str(path), "written": written} for path, written in files.items()],
+                "messages": list(found.messages),
+            }
+        )
+        return
+    out.print(f"{found.subject}: version {found.version}, id {found.id}")
+    for path, written in files.items():
+        out.print(f"{'written' if written else 'unchanged'}: {path}", whole=True)
+    if found.messages:
+        out.print("source.message may be:")
+        for one in found.messages:
+            out.print(f"  {one}")
 
 
 def register(root: typer.Typer) -> None:

@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from cutwater.core.errors import UsageError
-from cutwater.core.events.json_events import ELEMENT_FIELDS_MAX, LEVELS_MAX, NESTED_FIELDS_MAX
-from cutwater.core.events.protobuf.fields import ENUM, MAP, MESSAGE, NOTE, TIMESTAMP, UINT64_DIGITS, WRAPPER, zero
+from cutwater.core.events.protobuf.fields import ENUM, MESSAGE
+from cutwater.core.events.protobuf.message_schema import message_schema
+from cutwater.core.events.protobuf.message_types import MessageField, MessageType, MessageTypes
 from cutwater.core.events.protobuf.wire import LENGTH, WireEntry, WireError, entries_of
-from cutwater.core.util.suggestions import closest, listed, value_text
+from cutwater.core.util.suggestions import value_text
 
 _TYPES = (
     "", "double", "float", "int64", "uint64", "int32", "fixed64", "fixed32", "bool", "string", "group", MESSAGE,
     "bytes", "uint32", ENUM, "sfixed32", "sfixed64", "sint32", "sint64",
 )  # fmt: skip
 """By their number in a descriptor."""
-_REQUIRED, _REPEATED = 2, 3
-_UNSIGNED = {"type": "bytes", "logicalType": "decimal", "precision": UINT64_DIGITS, "scale": 0}
-_AVRO: dict[str, Any] = {
-    **dict.fromkeys(("int32", "sint32", "sfixed32"), "int"),
-    **dict.fromkeys(("int64", "sint64", "sfixed64", "uint32", "fixed32"), "long"),
-    **dict.fromkeys(("uint64", "fixed64"), _UNSIGNED),
-    "bool": "boolean",
-    **{one: one for one in ("float", "double", "string", "bytes")},
-    TIMESTAMP: {"type": "long", "logicalType": "timestamp-micros"},
-}
-_WRAPPED = {
-    f"google.protobuf.{name}Value": of
-    for name, of in {
-        "Double": "double", "Float": "float", "Int64": "int64", "UInt64": "uint64", "Int32": "int32",
-        "UInt32": "uint32", "Bool": "bool", "String": "string", "Bytes": "bytes",
-    }.items()
-}  # fmt: skip
-_TIMESTAMP = "google.protobuf.Timestamp"
-_REMEDY = "remove it from a copy of the .proto and make the descriptor of that; fields that it lacks are ignored"
-
-
-@dataclass
-class _Field:
-    name: str
-    number: int
-    type: str
-    label: int
-    type_name: str
-    default: str | None
-    oneof: int | None
-    """None without one; that of a proto3 `optional` is none."""
-    is_optional: bool
-
-
-@dataclass
-class _Message:
-    is_proto3: bool
-    is_map: bool
-    fields: list[_Field] = field(default_factory=list)
-
-
-@dataclass
-class _Types:
-    messages: dict[str, _Message] = field(default_factory=dict)
-    enums: dict[str, dict[int, str]] = field(default_factory=dict)
-    top: list[str] = field(default_factory=list)
-    """The messages that are not inside of another."""
 
 
 def event_schema_of(descriptor: bytes, message: str, origin: str) -> dict[str, Any]:
@@ -72,7 +24,7 @@ def event_schema_of(descriptor: bytes, message: str, origin: str) -> dict[str, A
 
     Raises UsageError, which names the origin, for another file, an unknown message, or a type that is not read.
     """
-    types = _Types()
+    types = MessageTypes()
     try:
         for one in _inside(entries_of(descriptor), 1):
             _add_file(one, types, origin)
@@ -80,31 +32,17 @@ def event_schema_of(descriptor: bytes, message: str, origin: str) -> dict[str, A
         raise UsageError(
             f"{origin}: no descriptor file: make it with 'protoc --include_imports --descriptor_set_out=FILE …'"
         ) from None
-    if message not in types.top:
-        raise _no_message(types, message, origin)
-    made: dict[str, Any] = _Schema(types, origin).record(message, "", ())
-    return made
+    return message_schema(types, message, origin)
 
 
 def file_messages(descriptor: bytes) -> tuple[str, ...]:
     """Return the full names of a file descriptor's messages, without those inside of others. Raises WireError."""
-    types = _Types()
+    types = MessageTypes()
     try:
         _add_file(descriptor, types, "")
     except (UnicodeDecodeError, TypeError, IndexError, UsageError):
         raise WireError(descriptor[:20]) from None
     return tuple(types.top)
-
-
-def _no_message(types: _Types, message: str, origin: str) -> UsageError:
-    if message in types.messages:
-        return UsageError(
-            f"{origin}: message {value_text(message)} is inside of another, and serializers number such messages "
-            "in different ways: only a message of its own can be an event"
-        )
-    meant = closest(message, types.top)
-    advice = f"; did you mean '{meant}'?" if meant else ""
-    return UsageError(f"{origin} has no message {value_text(message)}; it has: {listed(types.top)}{advice}")
 
 
 def _inside(entries: list[WireEntry], number: int) -> Iterator[bytes]:
@@ -119,7 +57,7 @@ def _number(entries: list[WireEntry], number: int) -> int:
     return next((one.value for one in reversed(entries) if one.number == number), 0)
 
 
-def _add_file(file: bytes, types: _Types, origin: str) -> None:
+def _add_file(file: bytes, types: MessageTypes, origin: str) -> None:
     entries = entries_of(file)
     syntax = _text(entries, 12, "proto2")
     if syntax not in ("proto2", "proto3"):
@@ -133,11 +71,11 @@ def _add_file(file: bytes, types: _Types, origin: str) -> None:
         _add_enum(one, package, types)
 
 
-def _add_message(message: bytes, within: str, is_proto3: bool, types: _Types) -> str:
+def _add_message(message: bytes, within: str, is_proto3: bool, types: MessageTypes) -> str:
     entries = entries_of(message)
     name = _full(within, _text(entries, 1))
     options = [one for each in _inside(entries, 7) for one in entries_of(each)]
-    made = types.messages[name] = _Message(is_proto3, bool(_number(options, 7)))
+    made = types.messages[name] = MessageType(is_proto3, bool(_number(options, 7)))
     made.fields = [_field(entries_of(one)) for one in _inside(entries, 2)]
     for one in _inside(entries, 3):
         _add_message(one, name, is_proto3, types)
@@ -146,23 +84,28 @@ def _add_message(message: bytes, within: str, is_proto3: bool, types: _Types) ->
     return name
 
 
-def _add_enum(enum: bytes, within: str, types: _Types) -> None:
+def _add_enum(enum: bytes, within: str, types: MessageTypes) -> None:
     entries = entries_of(enum)
-    symbols = types.enums[_full(within, _text(entries, 1))] = {}
+    name = _full(within, _text(entries, 1))
+    symbols = types.enums[name] = {}
+    aliases = types.aliases[name] = {}
     for one in _inside(entries, 2):
         value = entries_of(one)
         number = _number(value, 2)
-        symbols.setdefault(number - ((number >> 63) << 64), _text(value, 1))  # of aliases the first counts
+        symbol = _text(value, 1)
+        first = symbols.setdefault(number - ((number >> 63) << 64), symbol)
+        if first != symbol:
+            aliases[symbol] = first
 
 
 def _full(within: str, name: str) -> str:
     return f"{within}.{name}" if within else name
 
 
-def _field(entries: list[WireEntry]) -> _Field:
+def _field(entries: list[WireEntry]) -> MessageField:
     is_optional = bool(_number(entries, 17))
     in_oneof = any(one.number == 9 for one in entries) and not is_optional
-    return _Field(
+    return MessageField(
         _text(entries, 1),
         _number(entries, 3),
         _TYPES[_number(entries, 5)],
@@ -172,143 +115,3 @@ def _field(entries: list[WireEntry]) -> _Field:
         _number(entries, 9) if in_oneof else None,
         is_optional,
     )
-
-
-class _Schema:
-    """Writes the Avro types of messages, each named type in full at its first use."""
-
-    def __init__(self, types: _Types, origin: str) -> None:
-        self._types, self._origin = types, origin
-        self._defined: set[str] = set()
-        self._nested = 0
-
-    def record(self, name: str, path: str, within: tuple[str, ...], level: int = 0) -> Any:
-        """`within`: the messages around this one."""
-        message = self._types.messages[name]
-        if name in within:
-            raise self._refusal(path, "contains itself")
-        if not message.fields:
-            raise self._refusal(path or name, "is a message without fields")
-        oneofs: dict[int, list[int]] = {}
-        for one in message.fields:
-            if one.oneof is not None:
-                oneofs.setdefault(one.oneof, []).append(one.number)
-        seen, fields = name in self._defined, []
-        self._defined.add(name)
-        for one in message.fields:
-            inner = f"{path}.{one.name}" if path else one.name
-            made = self._field(one, message, inner, (*within, name), level)
-            if one.oneof is not None:
-                made[NOTE]["members"] = oneofs[one.oneof]
-            fields.append(made)
-        return name if seen else {"type": "record", **_named(name), "fields": fields}
-
-    def _field(
-        self, one: _Field, message: _Message, path: str, within: tuple[str, ...], level: int
-    ) -> dict[str, Any]:
-        self._nested += 1 if level else 0
-        if self._nested > NESTED_FIELDS_MAX:
-            raise self._refusal(path, f"is one of more than {NESTED_FIELDS_MAX} fields inside of others")
-        note: dict[str, Any] = {"number": one.number, "type": one.type}
-        of_map = self._types.messages.get(one.type_name) if one.type == MESSAGE else None
-        if of_map and of_map.is_map:
-            avro = self._map(of_map, note, path, within, level)
-            return {"name": one.name, "type": avro, "default": {}, NOTE: note}
-        if one.label == _REPEATED:
-            avro = {"type": "array", "items": self._type(one, note, path, within, self._deeper(path, level))}
-            self._require_few_fields(one.type_name, path)
-            return {"name": one.name, "type": avro, "default": [], NOTE: note}
-        avro = self._type(one, note, path, within, level)
-        return {"name": one.name, **self._presence(one, message, avro, path), NOTE: note}
-
-    def _map(
-        self, of: _Message, note: dict[str, Any], path: str, within: tuple[str, ...], level: int
-    ) -> dict[str, Any]:
-        key, value = sorted(of.fields, key=lambda one: one.number)
-        inner: dict[str, Any] = {"type": value.type}
-        avro = self._type(value, inner, path, within, self._deeper(path, level))
-        self._require_few_fields(value.type_name, path)
-        note |= {"type": MAP, "key": key.type, "value": inner["type"], "wrapped": inner.get("value")}
-        return {"type": "map", "values": avro}
-
-    def _presence(self, one: _Field, message: _Message, avro: Any, path: str) -> dict[str, Any]:
-        """Return type and default: what the field is if it is not written."""
-        if one.label == _REQUIRED:
-            return {"type": avro}
-        if one.default is not None:
-            return {"type": avro, "default": self._default(one, path)}
-        implicit = message.is_proto3 and one.oneof is None and not one.is_optional and one.type != MESSAGE
-        if not implicit:
-            return {"type": ["null", avro], "default": None}
-        return {"type": avro, "default": self._zero(one)}
-
-    def _zero(self, one: _Field) -> Any:
-        if one.type == ENUM:
-            return next(iter(self._types.enums[one.type_name].values()))
-        plain = zero(one.type)
-        return {"uint64": "\0", "fixed64": "\0", "bytes": ""}.get(one.type, plain)
-
-    def _default(self, one: _Field, path: str) -> Any:
-        given = one.default or ""
-        if one.type in ("string", ENUM):
-            return given
-        if one.type == "bool":
-            return given == "true"
-        try:
-            if one.type == "bytes":  # protoc writes it with the escapes of C
-                return given.encode("latin-1").decode("unicode_escape")
-            number: Any = float(given) if one.type in ("float", "double") else int(given)
-            if math.isfinite(number):
-                return number if _AVRO[one.type] is not _UNSIGNED else number.to_bytes(9, "big").decode("latin-1")
-        except (ValueError, OverflowError):
-            pass
-        raise self._refusal(path, f"has the default {value_text(given)}")
-
-    def _type(self, one: _Field, note: dict[str, Any], path: str, within: tuple[str, ...], level: int) -> Any:
-        """Return the Avro type of one value, and note what Protobuf's is."""
-        name = one.type_name
-        if one.type == ENUM:
-            return self._enum(name, path)
-        if one.type != MESSAGE:
-            if one.type not in _AVRO:
-                raise self._refusal(path, f"is a {one.type}")
-            return _AVRO[one.type]
-        if name == _TIMESTAMP:
-            note["type"] = TIMESTAMP
-            return _AVRO[TIMESTAMP]
-        if name in _WRAPPED:
-            note |= {"type": WRAPPER, "value": _WRAPPED[name]}
-            return _AVRO[_WRAPPED[name]]
-        if name not in self._types.messages:
-            raise UsageError(
-                f"{self._origin}: field '{path}' is {value_text(name)}, which the descriptor lacks: make it with "
-                "--include_imports"
-            )
-        return self.record(name, path, within, self._deeper(path, level))
-
-    def _enum(self, name: str, path: str) -> Any:
-        symbols = self._types.enums.get(name)
-        if not symbols:
-            raise self._refusal(path, f"is an enum {value_text(name)} that the descriptor lacks")
-        if name in self._defined:
-            return name
-        self._defined.add(name)
-        return {"type": "enum", **_named(name), "symbols": list(symbols.values()), NOTE: list(symbols)}
-
-    def _deeper(self, path: str, level: int) -> int:
-        if level == LEVELS_MAX:
-            raise self._refusal(path, f"is more than {LEVELS_MAX} levels deep")
-        return level + 1
-
-    def _require_few_fields(self, name: str, path: str) -> None:
-        """A message of two bytes, an empty one, has all of its fields in memory."""
-        if name in self._types.messages and len(self._types.messages[name].fields) > ELEMENT_FIELDS_MAX:
-            raise self._refusal(path, f"holds messages of more than {ELEMENT_FIELDS_MAX} fields")
-
-    def _refusal(self, path: str, why: str) -> UsageError:
-        return UsageError(f"{self._origin}: field '{path}' {why}, which is not read: {_REMEDY}")
-
-
-def _named(name: str) -> dict[str, str]:
-    namespace, _, short = name.rpartition(".")
-    return {"name": short, "namespace": namespace} if namespace else {"name": short}

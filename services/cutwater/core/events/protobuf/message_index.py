@@ -22,13 +22,17 @@ _TOKEN = re.compile(
 )
 
 
+def is_descriptor(text: str) -> bool:
+    """Return whether a registry's schema is a file descriptor in base64, as some serializers register it."""
+    return _BASE64.fullmatch(text) is not None
+
+
 def schema_messages(text: str) -> tuple[str, ...]:
     """Return the full names of the messages of a registry's schema, without those inside of others.
 
-    A registry gives the text of a .proto, or a file descriptor in base64, as some serializers register it. Raises
-    WireError for such a descriptor that is damaged.
+    A registry gives the text of a .proto, or a descriptor. Raises WireError for one that is damaged.
     """
-    if _BASE64.fullmatch(text):
+    if is_descriptor(text):
         try:
             return file_messages(base64.b64decode(text))
         except ValueError:  # binascii.Error is one, and letters beyond ASCII raise another
