@@ -38,7 +38,7 @@ def init(
     ] = None,
     schema: Annotated[
         Path | None,
-        typer.Option(help="Avro: the writers' schema (.avsc). Protobuf: a .proto, or a descriptor file of protoc."),
+        typer.Option(help="Avro: the writers' schema (.avsc). Protobuf: a .proto or a descriptor file."),
     ] = None,
     message: Annotated[
         str | None, typer.Option(help="Protobuf: the full name of the events' message, as in shop.Order.")
