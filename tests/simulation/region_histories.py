@@ -41,11 +41,13 @@ class Season:
     steps: int = STEPS
     tails: bool = False
     """May logs lose their tails?"""
+    replays: bool = False
+    """May an operator ask for late replays?"""
 
 
 def history_of(seed: int, steps: int | None = None, season: Season | None = None) -> tuple[Weather, list[Step]]:
     """The same for the same seed, on any machine."""
-    random, season = Random(seed), season or Season(tails=True)
+    random, season = Random(seed), season or Season(tails=True, replays=True)
     steps = steps or season.steps
     weather = Weather(split=random.random() < 0.3, claims=random.choice((0, 1, 1, 2, 2, 3)))
     kinds = {"run": 60.0, "marker": 16.0, "events": 6.0, "failover": 1.5}
@@ -62,7 +64,7 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
         kinds |= _losing(Random((seed << 8) + 7))
         kinds |= _losing_more(Random((seed << 8) + 13))
         weather = replace(weather, amends=Random((seed << 8) + 11).random() < 0.4)
-        if weather.amends and (asked := _asking(Random((seed << 8) + 17))):
+        if season.replays and weather.amends and (asked := _asking(Random((seed << 8) + 17))):
             kinds |= asked
             weather = replace(weather, starts=3)
     kinds |= season.weights

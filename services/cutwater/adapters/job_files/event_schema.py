@@ -12,8 +12,6 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.formats import AVRO, CONFLUENT_PROTOBUF, JSON_FORMATS, EventFormat
 from cutwater.core.events.json_events import json_fields
-from cutwater.core.events.protobuf.descriptors import event_schema_of
-from cutwater.core.events.protobuf.proto_text import PROTO_BYTES_MAX, proto_schema
 from cutwater.core.events.schema_compatibility import obstacles
 from cutwater.core.events.schema_inference import alike_but_for_case
 from cutwater.core.job.field_paths import type_of
@@ -46,20 +44,21 @@ def find_schema(job_path: Path, name: str, kind: str, message: str = "") -> tupl
 
 def load_message(path: Path, message: str) -> dict[str, Any]:
     """Return the event schema of a message of a .proto or descriptor; raises UsageError as `check_schema` does."""
+    # Not above: most jobs have no Protobuf, and verbs of a running stack begin with little.
+    from cutwater.core.events.protobuf.descriptors import event_schema_of
+    from cutwater.core.events.protobuf.proto_text import PROTO_BYTES_MAX, proto_schema
+
+    def read_proto(file: Path) -> str:
+        return _bytes(file, "a .proto file", PROTO_BYTES_MAX).decode("utf-8-sig", "surrogateescape")
+
+    def imported(name: str) -> str | None:
+        return read_proto(file) if is_file(file := path.parent / name) else None
+
     if path.suffix == PROTO:
-        made = proto_schema(_proto(path), message, path.name, lambda name: _imported(path.parent / name))
+        made = proto_schema(read_proto(path), message, path.name, imported)
     else:
-        descriptor = _bytes(path, "a descriptor file", DESCRIPTOR_BYTES_MAX)
-        made = event_schema_of(descriptor, message, path.name)
+        made = event_schema_of(_bytes(path, "a descriptor file", DESCRIPTOR_BYTES_MAX), message, path.name)
     return check_schema(made, path.name, own=True)
-
-
-def _imported(path: Path) -> str | None:
-    return _proto(path) if is_file(path) else None
-
-
-def _proto(path: Path) -> str:
-    return _bytes(path, "a .proto file", PROTO_BYTES_MAX).decode("utf-8-sig", "surrogateescape")
 
 
 def _bytes(path: Path, what: str, most: int) -> bytes:
