@@ -8,7 +8,7 @@ from zlib import crc32
 
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.core.driver.input_stats import InputStats, may_hold_late
-from cutwater.core.driver.ports import Listed
+from cutwater.core.driver.ports import ListCounts
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Range, TopicPartition
@@ -36,16 +36,16 @@ class SimLists:
     def __init__(self, log: Log, process: Process, late: Callable[[Range], list[LateEvent]]) -> None:
         self._log, self._process, self._late = log, process, late
 
-    def write(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> ListCounts:
         if not may_hold_late(seen, JOB.window, range_.closed_ms):
-            return Listed()
+            return ListCounts()
         found = self._late(range_)
         for one in found:
             self._process.pause()
             key = _keys.encode(_key(me, one))
             value = _values.encode(_value(me, one, range_.closed_ms))
             self._log.append((topics.late(JOB.name), crc32(key) % PARTITIONS), key, value)
-        return Listed(len(found))
+        return ListCounts(len(found))
 
 
 def _key(me: Writer, one: LateEvent) -> dict[str, object]:

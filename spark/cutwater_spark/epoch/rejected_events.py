@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.driver.input_stats import InputStats, may_hold_late
-from cutwater.core.driver.ports import Listed
+from cutwater.core.driver.ports import ListCounts
 from cutwater.core.driver.rejected_events import FIELD_HEADER, RULE_HEADER
 from cutwater.core.driver.time_jumps import Segment
 from cutwater.core.errors import UnavailableError
 from cutwater.core.events.formats import WriterSchema
-from cutwater.core.events.rejection import REASONS
+from cutwater.core.events.rejection import NO_VALUE, REASONS
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
@@ -56,7 +56,7 @@ class RejectedEventLists:
         self._sources = sources
         self._count = count
 
-    def write(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> ListCounts:
         """List the epoch's unusable events.
 
         Raise UnavailableError if the events differ from those that the epoch read: some have been deleted since.
@@ -68,17 +68,18 @@ class RejectedEventLists:
         if may_hold_late(seen, self._job.row_windows, range_.closed_ms):
             parts.append(self._late(me, range_, counted[1], counted[2]))
         if not parts:
-            return Listed()
+            return ListCounts()
         self._save(parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1]))
-        late, reasons = 0, dict[str, int]()
+        late = no_value = 0
         if seen.rejected:
             _require_equal(me, seen, counted[0].get)
             reasons = {one: count for at, one in enumerate(REASONS) if (count := counted[0].get[f"reason_{at}"])}
             self._count(reasons)
+            no_value = reasons.get(NO_VALUE, 0)
         if len(parts) == 2 or not seen.rejected:
             _require_equal(me, seen, counted[2].get)
             late = int(counted[1].get["late"])
-        return Listed(late, reasons)
+        return ListCounts(late, no_value)
 
     def event_times(self, range_: Range, bucket_ms: int) -> list[Segment]:
         """Return first, last and number of the usable events' times in each bucket of `bucket_ms`."""

@@ -133,13 +133,17 @@ def check_expressions(java: Any, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    request = json.load(sys.stdin)
-    # It runs for a second or two: compiling well would take longer than it saves.
+def java_options() -> str:
+    """Return the options of a JVM that runs for seconds: compiling well would take longer than it saves."""
     options = ["-XX:TieredStopAtLevel=1", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
     if archive := os.environ.get(CLASSES):
         options.append(f"-XX:SharedArchiveFile={archive}")
-    words = ["--driver-memory", MEMORY, "--driver-java-options", " ".join(options), "pyspark-shell"]
+    return " ".join(options)
+
+
+def main() -> int:
+    request = json.load(sys.stdin)
+    words = ["--driver-memory", MEMORY, "--driver-java-options", java_options(), "pyspark-shell"]
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(words)
     os.environ[ANSI] = "true"  # as in the driver's session
     gateway = launch_gateway()

@@ -6,8 +6,6 @@ at its start. Exit 0: a driver can use it. 2: it cannot; the standard error says
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from pathlib import Path
 
@@ -20,30 +18,27 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater_spark.query.computed_columns import with_computed_columns
 from cutwater_spark.query.formats import EVENT, REASON
+from cutwater_spark.tools.expressions import java_options
 
 MEMORY = "512m"
-ANSI, CLASSES = "spark.sql.ansi.enabled", "CUTWATER_SPARK_CLASSES"
+ANSI = "spark.sql.ansi.enabled"
 
 
 def check_transform(session: SparkSession, job: Job) -> None:
     """Raise UsageError if the function, its plan, its columns or its tables cannot be used."""
-    event = StructType.fromJson(json.loads(json.dumps(event_type(job.event_schema))))
+    event = StructType.fromJson(event_type(job.event_schema))
     nothing = StructType([StructField(EVENT, event), StructField(REASON, StringType())])
     with_computed_columns(session.createDataFrame([], nothing), job)
 
 
 def _session() -> SparkSession:
-    # It runs for seconds: compiling well would take longer than it saves.
-    options = ["-XX:TieredStopAtLevel=1", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
-    if archive := os.environ.get(CLASSES):
-        options.append(f"-XX:SharedArchiveFile={archive}")
     return (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", MEMORY)
-        .config("spark.driver.extraJavaOptions", " ".join(options))
+        .config("spark.driver.extraJavaOptions", java_options())
         .config("spark.sql.session.timeZone", "UTC")
         .config(ANSI, "true")
         .getOrCreate()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -15,9 +13,8 @@ from cutwater.adapters.events.event_encoder import event_encoder
 from cutwater.core.events.formats import JSON_SCHEMA, WriterSchema, confluent_header
 from cutwater.core.events.framed_json import FramedJsonReader
 from cutwater.core.events.rejection import Flaw
-from cutwater.core.job.job import Job
-from cutwater_spark.query.formats import with_events
 from support.events import wide
+from support.events.spark_decoder import read
 
 pytestmark = pytest.mark.spark
 HEAD, LATER, BAD = confluent_header(3), confluent_header(2**31 - 1), confluent_header(9)
@@ -26,21 +23,6 @@ KNOWN = (
     WriterSchema(LATER, {}, "the newest"),
     WriterSchema(BAD, {}, "number 9", "version 2 is AVRO, and it's not read"),
 )
-
-
-def read(
-    spark: SparkSession, job: Job, values: Sequence[bytes | None], known: Sequence[WriterSchema]
-) -> list[Any]:
-    """Per value the event, or reason and rule."""
-    rows = [(number, None if one is None else bytearray(one)) for number, one in enumerate(values)]
-    raw = spark.createDataFrame(rows, "number int, value binary").coalesce(1)
-    frame = with_events(raw, job, known, explained=True).sort("number")
-    return [
-        (row["__reason"], row["__flaw"]["rule"], row["__flaw"]["field"])
-        if row["__reason"]
-        else row["event"].asDict()
-        for row in frame.select("event", "__reason", "__flaw").collect()
-    ]
 
 
 @pytest.mark.slow

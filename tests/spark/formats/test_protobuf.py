@@ -16,7 +16,7 @@ from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.rejection import Flaw
 from cutwater_spark.query.formats import with_events
 from support.events import messages, odd_messages
-from support.events.event_reading import EPOCH, read, shown
+from support.events.spark_decoder import EPOCH, read, shown
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HEAD, FIRST, BAD = (

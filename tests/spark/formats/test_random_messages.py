@@ -14,8 +14,8 @@ from cutwater.core.events.protobuf.message_index import message_index
 from cutwater.core.events.protobuf.records import ProtobufReader
 from cutwater.core.events.rejection import Flaw
 from support.events import messages
-from support.events.event_reading import read, shown
 from support.events.random_messages import random_file, random_message
+from support.events.spark_decoder import read, shown
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HEAD = confluent_header(3) + message_index(7)

@@ -15,7 +15,7 @@ from cutwater.adapters.events.registry_references import (
     JSON_SCHEMA,
     PROTOBUF_SCHEMA,
     SchemaReader,
-    references_of,
+    require_references,
     schema_kind,
 )
 from cutwater.core.errors import UsageError
@@ -102,11 +102,7 @@ def _add_referenced(registry: Registry, found: Any, origin: str, files: dict[str
     waiting, seen = [(found, origin)], dict[str, tuple[str, int]]()
     while waiting:
         found, origin = waiting.pop()
-        try:
-            references = references_of(found)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise UsageError(f"{origin} refers to {found['references']!r:.100}, which are no references") from None
-        for name, subject, version in references:
+        for name, subject, version in require_references(found, origin):
             at = f"version {version} of {subject}"
             if leaves_folder(name) or not name.endswith(".proto"):
                 raise UsageError(f"{origin} imports {value_text(name)}, which is no .proto below a folder")

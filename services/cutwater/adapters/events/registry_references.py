@@ -69,7 +69,7 @@ class SchemaReader:
     ) -> None:
         """Add the schemas that one refers to, each after those that it refers to itself."""
         _require_kind(found, origin, AVRO_SCHEMA)
-        for one in _references(found, origin):
+        for one in require_references(found, origin):
             at = one.subject, one.version
             name = f"version {one.version} of {one.subject}"
             if at in referenced:
@@ -105,7 +105,8 @@ def _require_kind(found: Any, origin: str, kind: str) -> None:
         raise UsageError(f"{origin} is {other}, and source.format reads {kind}: {remedy}")
 
 
-def _references(found: Any, origin: str) -> tuple[Reference, ...]:
+def require_references(found: Any, origin: str) -> tuple[Reference, ...]:
+    """Return the references in a registry's answer. Raises UsageError, which names the origin, for others."""
     try:
         return references_of(found)
     except (AttributeError, KeyError, TypeError, ValueError):

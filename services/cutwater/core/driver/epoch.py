@@ -7,9 +7,18 @@ from collections.abc import Callable
 from cutwater.core.driver.clock_check import LOOK_MS, require_clock
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.lateness import ByWatermark, Closing
-from cutwater.core.driver.ports import Barriers, Checkpoint, Clearing, Listed, Lists, Past, Reached, Rows, nowhere
+from cutwater.core.driver.ports import (
+    Barriers,
+    Checkpoint,
+    Clearing,
+    ListCounts,
+    Lists,
+    Past,
+    Reached,
+    Rows,
+    nowhere,
+)
 from cutwater.core.driver.row_proof import Written
-from cutwater.core.events.rejection import NO_VALUE
 from cutwater.core.generations.source_topics import moved_on
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.job.job import Job
@@ -106,7 +115,9 @@ class Epochs:
         proved = self._rows.prove(before, me, written, buried)
         self._require_clock(proved.changelog_cut, written, started_ms)
         seen = look()
-        listed = self.lists.write(me, self._range(plan, epoch), seen) if self.lists and seen.events else Listed()
+        listed = ListCounts()
+        if self.lists and seen.events:
+            listed = self.lists.write(me, self._range(plan, epoch), seen)
         watermark_ms, retention_ms = self.closing.watermark_ms(plan, before, seen), self._job.rows_retention_ms
         floor_ms, horizon_ms = self.closing.floor_ms(watermark_ms), before.horizon_ms if before else 0
         # Rows of windows that an event may still come for are needed, also those that take no event any more.
@@ -125,7 +136,7 @@ class Epochs:
             digest=written.digest,
             events=seen.events - seen.left_out,
             rejected=seen.rejected,
-            no_value=listed.reasons.get(NO_VALUE, 0),
+            no_value=listed.no_value,
             late=listed.late,
             amended=written.amended,
             skew_ms=seen.skew_ms,

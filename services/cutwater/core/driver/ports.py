@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from cutwater.core.driver.input_stats import InputStats
@@ -139,19 +138,18 @@ class Clearing(Protocol):
         """Clear a bounded slice by the horizon of a committed barrier; return the tombstones by partition."""
 
 
-class Listed(NamedTuple):
-    """What an epoch has listed."""
+class ListCounts(NamedTuple):
+    """Events of an epoch's lists that its barrier counts apart."""
 
     late: int = 0
-    """Late events."""
-    reasons: Mapping[str, int] = MappingProxyType({})
-    """Rejected events by the reason."""
+    no_value: int = 0
+    """Rejected events without a value."""
 
 
 class Lists(Protocol):
     """The lists of events that an epoch could not use."""
 
-    def write(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
+    def write(self, me: Writer, range_: Range, seen: InputStats) -> ListCounts:
         """Write the entries."""
 
 

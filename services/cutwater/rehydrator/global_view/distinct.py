@@ -26,10 +26,9 @@ from cutwater.rehydrator.global_view.query import (
 )
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext
-from cutwater.rehydrator.http_api.keys_body import span_of
 from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeastEach, Partial, WaitMs
-from cutwater.rehydrator.http_api.sets_body import Sets
-from cutwater.rehydrator.routes.distinct import Place, count_values, place_of_set, require_few
+from cutwater.rehydrator.http_api.sets_body import SetPlace, Sets
+from cutwater.rehydrator.routes.distinct import count_values, require_few, set_place
 from cutwater.rehydrator.routes.stored_form import unpacked
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.key_layout import Window
@@ -60,49 +59,38 @@ class GlobalDistinctRoutes:
         """
         parsing.theta_measure(asked.measure, self._view.measures)
         asked = asked.with_keys(lambda key: parsing.stored_key(key, self._view.job))
-        for one in asked.every:
-            span_of(one)
+        asked.spans()  # refuses an invalid time before any region is asked
 
         def take(region: str, answer: Answer, presenter: Presenter) -> LineageRows[Any]:
+            rows = {set_place(one): one["rows"] for one in answer["sets"]}
+            # Of each set, also of one without rows: an answer that lacks one is invalid.
             told = {
-                place_of_set(one): {
-                    window: presenter.partials(value) for window, value in map(unpacked, one["rows"])
-                }
-                for one in answer["sets"]
+                one.place: {window: presenter.partials(value) for window, value in map(unpacked, rows[one.place])}
+                for one in asked.every
             }
-            part = part_of(region, presenter, answer | {"rows": []}, lambda window: window, told)
-            for one in asked.every:
-                told[_place(one)]  # of each set, also of one without rows
-            return part
+            return part_of(region, presenter, answer | {"rows": []}, lambda window: window, told)
 
         def make(told: list[RegionAnswer], missing: list[Answer]) -> Answer:
-            rows = {place: self._rows(told, place) for place in map(_place, asked.every)}
+            rows = {one.place: self._rows(told, one.place) for one in asked.every}
             require_few(sum(map(len, rows.values())))
             sketches = {
                 place: self._sketches.united(one[asked.measure] for one in some if one[asked.measure])
                 for place, some in rows.items()
             }
-            found = {
-                place: {"key": place[0], "from": place[1], "to": place[2], "rows": len(some)}
-                for place, some in rows.items()
-            }
+            found = {one.place: {**one.shown, "rows": len(rows[one.place])} for one in asked.every}
             return {**about(told, missing), **count_values(self._sketches, asked, sketches, found)}
 
         body = asked.model_dump_json(by_alias=True).encode()
         question = Question("/v1/stored-sets", query_of(wait_ms=wait_ms), at_least, wait_ms, partial, body)
         return await self._consulting.answer(question, take, make)
 
-    def _rows(self, told: list[RegionAnswer], place: Place) -> list[Partials]:
+    def _rows(self, told: list[RegionAnswer], place: SetPlace) -> list[Partials]:
         """Return the merged rows of a set."""
         parts = [replace(one.part, rows=_sets(one.part)[place], told=None) for one in told]
         return [partials for _, partials in merged(self._view.measures, parts, _end_ms).rows]
 
 
-def _place(one: Any) -> Place:
-    return place_of_set(one.model_dump(by_alias=True))
-
-
-def _sets(part: LineageRows[Any]) -> Mapping[Place, Mapping[Window, Partials]]:
+def _sets(part: LineageRows[Any]) -> Mapping[SetPlace, Mapping[Window, Partials]]:
     return part.told or {}
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cutwater.rehydrator.http_api.keys_body import Key, Time
+from cutwater.rehydrator.http_api.keys_body import Key, Time, span_of
 
 SETS_MAX, SET_ROWS_MAX = 32, 1_000
+SetPlace = tuple[str, str | int | None, str | int | None]
+"""Key, from and to of a set, as they were requested."""
 
 
 class RowSet(BaseModel):
@@ -20,6 +22,15 @@ class RowSet(BaseModel):
     key: Key
     from_: Time = Field(None, alias="from", description="First window start: ISO 8601 or ms since 1970.")
     to: Time = Field(None, description="Window starts before this: ISO 8601 or ms since 1970.")
+
+    @property
+    def place(self) -> SetPlace:
+        return self.key, self.from_, self.to
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The set in an answer."""
+        return self.model_dump(by_alias=True)
 
 
 class Sets(BaseModel):
@@ -52,6 +63,10 @@ class Sets(BaseModel):
     def every(self) -> list[RowSet]:
         """Each set once."""
         return list(dict.fromkeys(one for some in self.by_role.values() for one in some))
+
+    def spans(self) -> list[tuple[str, int | None, int | None]]:
+        """Return key and bounds of the window starts of each set; raise 422 for an invalid time."""
+        return [(one.key, *span_of(one)) for one in self.every]
 
     def with_keys(self, stored: Callable[[str], str]) -> Sets:
         """Return the same sets with their keys as they are stored."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import HTTPException
@@ -16,14 +15,11 @@ from fastapi.exceptions import HTTPException
 from cutwater.adapters.sketches import ThetaSketches
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext
-from cutwater.rehydrator.http_api.keys_body import span_of
 from cutwater.rehydrator.http_api.parameters import WAIT_MS_DEFAULT, AtLeast, WaitMs
-from cutwater.rehydrator.http_api.sets_body import SET_ROWS_MAX, Sets
+from cutwater.rehydrator.http_api.sets_body import SET_ROWS_MAX, SetPlace, Sets
 from cutwater.rehydrator.routes.owners import Answer, Owners, Wait
 
 PATH = "/v1/distinct"
-Place = tuple[Any, Any, Any]
-"""Key, from and to of a set."""
 
 
 class DistinctRoutes:
@@ -48,8 +44,7 @@ class DistinctRoutes:
         """
         parsing.theta_measure(asked.measure, self._view.measures)
         asked = asked.with_keys(lambda key: parsing.stored_key(key, self._view.job))
-        for one in asked.every:
-            span_of(one)
+        asked.spans()  # refuses an invalid time before any owner is asked
 
         def join(parts: list[Answer]) -> Answer:
             # As stored: the peer that joins them needs the sets.
@@ -59,8 +54,7 @@ class DistinctRoutes:
         return await self._owners.of_sets(request, asked, PATH, Wait(at_least, wait_ms), self._read, join)
 
     def _read(self, asked: Sets) -> Answer:
-        sets = asked.every
-        spans = [(one.key, *span_of(one)) for one in sets]
+        sets, spans = asked.every, asked.spans()
         page = self._view.read_spans(spans, SET_ROWS_MAX + 1, SET_ROWS_MAX + 1)
         require_few(sum(len(one.rows) for one in page.pages))
         found = []
@@ -69,13 +63,11 @@ class DistinctRoutes:
             sketch = self._sketches.united(one for one in kept if one)
             hint = parsing.hint(self._view.evicted(page.milestone, first))
             told = {"rows": len(read.rows), "sketch": base64.b64encode(sketch).decode(), **hint}
-            found.append({**one.model_dump(by_alias=True), **told})
+            found.append({**one.shown, **told})
         return {"milestones": [self._context.owners(page.milestone)], "sets": found}
 
     def _combine(self, asked: Sets, parts: list[Answer]) -> Answer:
-        found = {
-            place_of_set(one): {**one, "milestone": at} for at, part in enumerate(parts) for one in part["sets"]
-        }
+        found = {set_place(one): {**one, "milestone": at} for at, part in enumerate(parts) for one in part["sets"]}
         require_few(sum(one["rows"] for one in found.values()))
         sketches = {place: base64.b64decode(one.pop("sketch")) for place, one in found.items()}
         return {
@@ -86,12 +78,10 @@ class DistinctRoutes:
 
 
 def count_values(
-    library: ThetaSketches, asked: Sets, sketches: Mapping[Place, bytes], found: Mapping[Place, Answer]
+    library: ThetaSketches, asked: Sets, sketches: Mapping[SetPlace, bytes], found: Mapping[SetPlace, Answer]
 ) -> Answer:
     """Return the number of values that the sets have by their roles, and each set as `found` with its number."""
-    roles = {
-        role: [place_of_set(one.model_dump(by_alias=True)) for one in some] for role, some in asked.by_role.items()
-    }
+    roles = {role: [one.place for one in some] for role, some in asked.by_role.items()}
     number = library.combined(*([sketches[place] for place in some] for some in roles.values()))
     return {
         "measure": asked.measure,
@@ -107,7 +97,8 @@ def count_values(
     }
 
 
-def place_of_set(one: Mapping[str, Any]) -> Place:
+def set_place(one: Answer) -> SetPlace:
+    """Return the place of a set in an answer."""
     return one["key"], one["from"], one["to"]
 
 

@@ -14,7 +14,7 @@ from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.query.key_path import path_of
 from cutwater.rehydrator.http_api import parsing
 from cutwater.rehydrator.http_api.context import RouteContext
-from cutwater.rehydrator.http_api.keys_body import Keys, span_of
+from cutwater.rehydrator.http_api.keys_body import Keys
 from cutwater.rehydrator.http_api.parameters import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -99,11 +99,9 @@ class StoredRows:
         )
 
     def _sets(self, asked: Sets) -> Answer:
-        spans = [(one.key, *span_of(one)) for one in asked.every]
-        page = self._view.read_spans(spans, SET_ROWS_MAX + 1, SET_ROWS_MAX + 1)
+        page = self._view.read_spans(asked.spans(), SET_ROWS_MAX + 1, SET_ROWS_MAX + 1)
         sets = [
-            {**one.model_dump(by_alias=True), "rows": packed(read.rows)}
-            for one, read in zip(asked.every, page.pages, strict=True)
+            {**one.shown, "rows": packed(read.rows)} for one, read in zip(asked.every, page.pages, strict=True)
         ]
         return {**about(self._context, page.milestone), "sets": sets}
 

@@ -10,9 +10,8 @@ import pytest
 
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
-from cutwater.core.driver.ports import Listed, Past, Proved, summarise
+from cutwater.core.driver.ports import ListCounts, Past, Proved, summarise
 from cutwater.core.driver.row_proof import Written
-from cutwater.core.events.rejection import NO_KEY, NO_VALUE
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
@@ -82,9 +81,9 @@ class Driver:
         self.done.append(("grown", before and before.epoch))
         return self.grown
 
-    def _list(self, me: Writer, range_: Range, seen: InputStats) -> Listed:
+    def _list(self, me: Writer, range_: Range, seen: InputStats) -> ListCounts:
         self.done.append(("list", me, range_, seen))
-        return Listed(6, {NO_KEY: 3, NO_VALUE: 2})
+        return ListCounts(6, 2)
 
     def write(self, epoch: int) -> Any:
         """The barrier that comes of it."""

@@ -23,7 +23,8 @@ public final class ProtobufToAvro implements UDF1 {
     private static final long LAST_NANO = 999999999L;
     /** JSON, made by `cutwater_spark.query.protobuf.transcoder`. */
     private String described = null;
-    private transient MessageField[] fields = null;
+    /** Set last by `prepare`. */
+    private transient volatile MessageField[] fields = null;
     private transient JsonNode rules = null;
     private transient int entriesMax = 0;
     private transient int elementsMax = 0;
@@ -38,7 +39,9 @@ public final class ProtobufToAvro implements UDF1 {
         if (given == null) {
             return null;
         }
-        this.prepare();
+        if (this.fields == null) {
+            this.prepare();
+        }
         byte[] message = (byte[]) given;
         AvroOutput output = new AvroOutput();
         try {
