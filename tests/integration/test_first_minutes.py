@@ -19,6 +19,8 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka import admin
 from cutwater.core.checks import acls
 from cutwater.core.checks.capacity import row_bytes_of
+from cutwater.core.events.formats import confluent_header
+from cutwater.core.events.protobuf.wire import LENGTH, VARINT, entry, varint
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topics import TopicSpec
@@ -159,6 +161,35 @@ def test_init_infers_a_schema_from_json(cli: UsersCli) -> None:
     assert "'amount' is double and cannot be the key" in " ".join(wrong.stderr.split())
 
 
+@pytest.mark.slow
+def test_init_takes_a_proto_from_another_folder(cli: UsersCli) -> None:
+    """It stands beside the job file then, and is still read as the text that it is."""
+    elsewhere = cli.folder / "protos"
+    elsewhere.mkdir()
+    (elsewhere / "trip.proto").write_text(
+        'syntax = "proto3"; import "google/protobuf/timestamp.proto";\n'
+        "message Trip { string rider = 1; google.protobuf.Timestamp at = 2; }"
+    )
+    seconds = (entry(1, VARINT, varint(1_700_000_000 + number)) for number in range(50))
+    values = [
+        confluent_header(3) + b"\0" + entry(1, LENGTH, b"r%d" % (number % 5)) + entry(2, LENGTH, at)
+        for number, at in enumerate(seconds)
+    ]
+    produce(cli.broker, "trips", values)
+    arguments = (
+        "--schema",
+        str(elsewhere / "trip.proto"),
+        "--message",
+        "Trip",
+        "--out",
+        str(cli.folder / "t.yaml"),
+    )
+    drafted = cli.json("init", "--from-topic", "trips", *cli.on_broker, *arguments)
+    assert (drafted["format"], drafted["key"], drafted["rejected"]) == ("confluent-protobuf", "rider", [])
+    assert Path(drafted["schema_file"]).read_text() == (elsewhere / "trip.proto").read_text()
+    assert load_job(cli.folder / "t.yaml").time_field == "at"
+
+
 def order(number: int) -> dict[str, Any]:
     at = datetime.fromtimestamp(1_700_000_000 + number, UTC).isoformat()
     one = {"id": f"o-{number}", "customer": f"c{number % 7}", "createdAt": at, "amount": number / 4}
@@ -166,12 +197,16 @@ def order(number: int) -> dict[str, Any]:
 
 
 def produce_json(broker: UsersBroker, topic: str, events: list[dict[str, Any]]) -> None:
+    produce(broker, topic, [json.dumps(one).encode() for one in events])
+
+
+def produce(broker: UsersBroker, topic: str, values: list[bytes]) -> None:
     admin.create_topics(broker.admin, [topics.events(topic, 1)])
     rights = acls.Acl("init", "topic", topic, ("Read", "DescribeConfigs"))
     broker.grant(USER, [rights.plain()])
     producer = Producer({**broker.admin.librdkafka(), "enable.idempotence": True})
-    for one in events:
-        producer.produce(topic, json.dumps(one).encode())
+    for one in values:
+        producer.produce(topic, one)
     assert producer.flush(30) == 0
 
 

@@ -41,8 +41,8 @@ from cutwater.operations.topic_sample import Sample
 _Found = dict[str, Any] | Flaw
 _SCHEMA_FILES_MAX = 1_000
 _IF_PROTOBUF = (
-    "if the events are Protobuf, give a descriptor file of protoc with --schema FILE and the events' message with "
-    "--message NAME (docs/FORMATS.md)"
+    "if the events are Protobuf, give a .proto or a descriptor file with --schema FILE and the events' message "
+    "with --message NAME (docs/FORMATS.md)"
 )
 
 

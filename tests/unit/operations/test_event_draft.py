@@ -257,7 +257,7 @@ def test_protobuf_is_drafted_with_a_descriptor_and_the_message(tmp_path: Path) -
     rejected = list_rejected(job, samples)
     assert [(one.flaw, one.records) for one in rejected or ()] == [(Flaw(NO_KEY, "is null", "item_sku"), 1)]
     for schema, message, why in (
-        (None, None, "give a descriptor file of protoc with --schema FILE and .* --message NAME"),
+        (None, None, r"give a \.proto or a descriptor file with --schema FILE and .* --message NAME"),
         (tmp_path / "event.desc", None, "not an Avro schema: .*; if the events are Protobuf"),
         (tmp_path / "event.desc", "shop.Oder", "has no message 'shop.Oder'"),
     ):

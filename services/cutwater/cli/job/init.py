@@ -63,7 +63,7 @@ def init(
     Examples:  cutwater init --from-topic orders --bootstrap-servers kafka-1:9092
     ·  cutwater init --from-topic orders --key customer --event-time created_at --out jobs/orders.yaml
     ·  cutwater init --from-topic clicks --key page --key payload.user.id
-    ·  cutwater init --from-topic orders --key "tags['region']" --schema orders.desc --message shop.Order
+    ·  cutwater init --from-topic orders --key "tags['region']" --schema orders.proto --message shop.Order
     """
     settings = settings_for(data_dir, bootstrap_servers)
     cluster = cluster_for(settings, bootstrap_servers) or settings.cluster
@@ -74,8 +74,9 @@ def init(
     samples = _samples(cluster, from_topic, records, as_json)
     found = detect_format(samples, from_topic, schema, (target.parent, target.parent / "schemas"), message)
     event = draft_event(found, name, key or [], event_time)
-    suffix = "desc" if message else "avsc"
-    schema_target = target.with_name(f"{name}_event.{suffix}") if _writes_schema(found, target) else None
+    # That of a .proto says how it is read.
+    suffix = found.schema_file.suffix if message and found.schema_file else ".avsc"
+    schema_target = target.with_name(f"{name}_event{suffix}") if _writes_schema(found, target) else None
     _refuse_to_overwrite([schema_target] if schema_target else [], force)
     draft = Draft(
         job=name,

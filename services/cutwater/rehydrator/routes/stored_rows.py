@@ -90,6 +90,8 @@ class StoredRows:
         self, request: Request, asked: Sets, at_least: AtLeast = None, wait_ms: WaitMs = WAIT_MS_DEFAULT
     ) -> Response:
         """The windows of several sets as they are stored, for the global view of another rehydrator."""
+        parsing.theta_measure(asked.measure, self._view.measures)
+        asked.spans()  # refuses an invalid time before any owner is asked
 
         def join(parts: list[Answer]) -> Answer:
             return {**of_owners(parts), "sets": [one for part in parts for one in part["sets"]]}
