@@ -160,6 +160,6 @@ def test_the_message_is_named_in_the_job_file(tmp_path: Path) -> None:
 
 def test_init_says_what_it_needs_for_such_a_topic() -> None:
     samples = [Sample(0, 0, 1_700_000_000_000, None, GOLDEN, 0)]
-    needed = r"--schema FILE; if the events are Protobuf, give a descriptor file .* --message NAME"
+    needed = r"--schema FILE; if the events are Protobuf, give a \.proto or a descriptor file .* --message NAME"
     with pytest.raises(UsageError, match=needed):
         detect_format(samples, "orders", None, ())
