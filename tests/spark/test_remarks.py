@@ -65,8 +65,8 @@ def test_a_symbol_that_takes_a_default_is_counted(spark: SparkSession, tmp_path:
     assert [one["x"] for one in events] == ["RED", "RED", "UNKNOWN", "UNKNOWN", "UNKNOWN"]
     assert (found.events, found.rejected, found.defaulted, found.repeated) == (7, 2, 3, 0)
     assert defaulted(job, tuple(known)) == [
-        "schema number 1: x: the symbols BLUE are read as UNKNOWN",
-        "schema number 2: x: the symbols GREY are read as UNKNOWN",
+        "schema number 1: enum test.Colour: the symbols BLUE are read as UNKNOWN",
+        "schema number 2: enum test.Colour: the symbols GREY are read as UNKNOWN",
     ], "which the driver logs at its start"
 
 

@@ -6,13 +6,12 @@ An event has the types of the job's schema, for every writer schema, and is comp
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from cutwater.core.events.enum_symbols import all_unknown, widened
 from cutwater.core.events.formats import (
     CONFLUENT_PROTOBUF,
     DAMAGED,
@@ -21,12 +20,13 @@ from cutwater.core.events.formats import (
     NOT_FRAMED,
     WriterSchema,
 )
+from cutwater.core.events.reader_schema import reader_schema
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA
 from cutwater.core.events.schema_alignment import aligned
 from cutwater.core.events.schema_bounds import unroll_recursion
 from cutwater.core.events.schema_compatibility import refusal
 from cutwater.core.job.job import Job
-from cutwater_spark.query import avro_decimals, enum_defaults, json_format
+from cutwater_spark.query import avro_corrections, json_format
 from cutwater_spark.query.format_detection import is_framed, other_format_rules
 from cutwater_spark.query.protobuf import decoder
 from cutwater_spark.query.rejection_reasons import FLAW, RULE_CHARS_MAX, Flaw, cases, flaw
@@ -53,7 +53,6 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
         messages = decoder.with_messages(raw, job, known)
         flaws = decoder.message_flaws(known)
         return _with_reason(messages, raw.columns, decoder.event_of(job), flaws, "false", explained)
-    wide = avro_decimals.wide(job.event_schema)
     refused = [refusal(one, job.event_schema) for one in known]
     unread = [
         flaw(_headed(one), UNDECODABLE, why[:RULE_CHARS_MAX])
@@ -62,8 +61,7 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     ]
     # Events of the other schemas are decoded before the flaws are evaluated.
     known = [one for one, why in zip(known, refused, strict=True) if not why]
-    unknown = all_unknown((one.schema for one in known), job.event_schema)
-    reader = widened(avro_decimals.widened(job.event_schema, wide), unknown)
+    reader, correction = reader_schema(job.event_schema, (one.schema for one in known))
     named = [replace(one, schema=aligned(one.schema, job.event_schema)) for one in known]
     parsed = raw.selectExpr("*", f"{_avro_by_header(reader, named)} as {_PARSED}")
     framed = f"{_PARSED} is null and {is_framed(job.format.kind)}"
@@ -81,18 +79,9 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
         flaw(f"not {whole}", UNDECODABLE, DAMAGED),
     ]
     event = f"{_PARSED}.event"
-    flaws += avro_decimals.flaws(event, wide)
-    changed = {**avro_decimals.narrowed(event, wide), **enum_defaults.replaced_fields(event, unknown)}
-    read = _with(event, job.event_schema, changed)
-    return _with_reason(parsed, raw.columns, read, flaws, enum_defaults.has_default(event, unknown), explained)
-
-
-def _with(event: str, schema: dict[str, Any], changed: Mapping[str, str]) -> str:
-    if not changed:
-        return event
-    fields = [one["name"] for one in schema["fields"]]
-    made = [f"{text(one)}, {changed.get(one, f'{event}.{name(one)}')}" for one in fields]
-    return f"named_struct({', '.join(made)})"
+    flaws += avro_corrections.flaws(event, correction)
+    read, remark = avro_corrections.value_of(event, correction), avro_corrections.has_unknown(event, correction)
+    return _with_reason(parsed, raw.columns, read, flaws, remark, explained)
 
 
 def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> str:

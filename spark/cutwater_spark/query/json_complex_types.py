@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cutwater.core.events.json_events import KEY_SHOWN, MISSING, NESTED, RULES, TIMES, JsonField
+from cutwater.core.events.json_events import MISSING, NESTED, RULES, TIMES, JsonField
 from cutwater.core.events.rejection import ELEMENTS_MAX
 from cutwater_spark.query import json_values
+from cutwater_spark.query.rejection_reasons import key_step
 from cutwater_spark.query.sql import name, text
-
-_BEFORE_KEY, _BEHIND_KEY = text("['"), text("']")
 
 
 def value_of(token: str, field: JsonField, level: int = 0) -> str:
@@ -63,7 +62,7 @@ def _nested_flaw(token: str, field: JsonField, path: str, level: int) -> str:
         parts, inner, step = whole, part, f"{path}, '[', {at}, ']'"
         if field.kind == "map":
             parts, inner = f"map_entries({whole})", f"{part}.value"
-            step = f"{path}, {_BEFORE_KEY}, left({part}.key, {KEY_SHOWN}), {_BEHIND_KEY}"
+            step = f"{path}, {key_step(f'{part}.key')}"
         flaws = flaw_of(inner, field.item, f"concat({step})", level + 1)
         within = f"get(filter(transform({parts}, ({part}, {at}) -> {flaws}), {part} -> {part} is not null), 0)"
     rule = _struct(path, text(f"is not {RULES[field.kind]}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from cutwater.core.events.json_events import KEY_SHOWN
 from cutwater.core.events.rejection import unit_hints
 from cutwater_spark.query.sql import text
 
@@ -32,6 +33,11 @@ def flaw(when: str, reason: str, rule: str, field: str | None = None) -> Flaw:
 def rule_struct(rule: str, field: str | None = None) -> str:
     """Return the struct (field, rule). `rule`: SQL."""
     return f"named_struct('field', {'cast(null as string)' if field is None else text(field)}, 'rule', {rule})"
+
+
+def key_step(key: str) -> str:
+    """Return the parts of a path's step to a map's value, to concatenate. `key`: SQL."""
+    return f"""{text("['")}, left({key}, {KEY_SHOWN}), {text("']")}"""
 
 
 def number_of(time: str, kind: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cutwater.core.events.enum_symbols import unknown_symbols
+from cutwater.core.events.reader_schema import unknown_symbols
 from cutwater.core.events.schema_compatibility import reading
 
 AT_MS = 1_700_000_000_123
@@ -163,7 +163,7 @@ def outcome(pair: Pair) -> str:
         )
     if (pair.writer, pair.reader) in _ROUNDED:
         return "read, rounded to the nearest"
-    unknown = unknown_symbols(record(pair.writer), record(pair.reader))
+    unknown = unknown_symbols([record(pair.writer)], record(pair.reader))
     return "; ".join(
         ["read", *(f"{', '.join(one.symbols)} as {one.default}, and counted" for one in unknown.values())]
     )

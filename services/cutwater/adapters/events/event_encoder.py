@@ -9,7 +9,6 @@ from cutwater.adapters.avro.codec import MARKER, Codec, crc64
 from cutwater.adapters.events.registry import NotThereError, Registered, Registry
 from cutwater.adapters.events.registry_references import JSON_SCHEMA, PROTOBUF_SCHEMA
 from cutwater.core.errors import UsageError
-from cutwater.core.events.enum_symbols import unknown_symbols
 from cutwater.core.events.formats import (
     AVRO,
     CONFLUENT,
@@ -25,6 +24,7 @@ from cutwater.core.events.protobuf.encoder import encode_message
 from cutwater.core.events.protobuf.fields import message_name, protobuf_fields
 from cutwater.core.events.protobuf.message_index import message_index, schema_messages
 from cutwater.core.events.protobuf.wire import WireError
+from cutwater.core.events.reader_schema import unknown_symbols
 from cutwater.core.events.schema_compatibility import reading
 from cutwater.core.job.job import Job
 from cutwater.core.util.suggestions import listed
@@ -87,10 +87,10 @@ def unreadable(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
 def defaulted(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
     """Return known schemas with symbols that the job's schema reads as a default: such events are counted."""
     return [
-        f"schema {one.name}: {field}: the symbols {', '.join(found.symbols)} are read as {found.default}"
+        f"schema {one.name}: enum {enum}: the symbols {', '.join(found.symbols)} are read as {found.default}"
         for one in known
         if one.schema
-        for field, found in unknown_symbols(one.schema, job.event_schema).items()
+        for enum, found in unknown_symbols([one.schema], job.event_schema).items()
     ]
 
 

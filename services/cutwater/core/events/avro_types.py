@@ -47,7 +47,15 @@ def in_one_piece(schema: Any, referenced: Sequence[Any]) -> Any:
             if own[name] != before:
                 raise UsageError(f"the type '{name}' is defined in two ways by the schemas that it refers to")
         named = own
-    return _Definitions(named).of(root, 0)
+    return whole_schema(Schema(root, named))
+
+
+def whole_schema(schema: Schema) -> Any:
+    """Return the schema as Avro writes it, each named type defined at its first use.
+
+    Raises UsageError if it nests more than 100 types.
+    """
+    return _Definitions(schema.named).of(schema.root, 0)
 
 
 def _in(schema: Any, named: dict[str, dict[str, Any]]) -> Any:
