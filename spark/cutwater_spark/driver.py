@@ -6,12 +6,10 @@ python -m cutwater_spark.driver JOBFILE
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -43,6 +41,7 @@ from cutwater.operations.generations.start_check import partitions_of
 from cutwater.operations.regions.rejoin import RejoinCheck, rejoin_check
 from cutwater.operations.service_main import listen, run_service
 from cutwater.views.changelog.range_reader import Stopped
+from cutwater_spark.application.driver_session import driver_session
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.epoch.rejected_events import RejectedEventLists
@@ -52,10 +51,7 @@ from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.seed.from_changelog import read_seed
 from cutwater_spark.seed.parent import parent_milestone
-from cutwater_spark.session import open_session
 from cutwater_spark.tools.failures import explain_failures, root_cause
-from cutwater_spark.tools.local_files import set_permissions_in_jvm
-from cutwater_spark.tools.scratch import scratch
 
 
 class Driver:
@@ -90,9 +86,16 @@ class Driver:
         asking = rejoin_check(job, settings)
         if asking is not None and not self._await_region(start, asking):
             return
-        with start.step("starting Spark"):
-            spark = open_session(job, settings, location_of(job, settings), self._scratch())
-        self._make_files_fast(spark)
+        opening = driver_session(job, settings, location_of(job, settings), self._log)
+        with ExitStack() as ends:
+            with start.step("starting Spark"):
+                spark = ends.enter_context(opening)
+            self._run(spark, start, decoding, asking)
+
+    def _run(
+        self, spark: SparkSession, start: StartRecord, decoding: Decoding, asking: RejoinCheck | None
+    ) -> None:
+        job, settings, cluster = self._job, self._settings, self._settings.cluster
         warn_if_open(spark, self._log)
         listen(self)  # Spark has replaced the handler for Ctrl-C
         attempt = Attempt(
@@ -109,8 +112,6 @@ class Driver:
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
         except Stopped:
             self._log.info("stopped during the fetch of a snapshot; the next start continues with its files")
-        finally:
-            spark.stop()
 
     def _await_region(self, start: StartRecord, asking: RejoinCheck) -> bool:
         """Wait for the other region's answer; return False if stopped meanwhile.
@@ -131,21 +132,6 @@ class Driver:
         except CutwaterError as error:
             start.stopped(error)
             raise
-
-    def _scratch(self) -> Path | None:
-        """Return a folder for the JVM's files; None with SPARK_LOCAL_DIRS or a master that is not local."""
-        if "SPARK_LOCAL_DIRS" in os.environ or not self._settings.spark_master.startswith("local"):
-            return None
-        folder = scratch(self._settings.data_dir.resolve() / "scratch")
-        if folder is None:
-            self._log.warning("Spark's working files are in the system's temporary folder", reason="data folder")
-        return folder
-
-    def _make_files_fast(self, spark: SparkSession) -> None:
-        try:
-            set_permissions_in_jvm(spark)
-        except (Py4JError, AttributeError, TypeError) as error:
-            self._log.warning("each file of a local checkpoint takes two processes", error=str(error)[:300])
 
     def _known_schemas(self) -> tuple[WriterSchema, ...]:
         """Return the event schemas of job file or registry. A schema that is added later needs a restart."""

@@ -120,18 +120,23 @@ def avro_limits(max_event_bytes: int) -> str:
     return " ".join(f"-Dorg.apache.avro.limits.{kind}.maxLength={most}" for kind in kinds)
 
 
-def open_session(job: Job, settings: Settings, checkpoint: str, scratch: Path | None = None) -> SparkSession:
-    """Open the session. `scratch`: the folder of the JVM's working files; Spark's default if None."""
+def open_session(job: Job, settings: Settings, checkpoint: str, folder: Path | None = None) -> SparkSession:
+    """Open the session. `folder`: that of the JVM's working files; Spark's default if None."""
+    session = open_configured(configuration(job, settings, checkpoint), settings, folder)
+    reach_checkpoint(session, settings, checkpoint)
+    return session
+
+
+def open_configured(conf: dict[str, str], settings: Settings, folder: Path | None) -> SparkSession:
+    """Open a session with these settings. `folder`: as of `open_session`."""
     if settings.spark_master.startswith("local"):
         # Only this sets the UI's address; by default it listens on the network, and it can end queries.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    conf = configuration(job, settings, checkpoint)
-    if scratch is not None:
-        os.environ["SPARK_LOCAL_DIRS"] = str(scratch)
-        conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={scratch}"'
+    if folder is not None:
+        os.environ["SPARK_LOCAL_DIRS"] = str(folder)
+        conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder}"'
     session = start_session(conf, settings)
     session.sparkContext.setLogLevel("WARN")
-    reach_checkpoint(session, settings, checkpoint)
     _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of each nullable column in each task
     _quiet(session, "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor")
     return session

@@ -42,6 +42,8 @@ BOUNDED_ELSEWHERE = {
         "held for one write, with the writer's time-outs"
     ),
     "spark/cutwater_spark/driver.py: found.get()": "an Option of Scala's",
+    "spark/cutwater_spark/application/server.py: self._slots.acquire(blocking=False)": "it does not wait",
+    "spark/cutwater_spark/application/server.py: jvm.poll()": "a process, which it does not wait for",
 }
 """Calls without a bound of their own, and where it is instead."""
 

@@ -68,6 +68,7 @@ _FOR_A_PROGRAM = (
     "JAVA_HOME",
     "PYSPARK_PYTHON",
 )
+_OF_SPARK = ("CUTWATER_SPARK_JARS", "CUTWATER_SPARK_CLASSES")
 
 
 class Stack:
@@ -94,7 +95,7 @@ class Stack:
         self._report = report
         self._begun_ms = time.time_ns() // 1_000_000
         self.job = load_job(job_file)
-        self._job_file = job_file.resolve()
+        self.job_file = job_file.resolve()
         self.data_dir = settings.data_dir.resolve()
         running_file.require_none(self.data_dir)
         require_room(self.data_dir, "the stack")
@@ -126,6 +127,8 @@ class Stack:
             **spark_environment(java),
             **(extra_env or {}),
         }
+        self.spark_env = {name: self._env[name] for name in (*_OF_SPARK, *spark_environment(java))}
+        """What a process needs to start Spark."""
         self._generation = settings.generation
         self._first: list[Child] = []
         ports = {name: getattr(settings, port) for name, port in _METRICS.items() if name in services}
@@ -162,7 +165,7 @@ class Stack:
             pid=pid,
             ready=False,
             started=started,
-            job_file=str(self._job_file),
+            job_file=str(self.job_file),
             job=self.job.name,
             generation=str(self._generation),
             bootstrap_servers=self.cluster.bootstrap,
@@ -259,6 +262,8 @@ class Stack:
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
         """Return ports for a process that runs beside the one with the ports of the settings."""
         metrics, ui = free_ports(2)
+        if self._settings.spark_application:
+            ui = self._ui_port
         setting = _METRICS[role]
         if role == "driver":
             self._spark_uis[str(generation)] = f"http://127.0.0.1:{ui}"
@@ -348,7 +353,7 @@ class Stack:
         log = self._logs.setdefault(name, self.data_dir / "logs" / f"{name}.log")
         child = Child(
             name,
-            [sys.executable, "-m", module, str(self._job_file)],
+            [sys.executable, "-m", module, str(self.job_file)],
             {**self._env, **(env or {})},
             log,
             RestartPolicy(restarts_max=10, window_seconds=300.0),

@@ -309,6 +309,13 @@ class Settings(BaseSettings):
     )
     spark_ui_port: int = Field(0, ge=0, le=65_535, description="Port of the Spark UI; 0 turns the UI off.")
     spark_driver_memory: str = Field("1g", description="Memory of the driver's JVM.")
+    spark_application: str = Field(
+        "",
+        pattern=r"^(127\.0\.0\.1:[0-9]{1,5})?$",
+        description="Port of a Spark application that several drivers share; 'cutwater up --one-application' sets "
+        "it. If empty, a driver starts one of its own.",
+    )
+    spark_application_key: SecretStr = Field(SecretStr(""), description="What a driver must send to that port.")
     checkpoint: str | None = Field(
         None,
         description="Spark checkpoint location, such as s3a://BUCKET/...; by default below the data folder.",

@@ -42,6 +42,13 @@ def up(
     together: Annotated[
         bool, typer.Option("--together", help="With several jobs: end all if one must end.")
     ] = False,
+    one_application: Annotated[
+        bool,
+        typer.Option(
+            "--one-application",
+            help="With several jobs: run their queries in one Spark application, whose memory they share.",
+        ),
+    ] = False,
     bootstrap_servers: Annotated[
         str | None,
         typer.Option(
@@ -61,12 +68,13 @@ def up(
 
     Several jobs have one broker and one supervisor. Each has its own processes, and its folder jobs/NAME below the
     data folder. A job that must not be started again ends alone, unless --together is given. Other commands choose
-    a job with --job NAME.
+    a job with --job NAME. Each driver has a Spark application of its own, with a JVM, unless --one-application is
+    given.
 
     Exit 2: a job file, a setting or a topic is wrong. 3: the machine lacks something. 4: no broker answers.
 
     Examples:  cutwater up deploy/jobs/flights.yaml  ·  cutwater up --detach --json
-    ·  cutwater up orders.yaml revenue.yaml
+    ·  cutwater up orders.yaml revenue.yaml --one-application
     ·  cutwater up job.yaml --bootstrap-servers kafka-1:9092,kafka-2:9092
     """
     keep_private()
@@ -74,10 +82,13 @@ def up(
     files = job_files or [Path("deploy/jobs/flights.yaml")]
     data_dir = settings.data_dir.resolve()
     if detach:
-        started = _start_detached(files, settings, bootstrap_servers, together)
+        given = [*(["--together"] if together else []), *(["--one-application"] if one_application else [])]
+        started = _start_detached(files, settings, bootstrap_servers, given)
         print_stacks(started, running_file.api_of_jobs(data_dir), as_json)
         return
     jobs = job_folders(files, data_dir)
+    if one_application and is_of_one(jobs, data_dir):
+        raise UsageError("--one-application is for several jobs, and one job file is given: leave it out")
     with stop_on_signals() as stop, err.status("starting") as status:
 
         def ready(found: list[RunningStack]) -> None:
@@ -88,11 +99,19 @@ def up(
         if is_of_one(jobs, data_dir):
             run_stack(Stack(files[0], settings, print_note, own_cluster=own), stop, lambda one: ready([one]))
         else:
-            run_jobs(prepare_jobs(jobs, settings, print_note, own_cluster=own, together=together), stop, ready)
+            stack = prepare_jobs(
+                jobs,
+                settings,
+                print_note,
+                own_cluster=own,
+                together=together,
+                one_application=one_application,
+            )
+            run_jobs(stack, stop, ready)
 
 
 def _start_detached(
-    files: list[Path], settings: Settings, bootstrap_servers: str | None, together: bool
+    files: list[Path], settings: Settings, bootstrap_servers: str | None, options: list[str]
 ) -> list[RunningStack]:
     if running_file.stacks(settings.data_dir):
         raise UsageError(f"a stack runs on {settings.data_dir} already; 'cutwater down' stops it")
@@ -102,7 +121,7 @@ def _start_detached(
     arguments = [sys.executable, "-m", "cutwater.cli.main", "up", *map(str, files)]
     arguments += ["--data-dir", str(settings.data_dir)]
     arguments += ["--bootstrap-servers", bootstrap_servers] if bootstrap_servers else []
-    arguments += ["--together"] if together else []
+    arguments += options
     with log.open("wb") as file:
         process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True

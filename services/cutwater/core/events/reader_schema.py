@@ -107,7 +107,7 @@ def _is_cut(type_: Mapping[str, Any]) -> bool:
     """Return whether Spark reads the type as a long, and its bytes may exceed one."""
     if type_.get("logicalType") != "decimal" or "precision" not in type_:
         return False
-    return type_["precision"] <= _LONG_DIGITS and type_.get("size", _LONG_BYTES + 1) > _LONG_BYTES
+    return bool(type_["precision"] <= _LONG_DIGITS and type_.get("size", _LONG_BYTES + 1) > _LONG_BYTES)
 
 
 def _digits(size: int) -> int:

@@ -20,6 +20,7 @@ from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.jobs.job_files import JobFolder, require_shareable
+from cutwater.local.jobs.spark_application import SharedApplication
 from cutwater.local.machine.ports import free_ports, require_free
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.class_archives import archives_written
@@ -104,9 +105,18 @@ class JobsStack:
 
 
 def prepare_jobs(
-    jobs: Sequence[JobFolder], settings: Settings, report: Report, *, own_cluster: bool, together: bool
+    jobs: Sequence[JobFolder],
+    settings: Settings,
+    report: Report,
+    *,
+    own_cluster: bool,
+    together: bool,
+    one_application: bool = False,
 ) -> JobsStack:
-    """Return the stack of several jobs. Raises as `Stack` does, and UsageError for settings of one job."""
+    """Return the stack of several jobs. Raises as `Stack` does, and UsageError for settings of one job.
+
+    `one_application`: the drivers share a Spark application, which is a process of its own.
+    """
     require_shareable(settings)
     data_dir = settings.data_dir.resolve()
     running_file.require_none(data_dir)
@@ -114,15 +124,19 @@ def prepare_jobs(
     if not own_cluster:
         log = data_dir / "logs" / "broker.log"
         broker = Broker(data_dir / "broker", find_java(), jars("kafka", report=report), log_path=log)
-    ports = iter(free_ports(len(jobs) * (len(_PORTS) + len(_METRICS_PORTS)) + 1))
+    ports = iter(free_ports(len(jobs) * (len(_PORTS) + len(_METRICS_PORTS)) + 3))
+    application = SharedApplication.on(next(ports), next(ports)) if one_application else None
     stacks = []
     for one in jobs:
-        changed = _settings_of(one, settings, data_dir, ports)
+        changed = {**_settings_of(one, settings, data_dir, ports), **(application.settings if application else {})}
         env = {f"CUTWATER_{name.upper()}": str(value) for name, value in changed.items()}
+        env |= application.secret if application else {}
         own = settings.model_copy(update={**changed, "data_dir": one.folder})
         told = _prefixed(report, one.job.name)
         stacks.append(Stack(one.file, own, told, env, own_cluster=own_cluster, broker=broker))
     shared = [*([broker.supervised()] if broker else []), _api(settings, data_dir, next(ports))]
+    if application:
+        shared.append(application.process(stacks, data_dir))
     return JobsStack(stacks, shared, data_dir, report, together)
 
 

@@ -6,6 +6,7 @@ get them as a jar of the application.
 
 from __future__ import annotations
 
+import fcntl
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ def load_class(session: SparkSession, folder: Path, name: str) -> Any:
     """
     # A folder of the driver, which Spark deletes at its end.
     jar = Path(SparkFiles.getRootDirectory()) / "compiled" / f"{name}.jar"
-    if not jar.exists():
-        jar.parent.mkdir(exist_ok=True)
-        _write_jar(jar, _compile(session, sorted(folder.glob("*.java"))))
-        session.sql(f"ADD JAR '{jar}'").collect()
+    jar.parent.mkdir(exist_ok=True)
+    with (jar.parent / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another driver of the application may be at it
+        if not jar.exists():
+            _write_jar(jar, _compile(session, sorted(folder.glob("*.java"))))
+            session.sql(f"ADD JAR '{jar}'").collect()
     shared: Any = session._jsparkSession.sharedState()
     return shared.jarClassLoader().loadClass(name)
 
