@@ -22,7 +22,9 @@ from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from seconds import Record, TimeLeft, costliest_files_first
+from support.harness import Flow
 from support.naming import unique
+from support.shared_spark import SharedSpark
 from tiers import QUICK, Tiers, add_options
 
 # Every JVM of the tests lives for seconds: what the optimising compiler would do for it costs a third of all the
@@ -125,6 +127,22 @@ def broker(tmp_path_factory: pytest.TempPathFactory, kafka_jars: list[Path]) -> 
     with Supervisor([embedded.supervised()]) as supervisor:
         supervisor.start(threading.Event())
         yield RunningBroker(embedded.cluster, embedded.log_path)
+
+
+@pytest.fixture(scope="session")
+def _shared_application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedSpark]:
+    made = SharedSpark(tmp_path_factory.mktemp("spark"))
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def shared_spark(_shared_application: SharedSpark) -> Iterator[None]:
+    """Drivers that this test starts share a JVM. Not for tests of a JVM's life, or of two drivers of one name."""
+    _shared_application.begin_test()
+    Flow.shared = _shared_application
+    yield
+    Flow.shared = None
 
 
 @pytest.fixture(name="unique", scope="session")

@@ -16,7 +16,7 @@ from support.events import counting
 from support.harness import Flow, flow, kill_session
 from support.shop import PROGRAM, Shop, orders
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 DRIVER = "cutwater_spark.driver"
 
 

@@ -21,7 +21,7 @@ from cutwater.core.protocol.records import Heartbeat
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, kill_session, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 HOUR_MS = 3_600_000
 
 

@@ -18,7 +18,7 @@ from support import crashing_driver
 from support.events import readings
 from support.harness import Flow, flow, kill_session
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 HOUR_MS = 3_600_000
 
 

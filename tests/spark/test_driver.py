@@ -27,7 +27,7 @@ from cutwater.local.machine.ports import free_ports
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, kill_session, scraped, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 DRIVER = "cutwater_spark.driver"
 
 
@@ -76,6 +76,7 @@ def test_kill_9_of_the_driver_loses_and_repeats_nothing(job: Flow) -> None:
 
     That only Python or only the JVM is killed: tests/integration, in the demonstration and at the crash points.
     """
+    job.settings["CUTWATER_SPARK_APPLICATION"] = ""  # its JVM dies, too
     made = counting.events(6_000)
     job.produce(made)
     job.signal()
@@ -205,7 +206,7 @@ def test_a_second_driver_fences_the_first(job: Flow) -> None:
     job.signal()
     older = job.driver(CUTWATER_HEARTBEAT_MS="200")
     job.wait_committed()
-    job.driver()
+    job.driver(CUTWATER_SPARK_APPLICATION="")  # the application would let it wait for the older one's end
     wait_until(lambda: started(job, 2), "the second attempt")
     assert older.wait(60) == 6
     assert "newer process" in job.log(DRIVER).read_text()

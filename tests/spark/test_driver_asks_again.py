@@ -17,7 +17,7 @@ from cutwater.operations.regions.failover import release
 from support.events import counting
 from support.harness import Flow, flow, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 HELD = """
 import sys, time
 from pathlib import Path

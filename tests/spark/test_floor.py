@@ -21,7 +21,7 @@ from support.events import counting
 from support.harness import Flow, flow, wait_until
 from support.lineage import read_all
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 HOUR_MS = 3_600_000
 CLEANED = "windows that end up to"
 

@@ -112,6 +112,7 @@ def first_bytes(cluster: Cluster, topic: str) -> Counter[int]:
     return found
 
 
+@pytest.mark.usefixtures("shared_spark")
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["avro", "confluent", "json"])

@@ -30,7 +30,7 @@ from support.crashes import Crashes
 from support.harness import GENERATION, Flow, flow, scraped, wait_until
 from support.lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 
 
 @pytest.fixture

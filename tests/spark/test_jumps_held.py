@@ -26,7 +26,7 @@ from cutwater_spark.query.decoding import decode
 from support.events import counting
 from support.harness import Flow, flow
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 DAY_MS = 86_400_000
 MINUTES_MS = 600_000
 

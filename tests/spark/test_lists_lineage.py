@@ -24,7 +24,7 @@ from cutwater.operations.replay_dead_letters import Replayer
 from support.events import readings
 from support.harness import GENERATION, Flow, flow, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 
 MAX_BYTES = 40
 """Of the candidate's job file: a reading takes some 23."""

@@ -28,7 +28,7 @@ from support import crashing_driver
 from support.events import readings
 from support.harness import Flow, flow, kill_session, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 
 DAY_MS = 86_400_000
 

@@ -59,6 +59,7 @@ def visits() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.usefixtures("shared_spark")
 @pytest.mark.slow
 def test_state_changelog_and_output_come_to_what_a_sample_told(
     tmp_path: Path, broker: Any, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch

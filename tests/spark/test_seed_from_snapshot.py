@@ -34,7 +34,7 @@ from support.lineage import EVENT, Second, assert_whole, events, job_text, read_
 from support.views.changelogs import until
 from support.views.rehydrating import Process, running
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 
 DRIVER = "cutwater_spark.driver"
 NO_LAG = """

@@ -51,7 +51,7 @@ from support.lineage import (
 )
 from support.protocol_samples import milestone
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 
 KIND = "tumbling"
 MEASURED = ("count", "sum_number", "first_label", "last_small")

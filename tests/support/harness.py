@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import psutil
@@ -34,6 +34,7 @@ from cutwater.local.jars import connectors
 from cutwater.local.spark_runtime import spark_environment
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.store.window_rows import MergedValue, ValueMerge
+from support.shared_spark import SharedSpark
 from support.waits import PATIENCE_S, wait_until
 
 GENERATION = Generation(1, "local")
@@ -41,6 +42,9 @@ GENERATION = Generation(1, "local")
 
 class Flow:
     """One job on a broker: its topics, its processes, what it wrote."""
+
+    shared: ClassVar[SharedSpark | None] = None
+    """Where drivers have their sessions in tests that use the fixture `shared_spark`; else each has its JVM."""
 
     def __init__(self, cluster: Cluster, job_file: Path, folder: Path, source: str | None = None) -> None:
         self.cluster = cluster
@@ -94,6 +98,7 @@ class Flow:
             "CUTWATER_DATA_DIR": str(self.folder),
             "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(self.settings.get("CUTWATER_CHECKPOINT")))),
             **spark_environment(),
+            **(Flow.shared.env() if Flow.shared else {}),
             **self.settings,
         }
 

@@ -18,7 +18,7 @@ from cutwater.core.events.key_columns import key_text
 from cutwater.demo.flights import events as flight_events
 from support.harness import flow
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 MARCH = int(datetime(2026, 3, 2, 9, tzinfo=UTC).timestamp()) * 1_000

@@ -34,7 +34,7 @@ from cutwater_spark.query.decoding import LEFT_OUT, decode, record_key
 from support.harness import flow
 from support.rejected_events import dead_letters
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 AT = 1_700_000_040_000
 ITEM = {
     "type": "record",

@@ -23,7 +23,7 @@ from support.harness import flow
 from support.rejected_events import dead_letters
 from unit.adapters.job_files.test_key_columns import load
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 START_MS = 1_700_000_040_000
 EVERY_ASCII = "".join(map(chr, range(160)))
 TWO = (KeyColumn("airport", "string"), KeyColumn("carrier", "string"))

@@ -31,7 +31,11 @@ from support.harness import flow
 from support.rejected_events import dead_letters
 from unit.adapters.job_files.test_key_types import COLUMNS, EVENT, load
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("as_in_a_driver"),
+    pytest.mark.usefixtures("shared_spark"),
+]
 AT = 1_700_000_000_000
 EVERY = "[flag, day, id, again, price, huge, tiny, name]"
 """`again` refers to the enum that another field defines."""

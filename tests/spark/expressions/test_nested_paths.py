@@ -30,7 +30,7 @@ from cutwater_spark.query.decoding import LEFT_OUT, decode
 from support.events import readings, wide
 from support.harness import Flow, flow
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 AT = 1_700_000_040_000
 ITEM = [{"name": "sku", "type": "string"}, {"name": "price", "type": wide.TYPES["price"]}]
 CUSTOMER = [{"name": "id", "type": "long"}, {"name": "country", "type": ["null", "string"], "default": None}]

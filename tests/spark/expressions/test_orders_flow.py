@@ -18,7 +18,7 @@ from cutwater.local.machine.ports import free_ports
 from support.harness import flow
 from support.rejected_events import dead_letters
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 START_MS = 1_700_000_040_000
 ITEM = {
     "type": "record",

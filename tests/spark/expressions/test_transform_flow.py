@@ -22,7 +22,7 @@ from cutwater.local.machine.ports import free_ports
 from support.harness import flow
 from support.rejected_events import dead_letters
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 PAGE = Path(__file__).parents[3] / "docs" / "JOBFILE.md"
 AT = 1_700_000_040_000
 SCHEMA: dict[str, Any] = {

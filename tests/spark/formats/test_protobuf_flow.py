@@ -85,6 +85,7 @@ def oracle(made: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
     }
 
 
+@pytest.mark.usefixtures("shared_spark")
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_topic_of_messages_gives_the_oracles_state(broker: Any, tmp_path: Path) -> None:

@@ -50,9 +50,9 @@ class SharedApplication(NamedTuple):
             terminate_leader_only=True,
             niceness=BEHIND,
         )
-        return Supervised(child, self._answers, READY_SECONDS_MAX)
+        return Supervised(child, self.answers, READY_SECONDS_MAX)
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         try:
             socket.create_connection((HOST, self.port), timeout=2.0).close()
         except OSError:
