@@ -26,7 +26,7 @@ from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.ports import LeadersChangedError, NewQueryError
 from cutwater.core.driver.tombstone_gc import Collector
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations.start_state import FIRST, StartState, is_claimed
+from cutwater.core.generations.start_state import FIRST, is_claimed
 from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
@@ -38,12 +38,12 @@ from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.candidate_throttle import CandidateThrottle
 from cutwater_spark.epoch.changelog_sink import Changelog
-from cutwater_spark.epoch.cleanings import Cleanings
+from cutwater_spark.epoch.cleanings import Cleanings, cleanings_of, first_floor
 from cutwater_spark.epoch.commit_hints import HintWriter
 from cutwater_spark.epoch.decoding_choice import Decodings
 from cutwater_spark.epoch.tombstones import Tombstones
 from cutwater_spark.epoch.writer import EpochWriter
-from cutwater_spark.seed.parent import parent_milestone
+from cutwater_spark.seed.parent import parent_milestone, start_state
 from cutwater_spark.seed.prepare import SeedPreparation
 
 STOP_AFTER_COMMIT_S = 10.0
@@ -154,12 +154,8 @@ class Attempt:
             with start.step("taking over the parent's state"):
                 about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
                 seed = SeedPreparation(self._spark, job, *about).prepare(parent, self._checkpoint)
-            amends = job.amend_for_ms is not None
-            opened = candidates(cluster, job.name).require(self._generation).reopening
-            began = (
-                StartState.of(parent, amends).raised(seed.floor_ms, amends).reopened(opened if amends else None)
-            )
-            self.origin, self.seed = began, seed.folder
+            self.origin = start_state(cluster, job, self._generation, parent, seed.floor_ms)
+            self.seed = seed.folder
         if self._returning is not None:
             # Last: starting Spark and reading a state take minutes, long enough for a failover.
             with start.step("asking the other region again"):
@@ -170,16 +166,9 @@ class Attempt:
         if not self._number:
             raise UsageError("call take_over before run")
         if self._job.amend_for_ms is not None:
-            newest = self._past.newest
-            cleaned_ms = newest.horizon_ms if newest else self.origin.horizon_ms
             rest_s = self._settings.cleaning_rest_ms / 1000
-            self._cleanings = Cleanings(
-                self._job.amend_for_ms + self._job.overlap_ms,
-                self._job.lateness_ms,
-                cleaned_ms,
-                rest_s,
-                self._record_cleaning,
-                held_cut=self.origin.held_cut,
+            self._cleanings = cleanings_of(
+                self._job, self.origin, self._past.newest, rest_s, self._record_cleaning
             )
         clearing = Collector(
             self._changelog,
@@ -287,9 +276,7 @@ class Attempt:
         """Return the floor of a generation that has none yet; None if Spark's watermark closes its windows."""
         if self._job.amend_for_ms is None:
             return None
-        # Spark has evicted the windows up to the newest watermark, if the job's windows closed by that before.
-        newest = self._past.newest
-        return max(self.origin.floor_ms, newest.floor_ms if newest else 0)
+        return first_floor(self.origin, self._past.newest)
 
     def _cleaning_ended(self, epochs: EpochWriter, decoding: Decoding) -> bool:
         """Return whether Spark has evicted the windows up to the floor, and committed that."""

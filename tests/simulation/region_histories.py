@@ -15,6 +15,17 @@ from simulation.truncations import KINDS
 from simulation.world import Step
 
 STEPS = 500
+_REPLAYS = {
+    "operator:replay": 4.0,
+    "operator:promote": 4.0,
+    "old": 10.0,
+    "age": 4.0,
+    "run:driver": 20.0,
+    "run:signal": 10.0,
+    "run:ask": 8.0,
+    "failover": 0.5,
+}
+"""Steps of a history in which generations count late events."""
 _RUN = (("mirror", 12), ("driver", 10), ("signal", 8), ("ask", 6), ("reader", 6))
 _PARTS = tuple(part for part, _ in _RUN)
 _WRITERS = tuple(part for part in _PARTS if part != "reader")
@@ -30,11 +41,13 @@ class Season:
     steps: int = STEPS
     tails: bool = False
     """May logs lose their tails?"""
+    replays: bool = False
+    """May an operator ask for late replays?"""
 
 
 def history_of(seed: int, steps: int | None = None, season: Season | None = None) -> tuple[Weather, list[Step]]:
     """The same for the same seed, on any machine."""
-    random, season = Random(seed), season or Season(tails=True)
+    random, season = Random(seed), season or Season(tails=True, replays=True)
     steps = steps or season.steps
     weather = Weather(split=random.random() < 0.3, claims=random.choice((0, 1, 1, 2, 2, 3)))
     kinds = {"run": 60.0, "marker": 16.0, "events": 6.0, "failover": 1.5}
@@ -51,6 +64,9 @@ def history_of(seed: int, steps: int | None = None, season: Season | None = None
         kinds |= _losing(Random((seed << 8) + 7))
         kinds |= _losing_more(Random((seed << 8) + 13))
         weather = replace(weather, amends=Random((seed << 8) + 11).random() < 0.4)
+        if season.replays and weather.amends and (asked := _asking(Random((seed << 8) + 17))):
+            kinds |= asked
+            weather = replace(weather, starts=3)
     kinds |= season.weights
     kinds["link:well"] = 2 * (kinds["link:cut"] + kinds["link:slow"] + kinds.get("link:lags", 0.0))
     kinds["wake"] = 2 * kinds["stall"]
@@ -87,6 +103,14 @@ def _losing_more(random: Random) -> dict[str, float]:
     ways = [f"{way}:{kind}" for way in ("lose-much", "remake") for kind in KINDS]
     chosen = random.choice([["lose-power"], ways, random.sample(ways, 2)])
     return {one: random.choice((0.3, 1.0)) / len(chosen) for one in chosen}
+
+
+def _asking(random: Random) -> dict[str, float]:
+    """Generations that count late events, among others of the same region."""
+    if random.random() < 0.5:
+        return {}
+    others = {f"operator:{one}": random.choice((0.0, 0.3)) for one in ("start", "rollback", "abort")}
+    return {**_REPLAYS, **others}
 
 
 def _what(kind: str, random: Random) -> str:

@@ -16,9 +16,9 @@ from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.driver.lateness import ByFloor
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.start_state import FIRST, StartState, require_kept
+from cutwater.core.generations.start_state import FIRST, require_kept
 from cutwater.core.job.event_decoding import Decoding
-from cutwater.core.job.job import WINDOW_KEY_SCHEMA
+from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
 from cutwater.core.protocol.generation import Generation
@@ -27,9 +27,9 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations.parent_changelog import changelog_problem, kept_behind
 from cutwater.operations.regions.rejoin import RejoinCheck
 from cutwater_spark.epoch.barriers import BarrierLog
-from cutwater_spark.epoch.cleanings import Cleanings
+from cutwater_spark.epoch.cleanings import cleanings_of, first_floor
 from cutwater_spark.epoch.decoding_choice import Decodings
-from cutwater_spark.seed.parent import parent_milestone
+from cutwater_spark.seed.parent import parent_milestone, start_state
 from cutwater_spark.seed.prepare import floor_of
 from simulation.clients import partition_of
 from simulation.disk import Disk
@@ -43,6 +43,11 @@ from simulation.world import _Silent
 Window = tuple[str, int]
 SUMMED = replace(JOB, measures=tuple(replace(one, kind="sum") for one in JOB.measures))
 """The same job, as one that a generation may be started of."""
+AMEND_MS = 2 * HOUR_MS
+AMENDED = replace(SUMMED, amend_for_ms=AMEND_MS)
+"""The same, whose windows close by a floor."""
+KEEPING = replace(AMENDED, retention_ms=9 * HOUR_MS)
+"""The same, whose closed windows stay in the state for long: late events may still count there."""
 _keys, _values = Codec(WINDOW_KEY_SCHEMA), Codec(JOB.state_schema)
 
 
@@ -181,14 +186,11 @@ class Checkpoint(Disk):
         return self.plans[max(self.commits)].source_cut.offset(place) if self.commits else 0
 
 
-AMEND_MS = 2 * HOUR_MS
 _PLAIN = Decoding("avro", {}, (), 0, 0)
 
 
 class RegionDriver(Driver):
     """Works for any generation; one that was claimed goes on from its parent milestone."""
-
-    job = SUMMED
 
     def __init__(
         self,
@@ -199,10 +201,10 @@ class RegionDriver(Driver):
         clock: object,
         generation: Generation,
         returning: RejoinCheck,
-        amends: bool = False,
+        job: Job = SUMMED,
     ) -> None:
-        """`amends`: windows close by a floor, and cleanings raise it."""
-        self._amends, self._closing = amends, _PLAIN
+        self._amends, self._closing = job.amend_for_ms is not None, _PLAIN
+        self.job = job
         self._returning = returning
         self.generation, self.changelog = generation, topics.changelog(JOB.name, generation)
         self._disk, self._book = disk, book
@@ -220,14 +222,15 @@ class RegionDriver(Driver):
         self._returning.await_answer(self.generation, stop, _Silent())
         parent = parent_milestone(self.job, settings)
         self._parent = parent
-        self.origin = StartState.of(parent, self._amends) if parent else FIRST
+        self.origin = FIRST
         own = [TopicPartition(JOB.topic, number) for number in range(PARTITIONS)]
         self._places = [place for place, _ in parent.source_cut] if parent else own
         if parent is not None:
             if self._disk.seed is None:
                 seed = self._seed(parent)
                 self._disk.seed = self._disk.seed or seed
-            self.origin = self.origin.raised(self._disk.seed.floor_ms, self._amends)
+            cluster: Any = self._cluster
+            self.origin = start_state(cluster, self.job, self.generation, parent, self._disk.seed.floor_ms)
         super()._run()
 
     def _announce(self, epochs: Epochs, attempt: int, barriers: BarrierLog) -> None:
@@ -238,13 +241,11 @@ class RegionDriver(Driver):
     def _query(self, epochs: Epochs) -> None:
         epochs.lists = SimLists(self._log, self._process, self._late)
         if self._amends:
-            newest = epochs.newest
-            first = max(self.origin.floor_ms, newest.floor_ms if newest else 0)
+            first = first_floor(self.origin, epochs.newest)
             checkpoint: Any = self._checkpoint
             self._pins = Decodings(checkpoint, self._attempt, _PLAIN, _Silent(), floor_ms=first)
-            horizon_ms = newest.horizon_ms if newest else self.origin.horizon_ms
-            self._cleanings = Cleanings(
-                AMEND_MS, JOB.lateness_ms, horizon_ms, 0, lambda *_: None, lambda: self._log.now_ms / 1000
+            self._cleanings = cleanings_of(
+                self.job, self.origin, epochs.newest, 0, lambda *_: None, lambda: self._log.now_ms / 1000
             )
             self._begin_query(epochs)
         super()._query(epochs)

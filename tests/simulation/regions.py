@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.topics.candidates import origin_parent
+from cutwater.adapters.topics.candidates import origin_parent, parent_of
 from cutwater.adapters.topics.mirror_topics import Positions
 from cutwater.client.from_changelog import from_changelog
 from cutwater.commit_signal.service import CommitSignal
@@ -31,6 +31,7 @@ from cutwater.core.errors import (
 )
 from cutwater.core.failover.failover import Loss, known_loss
 from cutwater.core.generations.candidates import Candidates
+from cutwater.core.job.job import Job
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.protocol.cuts import TopicPartition
@@ -50,8 +51,9 @@ from simulation.disk import Concurrent
 from simulation.fetching import Link
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS
 from simulation.log import Place
+from simulation.operators import Operator
 from simulation.processes import Process, Several, SimEvent
-from simulation.regional import Book, Region, RegionDriver
+from simulation.regional import AMENDED, KEEPING, SUMMED, Book, Region, RegionDriver
 from simulation.regions_checker import Lines, Reader
 from simulation.spark import Event
 from simulation.truncations import Losses
@@ -61,6 +63,8 @@ HOME, AWAY = GENERATION.region, "west"
 CLAIMS_MAX = 5
 SHORT_LAG_MS, CLEANER_RESTS_MS = 600_000, 16_000
 ROUNDS_MAX = 150
+CATCH_UP_ROUNDS = 50
+"""For a generation that is to be promoted: whoever starts reads for some rounds, and writes nothing."""
 _MS = (1, 200, 700, 3_000)
 
 
@@ -74,6 +78,12 @@ class Weather:
     """So many times a region may go on with the other one's job."""
     amends: bool = False
     """Windows close by a floor, and events between it and the watermark amend them."""
+    starts: int = 0
+    """So many generations a region may start from its own milestones."""
+
+    @property
+    def job(self) -> Job:
+        return (KEEPING if self.starts else AMENDED) if self.amends else SUMMED
 
 
 class _Counted(_Silent):
@@ -145,6 +155,7 @@ class Regions(Several):
         self.losses = Losses(self.by_name)
         self.lines = Lines(self.by_name, self.book, self.losses, self.weather.amends)
         self.readers: dict[str, Reader] = {}
+        self.operator = Operator(self)
 
     @property
     def now_ms(self) -> int:
@@ -156,13 +167,14 @@ class Regions(Several):
 
     def counted(self) -> Counter[str]:
         """What has happened, and what came of it."""
-        promoted = {told.milestone.generation for stream in self.lines.streams.values() for told in stream}
-        home = [one for one in promoted if one.region == HOME and one != GENERATION]
-        away = [one for one in promoted if one.region == AWAY]
+        home, away = [
+            [one.generation for one in self.lines.claims(name) if one.origin and one.generation in promoted]
+            for name, promoted in ((name, set(self.lines.promoted(name))) for name in (HOME, AWAY))
+        ]
         arrived = sum(map(len, self.lines.arrived.values()))
         damaged = sum(link.damaged for link in self.links.values())
         came_of_it = {"arrival": arrived, "gone on": len(away), "gone back": len(home), "damaged answer": damaged}
-        return self.faults + Counter(came_of_it)
+        return self.faults + Counter(came_of_it | {"late event counted": len(self.lines.replays.counted)})
 
     def other(self, name: str) -> Region:
         return self.by_name[AWAY if name == HOME else HOME]
@@ -202,7 +214,8 @@ class Regions(Several):
         """An event of hours ago: of a window that is closed somewhere, and above the horizon or not."""
         region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
         if region.has(JOB.topic):
-            self._produce(region, self.luck(), (1 + self.luck() % 5) * HOUR_MS)
+            hours = 12 if self.weather.starts else 5
+            self._produce(region, self.luck(), (1 + self.luck() % hours) * HOUR_MS)
 
     def _do_age(self, _what: str) -> None:
         """The events that follow are hours younger."""
@@ -347,6 +360,9 @@ class Regions(Several):
     def _do_switchover(self, _what: str) -> None:
         self._ask("switchover")
 
+    def _do_operator(self, what: str) -> None:
+        self.operator.ask((HOME, HOME, AWAY)[self.luck() % 3], what)
+
     def _do_prune(self, _what: str) -> None:
         """As `cutwater generation prune --with-forks`, with nothing kept for a time."""
         name = (HOME, HOME, AWAY)[self.luck() % 3]
@@ -376,7 +392,7 @@ class Regions(Several):
         region = self.by_name[(HOME, HOME, AWAY)[self.luck() % 3]]
         for place in region.own_places():
             read = [disk.read(place) for disk in region.disks.values()]
-            claims = [one.source_cut.offset(place) for one in self.lines.claims(region.name)]
+            claims = [parent_of(one).source_cut.offset(place) for one in self.lines.claims(region.name)]
             before = min([*read, *claims], default=0)
             if before > region.log.topics[place.topic][place.partition].first:
                 self.faults["retention"] += 1
@@ -526,8 +542,12 @@ class Regions(Several):
         claim = next(one for one in self.lines.claims(name) if str(one.generation) == which)
         if not self.known(self.by_name[name]).by_id[claim.generation].open:
             return  # it was given up meanwhile, and so may be what it begins with
-        log = self.by_name[name].log
-        if not any(True for place, cut in claim.changelog_cut for _ in log.committed(place, cut)):
+        log, parent = self.by_name[name].log, parent_of(claim)
+        if any(place.topic not in log.topics for place, _ in (*parent.changelog_cut, *parent.source_cut)):
+            return
+        if any(at < log.topics[place.topic][place.partition].first for place, at in parent.source_cut):
+            return  # events behind it are gone
+        if not any(True for place, cut in parent.changelog_cut for _ in log.committed(place, cut)):
             raise Anomaly(FALSE_ALARM, f"{slot} has stopped, and nothing stands above its seed: {error}")
 
     def start(self, slot: str) -> None:
@@ -540,9 +560,8 @@ class Regions(Several):
             generation = Generation.parse(which)
             disk = region.disks[generation]
             asking = Asking(self, process, name)
-            RegionDriver(
-                process, region.log, disk, self.book, lambda: self.now_ms, generation, asking, self.weather.amends
-            )
+            job = self.weather.job
+            RegionDriver(process, region.log, disk, self.book, lambda: self.now_ms, generation, asking, job)
         elif part == "signal":
             signal = CommitSignal(
                 cluster,
@@ -592,7 +611,8 @@ class Regions(Several):
     # --- going on in the other region
 
     def _ask(self, how: str) -> None:
-        claims = sum(len(self.known(one).by_id) for one in self.by_name.values())
+        known = [each.claim for one in self.by_name.values() for each in self.known(one).by_id.values()]
+        claims = sum(bool(one.origin) for one in known)
         back = claims and self.lines.arrived[HOME] and self.luck() % 4
         name = HOME if back else AWAY
         if not self.lines.arrived[name] and self.luck() % 8:
@@ -683,12 +703,14 @@ class Regions(Several):
                 self._give_up_claims(name)
             self._finish_resyncs(name)
         self._mend_gaps()
+        for name in self.by_name:
+            self.operator.ask(name, "promote")
         for number in range(ROUNDS_MAX):
             self._round(number)
             trodden = any(self.gaps.get(name, set()) & topics for name, topics in self.trodden.items())
             if trodden and number < ROUNDS_MAX // 2:  # a copy that is read stays
                 self._mend_gaps()
-            if number > 3 and self._quiet():
+            if number > 3 and self._quiet() and (number > CATCH_UP_ROUNDS or not self.operator.waits()):
                 break
         else:
             raise Anomaly(STUCK, f"after {ROUNDS_MAX} rounds without a fault: {self.behind()[:5]}")
@@ -822,5 +844,8 @@ class Regions(Several):
             process = Process("report", self.luck)
             own: Any = SimCluster(region.log, process)
             there: Any = SimCluster(self.other(name).log, process)
-            self.lines.look_at_loss(name, own, there, self.printed, self.planned, self.faults)
+            # Who starts a generation of his own takes a job back that was released.
+            taken_back = any(not one.origin for one in self.lines.claims(self.other(name).name))
+            planned = set[Generation]() if taken_back else self.planned
+            self.lines.look_at_loss(name, own, there, self.printed, planned, self.faults)
             self.lines.look_at_lists(name, own, self.faults)

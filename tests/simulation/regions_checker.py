@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import protocol_codec
+from cutwater.adapters.topics.candidates import parent_of
 from cutwater.adapters.topics.rejected_events import late_pairs
 from cutwater.client.values import CommittedMilestone
 from cutwater.core.driver import rejected_events
@@ -31,7 +32,7 @@ from cutwater.core.protocol.chain import link
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.mirror_records import SOURCE_OFFSET, Arrival, Mirrored, parse_position_key
-from cutwater.core.protocol.records import Barrier, Claim, Milestone
+from cutwater.core.protocol.records import Barrier, Claim, Milestone, Reopening
 from cutwater.core.protocol.stream_audit import check
 from cutwater.core.state.backlog import MARGIN_MS
 from cutwater.operations.regions.forks import ForkReader
@@ -53,26 +54,10 @@ from simulation.job import HOUR_MS, JOB, PARTITIONS
 from simulation.latelist import window_end_ms
 from simulation.log import Outcome, Place, Record
 from simulation.regional import Book, Region, Window, added, folded, window_of
+from simulation.replays import Names, Replays, Told
 from simulation.truncations import Losses
 
-Names = frozenset[bytes]
 _late = protocol_codec("late")
-
-
-class Told(NamedTuple):
-    """A promoted milestone, and the events that it stands for."""
-
-    milestone: Milestone
-    record: bytes
-    region: str
-    names: Names
-    """That it has read."""
-    late: Mapping[bytes, str]
-    """Those of them that came too late for their window, and the region on whose list they stand."""
-
-    @property
-    def counted(self) -> Names:
-        return self.names - self.late.keys()
 
 
 class Listing(NamedTuple):
@@ -113,6 +98,8 @@ class Lines:
         """By region what its commit stream has said, and lost since."""
         self._claims: dict[tuple[str, Generation], Claim] = {}
         """Those that stood there when something was lost."""
+        self._opened: dict[tuple[str, Generation], Reopening] = {}
+        self.replays = Replays(book, losses)
         self._broken: set[str] = set()
         self.astray: dict[object, str] = {}
         """By process: why it should not have gone on."""
@@ -130,8 +117,11 @@ class Lines:
                     self._require_not_astray(one)
                     self._milestone(name, decoded, one.value or b"")
             for one in self._new(region, topics.barriers(JOB.name)):
-                if isinstance(protocol_records.decode(one.value or b""), Barrier):
+                told = protocol_records.decode(one.value or b"")
+                if isinstance(told, Barrier):
                     self._require_not_astray(one)
+                    if self._amends and not self._losses.lost(name, topics.barriers(JOB.name)):
+                        self.replays.look_at_floor(name, told, self.reopening(name, told.generation))
         for name, region in self._by_name.items():
             topic = mirror_records.arrivals(JOB.name, self.other(name).name)
             first = region.log.topics[topic][0].first if region.has(topic) else 0
@@ -264,6 +254,15 @@ class Lines:
     def claims(self, name: str) -> list[Claim]:
         return [one.claim for one in self.candidates(name)]
 
+    def reopening(self, name: str, generation: Generation) -> Reopening | None:
+        """Which windows a generation's claim opens again; remembered, as it is decided with the claim."""
+        at = name, generation
+        if at not in self._opened and is_claimed(generation):
+            for one in self.candidates(name):
+                if one.reopening is not None:
+                    self._opened[name, one.claim.generation] = one.reopening
+        return self._opened.get(at)
+
     def _claim(self, name: str, generation: Generation) -> Claim:
         standing = (one for one in self.claims(name) if one.generation == generation)
         return next(standing, None) or self._claims[name, generation]
@@ -278,7 +277,7 @@ class Lines:
             parent = self.told.get(link(claim.parent))
             if parent is None:
                 raise Anomaly(ABORTED_READ, f"{one.generation} goes on from a milestone that was never promoted")
-            since, names = claim.source_cut, parent.names
+            since, names = parent_of(claim).source_cut, parent.names
         read = list(self._read(name, one, since))
         again = names.intersection(read) or {event for event, times in Counter(read).items() if times > 1}
         if again:
@@ -315,9 +314,13 @@ class Lines:
             if each.generation == one.generation and since < each.epoch <= one.epoch
         }
         closed_ms = parent.milestone.watermark_ms if parent else 0
+        opened = self.reopening(name, one.generation) if self._amends and not follows else None
         if self._amends:
             own = follows and one.epoch == since + 1
             closed_ms = one.floor_ms if own else (parent.milestone.floor_ms if parent else 0)
+        if opened is not None and parent is not None:
+            closed_ms = opened.floor_ms
+            self.replays.look(f"{name} at {one.token}", opened, parent, self.streams[name], names, listed)
         new = names - (parent.names if parent else Names())
         closed = {event for event in new if window_end_ms(self._book.by_name[event]) <= closed_ms}
         if closed - listed:
@@ -538,7 +541,7 @@ class Lines:
         faults: Counter[str],
     ) -> None:
         """Of the newest failover here: what was printed, what is told now, and what is true."""
-        claims = [one.claim for one in self.candidates(name) if one.open]
+        claims = [one.claim for one in self.candidates(name) if one.open and one.claim.origin]
         if not claims:
             return
         claim, origin = claims[-1], self.other(name).name

@@ -62,6 +62,7 @@ RARE = (
     "lost power",
     *(f"told {part}" for part in ("ask", "driver", "mirror", "reader", "signal")),
     "stopped: anew",
+    *("late replay", "late event counted"),
 )
 """Among a few hundred seeds. Failbacks are rarer; two of the guards are of them, in seasons of their own."""
 

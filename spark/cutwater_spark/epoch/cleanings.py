@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from cutwater.core.driver.lateness import StateSpan, due_floor
+from cutwater.core.generations.start_state import StartState
+from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import NOWHERE, Cut
 from cutwater.core.protocol.records import Barrier
 
@@ -57,3 +59,29 @@ class Cleanings:
         took_s, self._since_s = self._now_s() - self._since_s, self._now_s()
         self._record(f"windows that end up to {floor_ms} were evicted from the state", took_s)
         self._cleaned_ms = floor_ms
+
+
+def first_floor(origin: StartState, newest: Barrier | None) -> int:
+    """Return the floor of a generation that has stored none yet. `newest`: its newest barrier."""
+    # Spark has evicted the windows up to the newest watermark, if the job's windows closed by that before.
+    return max(origin.floor_ms, newest.floor_ms if newest else 0)
+
+
+def cleanings_of(
+    job: Job,
+    origin: StartState,
+    newest: Barrier | None,
+    rest_s: float,
+    record: Record,
+    now_s: Callable[[], float] = time.monotonic,
+) -> Cleanings:
+    """Return the cleanings of a job whose windows close by a floor. `newest`: the generation's newest barrier."""
+    return Cleanings(
+        (job.amend_for_ms or 0) + job.overlap_ms,
+        job.lateness_ms,
+        newest.horizon_ms if newest else origin.horizon_ms,
+        rest_s,
+        record,
+        now_s,
+        origin.held_cut,
+    )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import release
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations.late_replay import require_amends
 from cutwater.core.generations.source_topics import origin_cut_at
-from cutwater.core.generations.start_state import is_claimed, require_at_work, require_unreleased
+from cutwater.core.generations.start_state import StartState, is_claimed, require_at_work, require_unreleased
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations.first_generation import require_may_begin
 from cutwater.operations.generations.start_check import require_may_start
@@ -41,3 +43,13 @@ def parent_milestone(job: Job, settings: Settings) -> Milestone | None:
     parent = parent_of(candidate.claim)
     require_may_start(cluster, job, parent, settings)
     return replace(parent, origin_cut=origin_cut_at(job.source, candidate.claim, origin_parent(candidate.claim)))
+
+
+def start_state(
+    cluster: Cluster, job: Job, generation: Generation, parent: Milestone, watermark_ms: int
+) -> StartState:
+    """Return what a claimed generation takes over, with the windows that its claim has opened again.
+    `watermark_ms`: the one that is stored with its seed."""
+    amends = job.amend_for_ms is not None
+    opened = candidates(cluster, job.name).require(generation).reopening if amends else None
+    return StartState.of(parent, amends).raised(watermark_ms, amends).reopened(opened)
