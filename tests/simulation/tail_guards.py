@@ -99,7 +99,7 @@ TAIL_GUARDS = (
         "a region that goes on beside the one that took over from the milestones that its log has lost",
         "I6",
         off(rejoin, "_continues", later_than_held),
-        Season({"claims": 4}, {**FAILS_BACK, "old": 5.0, "age": 0.7, "lose-much:stream": 0.5}, 700, tails=True),
+        Season({"claims": 4}, {**FAILS_BACK, "old": 5.0, "age": 0.7, "lose-much:stream": 0.8}, 700, tails=True),
         frozenset({FORKED}),
     ),
 )
