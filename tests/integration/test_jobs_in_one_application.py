@@ -7,12 +7,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from test_jobs_in_one_stack import DOWN, EVENTS, LAST, PIECES, expected, produce, state
+from test_jobs_in_one_stack import EVENTS, LAST, PIECES, expected, produce, state, write_jobs
 
 from cutwater.local import running_file
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed
-from support.events import counting
 from support.harness import wait_until
 
 pytestmark = pytest.mark.slow
@@ -21,13 +20,10 @@ APPLICATION = "cutwater_spark.application"
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "up.yaml").write_text(counting.job_text("up") + "output: {mode: final}\n")
-    (tmp_path / "down.yaml").write_text(DOWN)
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
+    files = write_jobs(tmp_path)
     made = Cli(tmp_path)
     alone = made.run("up", str(tmp_path / "up.yaml"), "--one-application", "--detach")
     assert (alone.returncode, "is for several jobs" in alone.stderr) == (2, True)
-    files = [str(tmp_path / name) for name in ("down.yaml", "up.yaml")]
     done = made.run("up", *files, "--one-application", "--detach", "--json")
     assert done.returncode == 0, done.stderr
     uis = [one["spark_ui_url"] for one in parsed(["up"], done.stdout)["jobs"]]

@@ -44,14 +44,18 @@ LAST = {"key": "k0", "at": counting.START_MS + 7_200_000, "value": 1}
 PIECES = 4
 
 
+def write_jobs(folder: Path) -> list[str]:
+    """Two job files, the second of which the first reads."""
+    (folder / "up.yaml").write_text(counting.job_text("up") + "output: {mode: final}\n")
+    (folder / "down.yaml").write_text(DOWN)
+    (folder / "event.avsc").write_text(counting.SCHEMA)
+    return [str(folder / name) for name in ("down.yaml", "up.yaml")]
+
+
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "up.yaml").write_text(counting.job_text("up") + "output: {mode: final}\n")
-    (tmp_path / "down.yaml").write_text(DOWN)
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
     made = Cli(tmp_path)
-    files = [str(tmp_path / name) for name in ("down.yaml", "up.yaml")]
-    done = made.run("up", *files, "--detach", "--json")
+    done = made.run("up", *write_jobs(tmp_path), "--detach", "--json")
     assert done.returncode == 0, done.stderr
     found = parsed(["up"], done.stdout)["jobs"]
     assert [(one["job"], Path(one["data_dir"]).name) for one in found] == [("down", "down"), ("up", "up")]

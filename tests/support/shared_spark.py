@@ -49,8 +49,7 @@ class SharedSpark:
 
     def _start(self) -> None:
         application = SharedApplication.on(*free_ports(2))
-        told = {f"CUTWATER_{name.upper()}": str(value) for name, value in application.settings.items()}
-        self._env = {**told, "CUTWATER_SPARK_UI_PORT": "0", **application.secret}
+        self._env = {**application.env, "CUTWATER_SPARK_UI_PORT": "0"}
         self._tests = 1
         job = self._folder / "job.yaml"
         job.write_text(counting.job_text("shared"), encoding="utf-8")

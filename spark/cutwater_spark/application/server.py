@@ -103,8 +103,9 @@ class ApplicationServer:
     def _end(self, driver: str, server: Any) -> None:
         try:
             self._session.sparkContext.cancelJobsWithTag(driver)
-            ended = [one.name() for one in self._queries(driver)]
-            for query in self._queries(driver):
+            queries = self._queries(driver)
+            ended = [one.name() for one in queries]
+            for query in queries:
                 query.stop()
             server.shutdown()
         except Py4JError as error:

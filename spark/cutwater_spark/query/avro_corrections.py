@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cutwater.core.events.reader_schema import Correction
 from cutwater.core.events.rejection import UNDECODABLE
-from cutwater_spark.query.rejection_reasons import Flaw, key_step
+from cutwater_spark.query.rejection_reasons import Flaw, first_of_parts, struct_at
 from cutwater_spark.query.sql import name, text
 
 
@@ -60,7 +60,7 @@ def has_unknown(value: str, correction: Correction | None, level: int = 0) -> st
 def _flaw_of(value: str, correction: Correction, path: str, level: int) -> str:
     """Return the first flaw, a struct of path and rule; NULL if there is none. `path`: SQL."""
     if correction.decimal:
-        rule = f"named_struct('field', {path}, 'rule', {text(f'is beyond {correction.decimal}')})"
+        rule = struct_at(path, text(f"is beyond {correction.decimal}"))
         return f"if({value} is not null and {value_of(value, correction)} is null, {rule}, null)"
     if correction.item is None:
         found = [
@@ -69,13 +69,10 @@ def _flaw_of(value: str, correction: Correction, path: str, level: int) -> str:
             if one and _has_decimal(one)
         ]
         return f"coalesce({', '.join(found)})"
-    part, at = f"__part{level}", f"__at{level}"
-    parts, inner, step = value, part, f"concat({path}, '[', {at}, ']')"
-    if correction.is_map:
-        parts, inner = f"map_entries({value})", f"{part}.value"
-        step = f"concat({path}, {key_step(f'{part}.key')})"
-    found_in = f"transform({parts}, ({part}, {at}) -> {_flaw_of(inner, correction.item, step, level + 1)})"
-    return f"get(filter({found_in}, {part} -> {part} is not null), 0)"
+    item = correction.item
+    return first_of_parts(
+        value, correction.is_map, path, level, lambda one, at: _flaw_of(one, item, at, level + 1)
+    )
 
 
 def _has_decimal(correction: Correction) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from cutwater.core.events.json_events import MISSING, NESTED, RULES, TIMES, JsonField
 from cutwater.core.events.rejection import ELEMENTS_MAX
 from cutwater_spark.query import json_values
-from cutwater_spark.query.rejection_reasons import key_step
+from cutwater_spark.query.rejection_reasons import first_of_parts, struct_at
 from cutwater_spark.query.sql import name, text
 
 
@@ -41,7 +41,7 @@ def _nested(token: str, field: JsonField, level: int) -> str:
 
 def flaw_of(token: str, field: JsonField, path: str, level: int = 0) -> str:
     """Return the first flaw, a struct of path and rule; NULL if the token fits the field. `path`: SQL."""
-    missing = "" if field.nullable or field.default is not None else f" else {_struct(path, text(MISSING))}"
+    missing = "" if field.nullable or field.default is not None else f" else {struct_at(path, text(MISSING))}"
     found = _nested_flaw(token, field, path, level) if field.kind in NESTED else _flat_flaw(token, field, path)
     return f"case when {json_values.has_value(token)} then {found}{missing} end"
 
@@ -50,22 +50,20 @@ def _flat_flaw(token: str, field: JsonField, path: str) -> str:
     rule = text(f"is not {RULES[field.kind]}")
     if field.kind in TIMES:
         rule = json_values.time_rule(json_values.as_text(token), rule, field.kind)
-    return f"case when {json_values.from_token(token, field)} is null then {_struct(path, rule)} end"
+    return f"case when {json_values.from_token(token, field)} is null then {struct_at(path, rule)} end"
 
 
 def _nested_flaw(token: str, field: JsonField, path: str, level: int) -> str:
-    part, whole, at = f"__part{level}", f"__whole{level}", f"__at{level}"
+    whole = f"__whole{level}"
     if field.item is None:
         within, unfit = _first_of_fields(field.fields, whole, path, level), f"{whole} is null"
     else:
         unfit = f"{whole} is null or cardinality({whole}) > {ELEMENTS_MAX}"
-        parts, inner, step = whole, part, f"{path}, '[', {at}, ']'"
-        if field.kind == "map":
-            parts, inner = f"map_entries({whole})", f"{part}.value"
-            step = f"{path}, {key_step(f'{part}.key')}"
-        flaws = flaw_of(inner, field.item, f"concat({step})", level + 1)
-        within = f"get(filter(transform({parts}, ({part}, {at}) -> {flaws}), {part} -> {part} is not null), 0)"
-    rule = _struct(path, text(f"is not {RULES[field.kind]}"))
+        item = field.item
+        within = first_of_parts(
+            whole, field.kind == "map", path, level, lambda one, at: flaw_of(one, item, at, level + 1)
+        )
+    rule = struct_at(path, text(f"is not {RULES[field.kind]}"))
     return _bound(_taken(token, field), whole, f"case when {unfit} then {rule} else {within} end")
 
 
@@ -124,10 +122,6 @@ def _taken(token: str, field: JsonField) -> str:
 def _bound(value: str, variable: str, made: str) -> str:
     """Return `made` with a value bound to a variable."""
     return f"transform(array({value}), {variable} -> {made})[0]"
-
-
-def _struct(path: str, rule: str) -> str:
-    return f"named_struct('field', {path}, 'rule', {rule})"
 
 
 def _literal(field: JsonField, given: Any) -> str:

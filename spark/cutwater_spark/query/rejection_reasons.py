@@ -32,12 +32,26 @@ def flaw(when: str, reason: str, rule: str, field: str | None = None) -> Flaw:
 
 def rule_struct(rule: str, field: str | None = None) -> str:
     """Return the struct (field, rule). `rule`: SQL."""
-    return f"named_struct('field', {'cast(null as string)' if field is None else text(field)}, 'rule', {rule})"
+    return struct_at("cast(null as string)" if field is None else text(field), rule)
 
 
-def key_step(key: str) -> str:
-    """Return the parts of a path's step to a map's value, to concatenate. `key`: SQL."""
-    return f"""{text("['")}, left({key}, {KEY_SHOWN}), {text("']")}"""
+def struct_at(path: str, rule: str) -> str:
+    """Return the struct (field, rule). Both are SQL."""
+    return f"named_struct('field', {path}, 'rule', {rule})"
+
+
+def first_of_parts(whole: str, is_map: bool, path: str, level: int, flaw_of: Callable[[str, str], str]) -> str:
+    """Return the first flaw of the parts of an array or a map; NULL if none has one.
+
+    `flaw_of`: the flaw of a part, given its value and its path. Values, paths and flaws are SQL.
+    """
+    part, at = f"__part{level}", f"__at{level}"
+    parts, value, step = whole, part, f"'[', {at}, ']'"
+    if is_map:
+        parts, value = f"map_entries({whole})", f"{part}.value"
+        step = f"""{text("['")}, left({part}.key, {KEY_SHOWN}), {text("']")}"""
+    flaws = flaw_of(value, f"concat({path}, {step})")
+    return f"get(filter(transform({parts}, ({part}, {at}) -> {flaws}), {part} -> {part} is not null), 0)"
 
 
 def number_of(time: str, kind: str) -> str:

@@ -69,11 +69,11 @@ class Served:
     def ask(self, sent: bytes) -> bytes:
         host, _, port = self.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=10) as connection:
-            connection.sendall(sent)
-            connection.shutdown(socket.SHUT_WR)
             try:
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR)
                 return connection.recv(LINE_BYTES_MAX)
-            except ConnectionResetError:  # closed before all was read
+            except OSError:  # it was closed before all was read
                 return b""
 
 

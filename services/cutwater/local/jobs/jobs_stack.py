@@ -130,7 +130,7 @@ def prepare_jobs(
     for one in jobs:
         changed = {**_settings_of(one, settings, data_dir, ports), **(application.settings if application else {})}
         env = {f"CUTWATER_{name.upper()}": str(value) for name, value in changed.items()}
-        env |= application.secret if application else {}
+        env |= application.env if application else {}
         own = settings.model_copy(update={**changed, "data_dir": one.folder})
         told = _prefixed(report, one.job.name)
         stacks.append(Stack(one.file, own, told, env, own_cluster=own_cluster, broker=broker))

@@ -35,16 +35,17 @@ class SharedApplication(NamedTuple):
         return {"spark_application": f"{HOST}:{self.port}", "spark_ui_port": self.ui_port}
 
     @property
-    def secret(self) -> Mapping[str, str]:
-        return {"CUTWATER_SPARK_APPLICATION_KEY": self.key}
+    def env(self) -> dict[str, str]:
+        """Return what a driver and the application itself need in their environment."""
+        told = {f"CUTWATER_{name.upper()}": str(value) for name, value in self.settings.items()}
+        return {**told, "CUTWATER_SPARK_APPLICATION_KEY": self.key}
 
     def process(self, stacks: Sequence[Stack], data_dir: Path) -> Supervised:
         """Return its process. `stacks`: those of the jobs, whose Java and Spark are the same."""
-        env = {f"CUTWATER_{name.upper()}": str(value) for name, value in self.settings.items()}
         child = Child(
             "spark",
             [sys.executable, "-m", "cutwater_spark.application", *(str(one.job_file) for one in stacks)],
-            {**stacks[0].spark_env, **env, **self.secret, "CUTWATER_DATA_DIR": str(data_dir)},
+            {**stacks[0].spark_env, **self.env, "CUTWATER_DATA_DIR": str(data_dir)},
             data_dir / "logs" / "spark.log",
             RestartPolicy(restarts_max=10, window_seconds=300.0),
             terminate_leader_only=True,
