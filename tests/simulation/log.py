@@ -77,6 +77,8 @@ class Partition:
         self.first_open: dict[Transaction, int] = {}
         self.leaders: list[tuple[int, int]] = [(0, 0)]
         """Each leader's epoch, and the offset that its log began at."""
+        self.passed_ms: dict[int, int] = {}
+        """When compaction first passed a tombstone, by its offset."""
 
     @property
     def leader_epoch(self) -> int:
@@ -204,6 +206,7 @@ class Log:
         partition = self.topics[place[0]][place[1]]
         lost = [one for one in partition.records if one.offset >= end]
         partition.records = [one for one in partition.records if one.offset < end]
+        partition.passed_ms = {at: ms for at, ms in partition.passed_ms.items() if at < end}
         partition.end = max(partition.first, min(partition.end, end))
         following = partition.leader_epoch + 1
         partition.leaders = [one for one in partition.leaders if one[1] <= partition.end] + [
@@ -274,7 +277,8 @@ class Log:
     def compact(self, place: Place, lag_ms: int, delete_retention_ms: int) -> int:
         """Remove values that a newer record of their key follows, if that one is older than the lag.
 
-        And tombstones, once they are older than the lag and a retention. Returns how many went.
+        And tombstones, a retention after the cleaning that first passed them: it took what they follow, so whoever
+        has read that has as long to read them. Returns how many records went.
         """
         partition = self.topics[place[0]][place[1]]
         newest: dict[bytes, int] = {}
@@ -285,13 +289,15 @@ class Log:
                 break
             if record.key is not None and not _aborted(record):
                 newest[record.key] = record.offset
-        forgotten_ms = self.now_ms - lag_ms - delete_retention_ms
+            if record.value is None:
+                partition.passed_ms.setdefault(record.offset, self.now_ms)
+        passed_ms, forgotten_ms = partition.passed_ms, self.now_ms - delete_retention_ms
         kept = [
             one
             for one in partition.records
             if one.key is None
             or one.offset >= limit
-            or (one.offset >= newest.get(one.key, 0) and (one.value is not None or one.time_ms > forgotten_ms))
+            or (one.offset >= newest.get(one.key, 0) and passed_ms.get(one.offset, self.now_ms) >= forgotten_ms)
         ]
         gone = len(partition.records) - len(kept)
         partition.records = kept
