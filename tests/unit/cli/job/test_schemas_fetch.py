@@ -15,7 +15,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.main import app
 from support.cli.jsonshapes import parsed
 from support.events import messages
-from support.events.registries import StandIn
+from support.events.registries import StandIn, apicurio
 from support.events.wide import job_text
 
 ORDER = """\
@@ -32,10 +32,25 @@ POINT = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "in
 PLACE = {"type": "record", "name": "Place", "fields": [{"name": "at", "type": "Point"}]}
 
 
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    with StandIn().running() as stand_in, Registry(stand_in.url, attempts=1) as made:
-        monkeypatch.setenv("CUTWATER_REGISTRY_URL", stand_in.url)
+@pytest.fixture(scope="module")
+def real_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with apicurio(tmp_path_factory.mktemp("apicurio")) as url:
+        yield url
+
+
+@pytest.fixture(params=["stand-in", pytest.param("apicurio", marks=pytest.mark.slow)])
+def registry(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    """With the schemas above."""
+    if request.param == "apicurio":
+        yield from _with_schemas(request.getfixturevalue("real_url"), monkeypatch)
+    else:
+        with StandIn().running() as stand_in:
+            yield from _with_schemas(stand_in.url, monkeypatch)
+
+
+def _with_schemas(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    with Registry(url, attempts=1) as made:
+        monkeypatch.setenv("CUTWATER_REGISTRY_URL", url)
         put(made, "unit", UNIT)
         put(made, "money", MONEY, ("common/unit.proto", "unit"))
         put(made, "orders-value", messages.PROTO)
@@ -105,6 +120,11 @@ def test_avro_is_written_in_one_piece(registry: Registry, tmp_path: Path) -> Non
     assert (field["type"]["name"], field["type"]["fields"]) == ("Point", POINT["fields"])
 
 
+only_stand_in = pytest.mark.parametrize("registry", ["stand-in"], indirect=True)
+"""Apicurio refuses what a lying registry would answer."""
+
+
+@only_stand_in
 @pytest.mark.parametrize(
     "name", ["../up.proto", "/etc/up.proto", "a/../../up.proto", "a\\up.proto", ".bashrc", ""]
 )
@@ -115,6 +135,7 @@ def test_names_that_leave_the_folder_are_refused(registry: Registry, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+@only_stand_in
 def test_what_cannot_be_a_file_is_refused_with_what_to_do(registry: Registry, tmp_path: Path) -> None:
     """And a registry that is not there has another exit code."""
     put(registry, "json", {"type": "object"}, kind="JSON")
