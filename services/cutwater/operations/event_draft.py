@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cutwater.adapters.job_files.event_schema import field_types
+from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.events.schema_inference import infer
+from cutwater.core.job.drafts.draft_fields import SampleRow
 from cutwater.core.job.drafts.draft_file import schema_name
-from cutwater.core.job.drafts.draft_proposal import Proposal, propose
-from cutwater.core.job.drafts.nested_fields import chosen_path, nested_fields
-from cutwater.core.job.field_paths import column_paths, parse_path
+from cutwater.core.job.drafts.draft_proposal import Exploded, Proposal, propose
+from cutwater.core.job.drafts.nested_fields import (
+    NestedField,
+    chosen_path,
+    element_fields,
+    element_of,
+    nested_fields,
+    values_at,
+)
+from cutwater.core.job.drafts.nested_schema import infer_nested, keep_paths
+from cutwater.core.job.field_paths import PathTarget, column_paths, parse_path
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import ADDEND_DIGITS, TIMES
 from cutwater.core.job.usable_events import Rejected, tally
+from cutwater.core.util.suggestions import safe, value_text
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.format_detection import DetectedFormat, written_with
 from cutwater.operations.topic_sample import Sample
 
 MICROS = "timestamp-micros"
 """Unit of the times in decoded events, for every logical type of their schema."""
+
+
+ELEMENT_NAMES = ("item", "element", "array_element")
+"""Of an array's element: the first that no field has."""
+ELEMENTS_MAX = 100_000
+"""Elements of all sampled events that a draft looks at."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Fields that the user chose, by name or path."""
+
+    key: Sequence[str] = ()
+    event_time: str | None = None
+    explode: str | None = None
+    """The array whose elements are the events."""
 
 
 @dataclass(frozen=True)
@@ -32,55 +60,95 @@ class EventDraft:
     left_out: tuple[tuple[str, str], ...]
 
 
-def draft_event(found: DetectedFormat, job: str, key: Sequence[str], event_time: str | None) -> EventDraft:
-    """Draft schema and proposal. `key`, `event_time`: what the user chose, by name or path.
+def draft_event(found: DetectedFormat, job: str, choice: Choice) -> EventDraft:
+    """Draft schema and proposal.
 
     Raises UsageError if no field is suitable, or a chosen one is not.
     """
     if found.schema is None:
-        return _of_json(found, job, [_of_objects(one) for one in key], event_time and _of_objects(event_time))
+        return _of_json(found, job, choice)
     # Decimals with no digit before the point leave no room for a sum.
     types = {field: one for field, one in field_types(found.schema).items() if one.scale < ADDEND_DIGITS}
     kinds = {field: MICROS if one.name in TIMES else one.name for field, one in types.items()}
-    schema = Schema.of(found.schema)
-    key = [chosen_path(schema, one) for one in key]
-    event_time = event_time and chosen_path(schema, event_time)
-    chosen = (*key, event_time) if event_time else key
+    return EventDraft(found.schema, _proposed(found, Schema.of(found.schema), kinds, choice), ())
+
+
+def _of_json(found: DetectedFormat, job: str, choice: Choice) -> EventDraft:
+    events = [row.event for row in found.rows]
+    time = choice.event_time
+    steps = [0 if isinstance(one, int) else one for one in parse_path(time) or ()] if time else []
+    name, inferred = schema_name(job), infer(events, [time] if time else [])
+    nested = infer_nested(events, name, [tuple(steps)])
+    proposal = _proposed(found, Schema.of(inferred.schema(name, (), nested)), inferred.kinds, choice)
+    used = [parse_path(path) or () for path in proposal.columns.values()]
+    if one := proposal.exploded:
+        of_array = parse_path(one.array) or ()
+        used += [(*of_array, 0, *(parse_path(path) or ())[1:]) for path in one.columns.values()]
+    schema = inferred.schema(name, (*proposal.key, proposal.event_time), keep_paths(nested, used))
+    holders = {path[0] for path in used}
+    return EventDraft(schema, proposal, tuple(one for one in inferred.left_out if one[0] not in holders))
+
+
+def _proposed(found: DetectedFormat, schema: Schema, kinds: Mapping[str, str], choice: Choice) -> Proposal:
+    """`schema`: with all that the events hold. `kinds`: of its flat fields."""
+    array, element = _array(found, schema, choice.explode) if choice.explode else (None, None)
+    key = [_path(found, schema, one, element) for one in choice.key]
+    event_time = choice.event_time and _path(found, schema, choice.event_time, element)
+    chosen = [one for one in (*key, event_time or "") if not _begins_with(one, element)]
     inner = nested_fields(schema, [row.event for row in found.rows], chosen)
-    values = [
-        dict(zip(inner, one, strict=True)) for one in zip(*(one.values for one in inner.values()), strict=True)
-    ]
-    made = _proposed(found, values, kinds, key, event_time, {path: one.kind for path, one in inner.items()})
-    return EventDraft(found.schema, made, ())
+    rows = _with_values(found.rows, inner)
+    if array is None or element is None:
+        return propose(rows, kinds, key, event_time, _kinds(found, inner))
+    pairs = [(row, one) for row in rows for one in values_at([row.event], array.steps)[0] or () if one is not None]
+    if not pairs:
+        raise UsageError(f"'{safe(array.path)}' has no element in any sampled event")
+    elements = [one for _, one in pairs[:ELEMENTS_MAX]]
+    fields = element_fields(schema, element, elements, key)
+    if not fields:
+        raise UsageError(f"an element of '{safe(array.path)}' holds no value that a column can be")
+    rows = _with_values([row for row, _ in pairs[:ELEMENTS_MAX]], fields)
+    exploded = Exploded(array.path, element.path)
+    return propose(rows, kinds, key, event_time, _kinds(found, inner), exploded, _kinds(found, fields))
 
 
-def _of_json(found: DetectedFormat, job: str, key: Sequence[str], event_time: str | None) -> EventDraft:
-    inferred = infer([row.event for row in found.rows], [event_time] if event_time else [])
-    proposal = _proposed(found, inferred.values, inferred.kinds, key, event_time, inferred.inner)
-    used = proposal.columns.values()
-    schema = inferred.schema(schema_name(job), (*proposal.key, proposal.event_time), used)
-    objects = {path.partition(".")[0] for path in used}
-    return EventDraft(schema, proposal, tuple(one for one in inferred.left_out if one[0] not in objects))
+def _array(found: DetectedFormat, schema: Schema, text: str) -> tuple[PathTarget, PathTarget]:
+    taken = {one["name"].lower() for one in schema.type_of(schema.root)["fields"]}
+    name = next(one for one in ELEMENT_NAMES if one not in taken)
+    with _named_by_user(found, text):
+        return element_of(schema, text, name)
 
 
-def _of_objects(path: str) -> str:
-    """Return a path with points, as objects in JSON are inferred: `tags.region` for `tags['region']`."""
-    steps = parse_path(path) or (path,)
-    return ".".join(map(str, steps)) if all(isinstance(one, str) for one in steps) else path
+def _path(found: DetectedFormat, schema: Schema, text: str, element: PathTarget | None) -> str:
+    with _named_by_user(found, text):
+        return chosen_path(schema, text, element)
 
 
-def _proposed(
-    found: DetectedFormat,
-    values: Sequence[Mapping[str, Any]],
-    kinds: Mapping[str, str],
-    key: Sequence[str],
-    event_time: str | None,
-    inner: Mapping[str, str],
-) -> Proposal:
-    """`values`: of each event those inside of others, by path."""
-    both = zip(found.rows, values, strict=True) if inner else ((row, {}) for row in found.rows)
-    rows = [replace(row, event={**row.event, **more}) for row, more in both]
-    return propose(rows, kinds, key, event_time, inner)
+@contextmanager
+def _named_by_user(found: DetectedFormat, text: str) -> Iterator[None]:
+    """The schema of JSON is nobody's: the error tells of the events."""
+    try:
+        yield
+    except UsageError as error:
+        if found.schema is not None:
+            raise
+        raise UsageError(f"no sampled event has a usable field {value_text(text)}: {error}") from None
+
+
+def _begins_with(path: str, element: PathTarget | None) -> bool:
+    return element is not None and (parse_path(path) or ("",))[0] == element.path
+
+
+def _kinds(found: DetectedFormat, fields: Mapping[str, NestedField]) -> dict[str, str]:
+    """A time in JSON has the unit of the schema; one in a decoded event is in microseconds."""
+    return {path: one.stored_kind if found.schema is None else one.kind for path, one in fields.items()}
+
+
+def _with_values(rows: Sequence[SampleRow], fields: Mapping[str, NestedField]) -> list[SampleRow]:
+    if not fields:
+        return list(rows)
+    values = zip(*(one.values for one in fields.values()), strict=True)
+    both = zip(rows, values, strict=True)
+    return [replace(row, event={**row.event, **dict(zip(fields, each, strict=True))}) for row, each in both]
 
 
 def list_rejected(job: Job, samples: Sequence[Sample]) -> list[Rejected] | None:

@@ -28,7 +28,7 @@ from cutwater.core.events.rejection import (
 )
 from cutwater.core.job.drafts.draft_file import NOT_JUDGED, Draft, render
 from cutwater.core.job.job import Job
-from cutwater.operations.event_draft import EventDraft, draft_event, list_rejected
+from cutwater.operations.event_draft import Choice, EventDraft, draft_event, list_rejected
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.format_detection import DetectedFormat, detect_format, written_with
 from cutwater.operations.topic_sample import Sample
@@ -41,6 +41,7 @@ USER = [
     {"name": "id", "type": "string"},
     {"name": "score", "type": ["null", "int"], "default": None},
     {"name": "admin", "type": "boolean", "default": False},
+    {"name": "weight", "type": "double"},
 ]
 ITEM = [{"name": "sku", "type": "string"}, {"name": "cents", "type": "long"}]
 PAYLOAD = [
@@ -58,12 +59,18 @@ SCHEMA: dict[str, Any] = {
         {"name": "items", "type": {"type": "array", "items": {"type": "record", "name": "Item", "fields": ITEM}}},
     ],
 }
-TYPES = {"payload.at": "timestamp", "payload.user.score": "int", "items[0].cents": "long"}
+TYPES = {
+    "item.cents": "long",
+    "payload.at": "timestamp",
+    "payload.user.score": "int",
+    "payload.user.weight": "double",
+    "items[0].cents": "long",
+}
 """What Spark would tell of these paths; others are texts."""
 
 
 def click(at: int, **given: Any) -> dict[str, Any]:
-    user = {"id": f"u{at % 5}", "score": at, "admin": False}
+    user = {"id": f"u{at % 5}", "score": at, "admin": at % 2 == 0, "weight": 0.5}
     event = {"page": f"p{at % 3}", "payload": {"user": user, "at": START + at}, "tags": {"region": "eu"}}
     return {**event, "items": [{"sku": f"s{at % 4}", "cents": at}], **given}
 
@@ -115,8 +122,12 @@ def job_of(folder: Path, found: DetectedFormat, made: EventDraft, message: str =
     written = yaml.safe_load(render(draft))
     # For JSON a whole number is a long, whatever the producer's type.
     types = TYPES if found.schema else {**TYPES, "payload.user.score": "long"}
-    columns = written["source"].get("columns", {})
-    written["source"]["columns"] = {one: {"sql": p, "type": types.get(p, "string")} for one, p in columns.items()}
+    source = written["source"]
+    for part in (source, source.get("explode")):
+        if part and "columns" in part:
+            part["columns"] = {
+                one: {"sql": path, "type": types.get(path, "string")} for one, path in part["columns"].items()
+            }
     (folder / "job.yaml").write_text(yaml.safe_dump(written))
     return load_job(folder / "job.yaml")
 
@@ -131,13 +142,14 @@ def test_keys_and_times_inside_of_records_are_drafted_and_judged_alike(form: str
     """In each format the same columns, of the same values, and the same records rejected for the same reasons."""
     samples = sampled(form, [*CLICKS, *ODD])
     found = found_in(tmp_path, form, samples)
-    made = draft_event(found, "clicks", ["page", "payload.user.id"], None)
+    made = draft_event(found, "clicks", Choice(["page", "payload.user.id"]))
     assert found.format == form
     assert (made.proposal.key, made.proposal.event_time) == (("page", "user_id"), "payload_at")
     assert dict(made.proposal.columns) == {
         "user_id": "payload.user.id",
         "payload_at": "payload.at",
         "user_score": "payload.user.score",
+        "user_weight": "payload.user.weight",
     }
     assert "15 different values in 45 samples" in made.proposal.key_why
     assert made.proposal.measures["total_user_score"] == ("sum", "user_score")
@@ -159,7 +171,7 @@ def test_values_of_maps_and_elements_of_arrays_are_paths_too(form: str, tmp_path
     """Offered by what the events have, accepted with any name and index; without the element an event fails."""
     samples = sampled(form, [*CLICKS, *ODD])
     found = found_in(tmp_path, form, samples)
-    made = draft_event(found, "clicks", ["tags.region", "Items[0].sku"], "payload.at")
+    made = draft_event(found, "clicks", Choice(["tags.region", "Items[0].sku"], "payload.at"))
     assert made.proposal.key == ("tags_region", "items_sku")
     assert made.proposal.columns["items_sku"] == "items[0].sku"
     assert made.proposal.columns["tags_region"] == "tags['region']"
@@ -171,13 +183,29 @@ def test_values_of_maps_and_elements_of_arrays_are_paths_too(form: str, tmp_path
         (NO_EVENT_TIME, "payload_at"): 1,
         (TOO_FAR_AHEAD, "payload_at"): 1,
     }
-    other = draft_event(found, "clicks", ["tags['it\\'s']", "items[3].sku"], "payload.at").proposal
+    other = draft_event(found, "clicks", Choice(["tags['it\\'s']", "items[3].sku"], "payload.at")).proposal
     assert other.columns["tags_it_s"] == "tags['it\\'s']"
     assert other.columns["items_3_sku"] == "items[3].sku"
     assert "; also possible: " not in other.key_why
-    alone = draft_event(found, "clicks", [], None).proposal
+    alone = draft_event(found, "clicks", Choice()).proposal
     assert alone.key == ("page",)
     assert not any("[0]" in path for path in alone.columns.values()), "an array may be empty"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_elements_of_an_array_are_events_in_each_format(form: str, tmp_path: Path) -> None:
+    """With columns of their record beside them. Which of them would be rejected, only Spark can tell."""
+    samples = sampled(form, [*CLICKS, *ODD])
+    found = found_in(tmp_path, form, samples)
+    made = draft_event(found, "clicks", Choice(["page", "item.sku"], "payload.at", "items"))
+    assert made.proposal.key == ("page", "sku")
+    assert dict(made.proposal.columns) == {"payload_at": "payload.at"}
+    assert "12 different values in 44 samples" in made.proposal.key_why
+    assert set(made.proposal.measures) == {"events", "total_cents", "max_cents"}
+    job = job_of(tmp_path, found, made)
+    assert job.explode is not None
+    assert (job.explode.array, {one.name for one in job.explode.columns}) == ("items", {"sku", "cents"})
+    assert list_rejected(job, samples) is None
 
 
 @pytest.mark.parametrize(
@@ -199,9 +227,9 @@ def test_values_of_maps_and_elements_of_arrays_are_paths_too(form: str, tmp_path
         ("avro", "payload.user", None, "'payload.user' is record and cannot be the key"),
         (
             "avro",
-            "payload.user.admin",
+            "payload.user.weight",
             None,
-            "'payload.user.admin' is boolean and cannot be the key: that is a str",
+            "'payload.user.weight' is double and cannot be the key: that is text, a whole number, a dec",
         ),
         ("avro", "items.sku", None, r"'items' is an array: .* items\[0\]\.sku"),
         ("avro", "tags[0]", None, r"'tags' is a map"),
@@ -211,11 +239,11 @@ def test_values_of_maps_and_elements_of_arrays_are_paths_too(form: str, tmp_path
             "json",
             "payload.user.ids",
             None,
-            "no sampled event has a .*'payload.user.ids'.* mean 'payload.user.id'?",
+            "no sampled event has a .*'payload.user.ids': .* mean 'payload.user.id'?",
         ),
-        ("json", "page.id", None, "'page' is string and has nothing inside"),
-        ("json", "items[0].sku", None, "'items' is a list, whose elements are not drafted for JSON: write"),
-        ("json", "payload.user.admin", None, "'payload.user.admin' is boolean and cannot be the key"),
+        ("json", "page.id", None, "'page' is string, and no record, map or array: it has"),
+        ("json", "items.sku", None, r"'items' is an array: .* items\[0\]\.sku"),
+        ("json", "payload.user.weight", None, "'payload.user.weight' is double and cannot be the key"),
     ],
 )
 def test_a_wrong_path_says_what_is_wrong(
@@ -223,13 +251,13 @@ def test_a_wrong_path_says_what_is_wrong(
 ) -> None:
     found = found_in(tmp_path, form, sampled(form, CLICKS))
     with pytest.raises(UsageError, match=told):
-        draft_event(found, "clicks", [key], event_time)
+        draft_event(found, "clicks", Choice([key], event_time))
 
 
 def test_json_takes_the_path_of_a_map_for_an_object_s(tmp_path: Path) -> None:
     """One does not know which of them the producer meant."""
     found = found_in(tmp_path, "json", sampled("json", CLICKS))
-    made = draft_event(found, "clicks", ["tags['region']"], None)
+    made = draft_event(found, "clicks", Choice(["tags['region']"]))
     assert made.proposal.columns["tags_region"] == "tags.region"
 
 
@@ -250,7 +278,7 @@ def test_protobuf_is_drafted_with_a_descriptor_and_the_message(tmp_path: Path) -
     samples = [Sample(0, at, START, None, head + bodies[at], 0) for at, head in enumerate(heads)]
     found = detect_format(samples, "orders", tmp_path / "event.desc", (), messages.NAME)
     assert (found.format, len(found.rows)) == ("confluent-protobuf", 40)
-    made = draft_event(found, "orders", ["item.sku"], None)
+    made = draft_event(found, "orders", Choice(["item.sku"]))
     assert made.proposal.event_time == "at"
     assert dict(made.proposal.columns) == {"item_sku": "item.sku"}
     job = job_of(tmp_path, found, made, messages.NAME)
@@ -285,7 +313,7 @@ def test_what_only_spark_can_judge_is_said(tmp_path: Path) -> None:
     """A condition, or a column that is more than a path; `init` drafts neither. `plan` then takes no sample."""
     samples = sampled("avro", CLICKS)
     found = found_in(tmp_path, "avro", samples)
-    made = draft_event(found, "clicks", ["payload.user.id"], None)
+    made = draft_event(found, "clicks", Choice(["payload.user.id"]))
     job = job_of(tmp_path, found, made)
     assert "only Spark evaluates" not in list_uncertainties(job, None, measured=False, said=False)[0]
     text = (tmp_path / "job.yaml").read_text()
@@ -301,7 +329,7 @@ def test_what_only_spark_can_judge_is_said(tmp_path: Path) -> None:
 def test_a_text_inside_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
     """As of a flat field; other texts beside it may be what they like."""
     found = found_in(tmp_path, "avro", sampled("avro", CLICKS))
-    job = job_of(tmp_path, found, draft_event(found, "clicks", ["payload.user.id"], None))
+    job = job_of(tmp_path, found, draft_event(found, "clicks", Choice(["payload.user.id"])))
     broken = FORMS["avro"](click(1)).replace(b"\x04u1", b"\x04u\xff")
     samples = [Sample(0, 0, START, None, one, 0) for one in (broken, broken.replace(b"eu", b"\xffu"))]
     rejected = list_rejected(job, samples)

@@ -19,7 +19,7 @@ from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.job.drafts.draft_file import NOT_JUDGED, Draft, job_name, rejection_text, render
 from cutwater.core.job.usable_events import Rejected
-from cutwater.operations.event_draft import draft_event, list_rejected
+from cutwater.operations.event_draft import Choice, draft_event, list_rejected
 from cutwater.operations.format_detection import DetectedFormat, detect_format
 from cutwater.operations.topic_sample import Sample, sample
 
@@ -35,6 +35,9 @@ def init(
     ] = None,
     event_time: Annotated[
         str | None, typer.Option(help="The field with the event time. Default: proposed.")
+    ] = None,
+    explode: Annotated[
+        str | None, typer.Option(help="The array whose elements are the events, as in cart.items.")
     ] = None,
     schema: Annotated[
         Path | None,
@@ -56,13 +59,14 @@ def init(
     --out, in its schemas/ and among Cutwater's own. For JSON a schema is inferred and written beside the job file.
     Protobuf needs --schema and --message. Lists the records that the driver would reject with this job file, by
     field and rule. A field inside of a record, map or array is named by its path, and the draft has a computed
-    column for it.
+    column for it. With --explode each element of an array is an event, whose fields are named as in item.sku.
 
     Exit 2: the topic does not exist, no format or field fits, or a file exists already. 4: no broker answers.
 
     Examples:  cutwater init --from-topic orders --bootstrap-servers kafka-1:9092
     ·  cutwater init --from-topic orders --key customer --event-time created_at --out jobs/orders.yaml
     ·  cutwater init --from-topic clicks --key page --key payload.user.id
+    ·  cutwater init --from-topic orders --explode cart.items --key item.sku
     ·  cutwater init --from-topic orders --key "tags['region']" --schema orders.proto --message shop.Order
     """
     settings = settings_for(data_dir, bootstrap_servers)
@@ -73,7 +77,7 @@ def init(
     wait_for_broker(cluster, ANSWER_S)
     samples = _samples(cluster, from_topic, records, as_json)
     found = detect_format(samples, from_topic, schema, (target.parent, target.parent / "schemas"), message)
-    event = draft_event(found, name, key or [], event_time)
+    event = draft_event(found, name, Choice(key or [], event_time, explode))
     # That of a .proto says how it is read.
     suffix = found.schema_file.suffix if message and found.schema_file else ".avsc"
     schema_target = target.with_name(f"{name}_event{suffix}") if _writes_schema(found, target) else None

@@ -1,4 +1,4 @@
-"""An Avro schema for JSON events, inferred from samples: flat fields, and those inside of objects if asked for.
+"""An Avro schema for JSON events, inferred from samples: the kinds of flat fields, and why others are left out.
 
 A sample proves that a value occurs, never that another does not. So whole numbers become long, and every field
 except the key and the event time may be missing.
@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from cutwater.core.events.json_records import iso_micros, tokens
@@ -26,7 +26,7 @@ _MS = (946_684_800_000, 4_102_444_800_000)
 """The years 2000 to 2099 in milliseconds."""
 FIELDS_MAX = 500
 LEVELS_MAX = 7
-"""Objects inside of each other in which fields are looked for."""
+"""Objects and lists inside of each other in which fields are looked for."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,21 @@ class Inferred:
     always: frozenset[str]
     """Fields that are present and not null in every sample."""
     left_out: Sequence[tuple[str, str]]
-    inner: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of the fields inside of objects, by path, as in `payload.user.id`."""
-    values: Sequence[Mapping[str, Any]] = ()
-    """Of each event the values by path."""
 
-    def schema(self, name: str, required: Iterable[str], inner: Iterable[str] = ()) -> dict[str, Any]:
+    def schema(
+        self, name: str, required: Iterable[str] = (), nested: Sequence[Mapping[str, Any]] = ()
+    ) -> dict[str, Any]:
         """Return the record schema. `required`: fields that are not nullable if every sample has them.
 
-        `inner`: paths of fields inside of objects. Other fields there are left out: each costs every event time.
+        `nested`: further fields, of what holds others.
         """
         firm = frozenset(required) & self.always
-        flat = [_field(one, kind, one in firm) for one, kind in self.kinds.items()]
+        flat = [avro_field(one, avro_kind(kind), one in firm) for one, kind in self.kinds.items()]
         return {
             "type": "record",
             "name": name,
             "doc": "Inferred from samples by 'cutwater init': check it before you rely on it.",
-            "fields": flat + _objects({path: self.inner[path] for path in inner}, name),
+            "fields": [*flat, *nested],
         }
 
 
@@ -66,7 +64,7 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
     first = {name.lower(): name for name in reversed(names)}
     for name in names[:FIELDS_MAX]:
         values = [event[name] for event in events if event.get(name) is not None]
-        kind, why = _kind(name, values, name in told)
+        kind, why = plain_kind(name, values, name in told)
         if not why and first[name.lower()] != name:
             why = f"it differs from '{first[name.lower()]}' in case alone, which Spark does not distinguish"
         if kind and not why:
@@ -75,70 +73,23 @@ def infer(events: Sequence[Mapping[str, Any]], times: Iterable[str] = ()) -> Inf
             left_out.append((name, why))
     left_out += [(name, f"beyond the first {FIELDS_MAX} fields") for name in names[FIELDS_MAX:]]
     always = frozenset(name for name in kinds if all(event.get(name) is not None for event in events))
-    values = [_leaves(event) for event in events]
-    return Inferred(kinds, always, left_out, _inner(values, told), values)
+    return Inferred(kinds, always, left_out)
 
 
-def _leaves(event: Mapping[str, Any], prefix: str = "", level: int = 0) -> dict[str, Any]:
-    """Return the values of an event and of the objects inside of it, by path."""
-    found: dict[str, Any] = {}
-    for name, value in event.items():
-        if isinstance(value, dict) and level < LEVELS_MAX:
-            found |= _leaves(value, f"{prefix}{name}.", level + 1)
-        else:
-            found[prefix + name] = value
-    return found
+def avro_kind(kind: str) -> Any:
+    return {"type": "long", "logicalType": kind} if kind.startswith("timestamp") else kind
 
 
-def _inner(events: Iterable[Mapping[str, Any]], told: frozenset[str]) -> dict[str, str]:
-    """Return the kinds of the fields inside of objects. What is an object in some events alone has none.
+def avro_field(name: str, type_: Any, firm: bool = False) -> dict[str, Any]:
+    """`firm`: the field is never null."""
+    return {"name": name, "type": type_} if firm else {"name": name, "type": ["null", type_], "default": None}
 
-    `events`: the values of each by path.
+
+def plain_kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
+    """Return the kind of a field with these values, none of them null, or "" and why it has none.
+
+    `told`: the user says that it is a time.
     """
-    values: dict[str, list[Any]] = {}
-    for event in events:
-        for path, value in event.items():
-            if value is not None and (path in values or len(values) < FIELDS_MAX):
-                values.setdefault(path, []).append(value)
-    objects = dict.fromkeys(place for path in values for place in _above(path))
-    alike = alike_but_for_case(dict.fromkeys([*objects, *values]))
-    no_values, no_objects = {*alike, *objects}, {*alike, *values}
-    found = {}
-    for path in values:
-        above, names = _above(path), path.split(".")
-        clear = path not in no_values and no_objects.isdisjoint(above)
-        if above and clear and all(map(_NAME.fullmatch, names)):
-            found[path] = _kind(names[-1], values[path], path in told)[0]
-    return {path: kind for path, kind in found.items() if kind}
-
-
-def _above(path: str) -> list[str]:
-    """Return the paths of the objects that a field is in."""
-    parts = path.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts))]
-
-
-def _objects(kinds: Mapping[str, str], space: str) -> list[dict[str, Any]]:
-    """Return a nullable record for each object of these paths, in a namespace of its place."""
-    inside: dict[str, dict[str, str]] = {}
-    for path, kind in kinds.items():
-        head, _, rest = path.partition(".")
-        inside.setdefault(head, {})[rest] = kind
-    made = []
-    for head, own in inside.items():
-        flat = [_field(one, kind, False) for one, kind in own.items() if "." not in one]
-        deeper = _objects({one: kind for one, kind in own.items() if "." in one}, f"{space}.{head}")
-        record = {"type": "record", "name": head, "namespace": space, "fields": flat + deeper}
-        made.append({"name": head, "type": ["null", record], "default": None})
-    return made
-
-
-def _field(name: str, kind: str, firm: bool) -> dict[str, Any]:
-    avro: Any = {"type": "long", "logicalType": kind} if kind.startswith("timestamp") else kind
-    return {"name": name, "type": avro} if firm else {"name": name, "type": ["null", avro], "default": None}
-
-
-def _kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
     seen = {_json_type(one) for one in values}
     if why := _unfit(name, seen):
         return "", why + _nested(values)
@@ -148,16 +99,20 @@ def _kind(name: str, values: Sequence[Any], told: bool) -> tuple[str, str]:
 
 
 def _unfit(name: str, seen: set[str]) -> str:
-    if not _NAME.fullmatch(name) or name.startswith("__"):
+    if not is_name(name):
         return "Avro does not allow its name, or the name starts with two underscores"
     if not seen:
         return "it was always null"
     if seen & {"an object", "a list"}:
         what = " or ".join(sorted(seen & {"an object", "a list"}))
-        return f"it is {what}, and only flat fields are proposed: describe it in the schema by hand to use it"
+        return f"it is {what}, of which the draft uses nothing: describe it in the schema to use it"
     if len(seen) > 1 and not seen <= {"number", "whole number"}:
         return f"it is sometimes {' and sometimes '.join(sorted(seen))}"
     return ""
+
+
+def is_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and not name.startswith("__")
 
 
 def _nested(values: Sequence[Any]) -> str:

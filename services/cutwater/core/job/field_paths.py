@@ -114,12 +114,12 @@ def value_inside(value: Any, step: str | int) -> Any:
     return value[step]
 
 
-def find_target(schema: Schema, steps: Steps) -> PathTarget:
-    """Return what a path leads to. Raises UsageError if the schema has no such value.
+def find_target(schema: Schema, steps: Steps, start: PathTarget | None = None) -> PathTarget:
+    """Return what a path leads to, from an event or from `start`. Raises UsageError if there is no such value.
 
     Names of fields are found without regard to case, as Spark finds them.
     """
-    found = PathTarget("", (), schema.root)
+    found = start or PathTarget("", (), schema.root)
     for one in steps:
         found = target_inside(schema, found, one)
     return found

@@ -69,7 +69,7 @@ def test_names_that_differ_in_case_alone_and_nested_ones_are_left_out_by_name() 
     assert dict(found.kinds) == {"id": "string"}
     left = dict(found.left_out)
     assert left["ID"] == "it differs from 'id' in case alone, which Spark does not distinguish"
-    by_hand = "and only flat fields are proposed: describe it in the schema by hand to use it"
+    by_hand = "of which the draft uses nothing: describe it in the schema to use it"
     assert left["place"] == f"it is an object, {by_hand}; it has lat, lon"
     assert left["list"] == f"it is a list, {by_hand}"
 

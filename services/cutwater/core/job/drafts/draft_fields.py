@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cutwater.core.errors import UsageError
@@ -35,19 +36,30 @@ class Fields(NamedTuple):
 
     flat: Mapping[str, str]
     inner: Mapping[str, str]
+    element: Mapping[str, str] = MappingProxyType({})
+    """Of an array whose elements are the events, by path from an element on."""
 
     @property
     def all(self) -> dict[str, str]:
-        return {**self.flat, **self.inner}
+        return {**self.flat, **self.inner, **self.element}
+
+    @property
+    def by_place(self) -> tuple[Mapping[str, str], ...]:
+        """Where a key and measures are looked for, in this order."""
+        return self.element, self.flat, self.inner
+
+    @property
+    def of_record(self) -> Fields:
+        return Fields(self.flat, self.inner)
 
     def of(self, wanted: Collection[str]) -> list[str]:
-        """Return the flat fields of these kinds; without one those inside of others."""
-        flat, inner = ([one for one, kind in part.items() if kind in wanted] for part in self)
-        return flat or inner
+        """Return the fields of these kinds, all of the first place that has one."""
+        found = ([one for one, kind in part.items() if kind in wanted] for part in self.by_place)
+        return next((one for one in found if one), [])
 
     @property
     def text(self) -> str:
-        return listed([*self.flat, *self.inner]) if self.flat or self.inner else "none"
+        return listed(self.all) if self.all else "none"
 
 
 def steps_of(field: str) -> Steps:
@@ -60,19 +72,22 @@ def last_word(field: str) -> str:
     return next(str(one) for one in reversed(steps_of(field)) if isinstance(one, str))
 
 
-def column_names(paths: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
-    """Return a column's name for each path: its last two names, as in `user_id`, or more of them."""
+def column_names(paths: Iterable[str], taken: Iterable[str], inside: int = 0) -> dict[str, str]:
+    """Return a column's name for each path: its last two names, as in `user_id`, or more of them.
+
+    `inside`: so many names at its start are left out if another one is left.
+    """
     used = {one.lower() for one in (*taken, *TAKEN_COLUMNS, *PARAMETERS, NULL)}
     named: dict[str, str] = {}
     for path in dict.fromkeys(paths):
-        named[path] = next(one for one in _candidates(path) if _COLUMN.fullmatch(one) and one.lower() not in used)
+        able = _candidates(list(_words(steps_of(path))), inside)
+        named[path] = next(one for one in able if _COLUMN.fullmatch(one) and one.lower() not in used)
         used.add(named[path].lower())
     return named
 
 
-def _candidates(path: str) -> Iterator[str]:
-    words = list(_words(steps_of(path)))
-    for count in range(min(2, len(words)), len(words) + 1):
+def _candidates(words: Sequence[str], inside: int) -> Iterator[str]:
+    for count in range(min(2, len(words) - inside), len(words) + 1):
         yield "_".join(words[-count:])[:COLUMN_CHARS_MAX]
     whole = "_".join(words)[: COLUMN_CHARS_MAX - 5]
     yield from (f"{whole}_{number}" for number in itertools.count(2))
@@ -91,31 +106,16 @@ def require_field(field: str, fields: Fields, fits: bool, rows: Sequence[SampleR
     """Raise UsageError if a field that the user names does not exist, or does not fit."""
     kinds = fields.all
     if field not in kinds:
+        alike = (one for part in fields.by_place for one in part if last_word(one) == field)
+        meant = closest(field, kinds) or next(alike, "")
+        hint = f"; did you mean '{meant}'?" if meant else inner_hint(rows, fields)
         raise UsageError(
-            f"no sampled event has a usable field {value_text(field)}; there are: {fields.text}"
-            f"{_meant(field, fields, rows)}"
+            f"no sampled event has a usable field {value_text(field)}; there are: {fields.text}{hint}"
         )
     if not fits:
         inside = [one for one in fields.inner if steps_of(one)[0] == field]
         advice = f". Inside of it are: {listed(inside)}" if inside else ""
         raise UsageError(f"'{safe(field)}' is {kinds[field]} and cannot be the {what}{advice}")
-
-
-def _meant(field: str, fields: Fields, rows: Sequence[SampleRow]) -> str:
-    """Return what is wrong with a field that does not exist, and what was probably meant."""
-    steps = steps_of(field)
-    outer = [".".join(map(str, steps[:count])) for count in range(len(steps) - 1, 0, -1)]
-    for one in outer:
-        if one in fields.all:
-            return f". '{safe(one)}' is {fields.all[one]} and has nothing inside"
-        if any(isinstance(row.event.get(one), list) for row in rows):
-            return f". '{safe(one)}' is a list, whose elements are not drafted for JSON{_BY_HAND}"
-    if meant := closest(field, fields.all):
-        return f"; did you mean '{meant}'?"
-    return inner_hint(rows, fields)
-
-
-_BY_HAND = ": write the job file by hand, with it in the schema and the field in source.columns (docs/JOBFILE.md)"
 
 
 def inner_hint(rows: Sequence[SampleRow], fields: Fields) -> str:
@@ -125,7 +125,10 @@ def inner_hint(rows: Sequence[SampleRow], fields: Fields) -> str:
     if not names or fields.inner:
         return ""
     shown = ", ".join(list(names)[:5])
-    return f". Nothing inside of {shown} can be drafted{_BY_HAND}"
+    return (
+        f". Nothing inside of {shown} can be drafted: write the job file by hand, with it in the schema and the "
+        "field in source.columns (docs/JOBFILE.md)"
+    )
 
 
 def present_share(rows: Sequence[SampleRow], field: str) -> float:

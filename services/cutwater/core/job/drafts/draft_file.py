@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.events.rejection import MAX_BEHIND_MS
-from cutwater.core.job.drafts.draft_proposal import MAX_AHEAD_DEFAULT, Proposal, duration
+from cutwater.core.job.drafts.draft_proposal import MAX_AHEAD_DEFAULT, Exploded, Proposal, duration
 from cutwater.core.job.usable_events import Rejected
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -75,6 +75,7 @@ def _body(draft: Draft) -> list[str]:
         f"  event_time: {text(one.event_time)}   # {one.event_time_why}",
         *(["  columns:   # fields inside of others"] if one.columns else []),
         *(f"    {text(name)}: {text(path)}" for name, path in one.columns.items()),
+        *(_explode(one.exploded) if one.exploded else []),
         "window:",
         "  kind: tumbling",
         f"  size: {duration(one.window_ms)}   # {one.window_why}",
@@ -85,6 +86,16 @@ def _body(draft: Draft) -> list[str]:
         f"partitions: {draft.partitions}   # of the changelog: as many as the source has",
         "measures:   # docs/JOBFILE.md lists all kinds",
         *(_measure(name, kind, field) for name, (kind, field) in one.measures.items()),
+    ]
+
+
+def _explode(one: Exploded) -> list[str]:
+    return [
+        "  explode:   # each element of the array is an event",
+        f"    array: {text(one.array)}",
+        f"    as: {text(one.element)}",
+        "    columns:",
+        *(f"      {text(name)}: {text(path)}" for name, path in one.columns.items()),
     ]
 
 

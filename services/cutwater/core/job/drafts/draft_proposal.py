@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, unit_hint
@@ -23,6 +25,7 @@ from cutwater.core.job.drafts.draft_fields import (
     steps_of,
 )
 from cutwater.core.job.measures import NUMBERS, TIMES
+from cutwater.core.util.suggestions import safe
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _ROUND = [10 * SECOND, 30 * SECOND, *(n * MINUTE for n in (1, 2, 5, 10, 30)), *(n * HOUR for n in (1, 2, 6, 12))]
@@ -39,8 +42,21 @@ _KEYISH = re.compile(r"(^|_)(id|key|code|user|customer|device|account|sensor|hos
 _EVENTISH = re.compile(r"(^|_)(event|occurred|scheduled|at|timestamp|ts)($|_)")
 _NOT_EVENTISH = re.compile(r"(^|_)(ingest|ingested|processed|received|updated|modified|inserted|loaded)($|_)")
 _MEASURED_MAX = 3
-KEYS = frozenset({"string", "int", "long"})
-"""Kinds of a key's fields."""
+LIKELY_KEYS = frozenset({"string", "int", "long"})
+"""Kinds of fields that are proposed as a key."""
+KEYS = LIKELY_KEYS | {"boolean", "date", "uuid", "decimal"}
+"""Kinds of fields that a user may choose as a key."""
+
+
+class Exploded(NamedTuple):
+    """An array whose elements are the events."""
+
+    array: str
+    """Its path."""
+    element: str
+    """The name of an element."""
+    columns: Mapping[str, str] = MappingProxyType({})
+    """Computed columns of an element: name to path."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,7 @@ class Proposal:
     """Name to (measure, field)."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Computed columns: name to the path of a field inside of another."""
+    exploded: Exploded | None = None
 
 
 def propose(
@@ -69,13 +86,16 @@ def propose(
     key: Sequence[str] = (),
     event_time: str | None = None,
     inner: Mapping[str, str] | None = None,
+    exploded: Exploded | None = None,
+    of_element: Mapping[str, str] | None = None,
 ) -> Proposal:
     """Return a proposal for these events. `key`, `event_time`: the fields that the user chose. `inner`: fields
-    inside of others, by path as in the rows; they are proposed if no other field is suitable.
+    inside of others, by path as in the rows; they are proposed if no other field is suitable. `exploded`: the rows
+    are the elements of this array, with the fields `of_element`, which come first but for the event time.
 
     Raises UsageError if no field is suitable, or a chosen one is not.
     """
-    fields = Fields(kinds, inner or {})
+    fields = Fields(kinds, inner or {}, of_element or {})
     time_field, time_why = _event_time(rows, fields, event_time)
     key_fields, key_why = _key(rows, fields, key)
     timed = _timed(rows, time_field, fields.all[time_field])
@@ -93,7 +113,9 @@ def propose(
     lateness, lateness_why = _lateness(timed)
     numbers, texts = _measured(rows, fields, {*key_fields, time_field})
     used = (*key_fields, time_field, *numbers, *texts)
-    named = column_names([one for one in used if one in fields.inner], kinds)
+    own = column_names([one for one in used if one in fields.inner], kinds)
+    of_elements = _element_columns(used, fields, (*kinds, *own.values()))
+    named = {**own, **of_elements}
     return Proposal(
         key=tuple(named.get(one, one) for one in key_fields),
         key_why=key_why,
@@ -109,11 +131,24 @@ def propose(
         measures=_measures(
             [named.get(one, one) for one in numbers], [named.get(one, one) for one in texts], named.values()
         ),
-        columns={name: path for path, name in named.items()},
+        columns={name: path for path, name in own.items()},
+        exploded=exploded and exploded._replace(columns={name: path for path, name in of_elements.items()}),
     )
 
 
-def _event_time(rows: Sequence[SampleRow], fields: Fields, said: str | None) -> tuple[str, str]:
+def _element_columns(used: Iterable[str], fields: Fields, taken: Iterable[str]) -> dict[str, str]:
+    """Return the names of an element's columns by path: at least one, which a job file needs."""
+    chosen = [one for one in used if one in fields.element] or list(fields.element)[:1]
+    return column_names(chosen, taken, inside=1)
+
+
+def _event_time(rows: Sequence[SampleRow], of_rows: Fields, said: str | None) -> tuple[str, str]:
+    if said is not None and said in of_rows.element:
+        raise UsageError(
+            f"'{safe(said)}' is inside of an element, and all elements of a record have one event time: name a "
+            "field of the record"
+        )
+    fields = of_rows.of_record
     kinds, able = fields.all, fields.of(TIMES)
     if said is not None:
         needed = "a timestamp in milliseconds or microseconds, or ISO 8601 text"
@@ -146,7 +181,7 @@ def _is_debezium(rows: Sequence[SampleRow]) -> bool:
 
 
 def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    kinds, able = fields.all, fields.of(KEYS)
+    kinds, able = fields.all, fields.of(LIKELY_KEYS)
     if not said and _is_debezium(rows):
         raise UsageError(
             "the events are Debezium envelopes, whose key is inside 'before' and 'after': examples/changes has a "
@@ -154,7 +189,8 @@ def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tupl
             "with --key"
         )
     for one in said:
-        require_field(one, fields, kinds.get(one) in KEYS, rows, "key: that is a string or a whole number")
+        needed = "text, a whole number, a decimal, a boolean, a date or a UUID"
+        require_field(one, fields, kinds.get(one) in KEYS, rows, f"key: that is {needed}")
     if said:
         return tuple(dict.fromkeys(said)), f"as you said; {_distinct_text(rows, said)}"
     if not able:
@@ -245,16 +281,12 @@ def _behind(rows: Sequence[tuple[SampleRow, int]], apart: bool) -> Iterator[int]
 
 
 def _measured(rows: Sequence[SampleRow], fields: Fields, taken: set[str]) -> tuple[list[str], list[str]]:
-    """Return some numbers, and a text that repeats; those inside of others if no flat field is measured.
+    """Return some numbers, and a text that repeats, all of the first place that has one.
 
     None of an array: without the element an event is rejected.
     """
-    flat = {name: kind for name, kind in fields.flat.items() if len(name) <= COLUMN_CHARS_MAX}
-    inner = {
-        name: kind for name, kind in fields.inner.items() if all(isinstance(one, str) for one in steps_of(name))
-    }
-    for part in (flat, inner):
-        free = {name: kind for name, kind in part.items() if name not in taken}
+    for part in fields.by_place:
+        free = {name: kind for name, kind in part.items() if name not in taken and _is_measurable(name)}
         numbers = [one for one in free if free[one] in NUMBERS and not _KEYISH.search(_snake(last_word(one)))]
         repeat = [
             one for one in free if free[one] == "string" and 2 <= count_distinct(rows, [one]) <= len(rows) / 2
@@ -262,6 +294,11 @@ def _measured(rows: Sequence[SampleRow], fields: Fields, taken: set[str]) -> tup
         if numbers or repeat:
             return numbers[:_MEASURED_MAX], repeat[:1]
     return [], []
+
+
+def _is_measurable(name: str) -> bool:
+    steps = steps_of(name)
+    return all(isinstance(one, str) for one in steps) and (len(steps) > 1 or len(name) <= COLUMN_CHARS_MAX)
 
 
 def _measures(

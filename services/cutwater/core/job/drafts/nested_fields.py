@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.schema_inference import FIELDS_MAX, LEVELS_MAX
 from cutwater.core.job.field_paths import (
@@ -21,6 +22,7 @@ from cutwater.core.job.field_paths import (
     value_inside,
 )
 from cutwater.core.job.measures import ADDEND_DIGITS
+from cutwater.core.util.suggestions import safe, value_text
 
 NAMES_MAX, NAME_MAX = 20, 60
 """Names of a map that are offered, and their length."""
@@ -28,17 +30,35 @@ NAMES_MAX, NAME_MAX = 20, 60
 
 class NestedField(NamedTuple):
     kind: str
+    """As a computed column."""
+    stored_kind: str
+    """As in the schema: a time has its unit."""
     values: Sequence[Any]
-    """Of each event: None if anything on the way is missing."""
+    """Of each event, or element: None if anything on the way is missing."""
 
 
-def chosen_path(schema: Schema, text: str) -> str:
+def chosen_path(schema: Schema, text: str, element: PathTarget | None = None) -> str:
     """Return the path that a user means, with the schema's names; a flat field's name, and no path, as they are.
 
-    Raises UsageError if the path leads to nothing.
+    `element`: of an array whose elements are events. Raises UsageError if the path leads to nothing.
     """
     steps = parse_path(text)
-    return find_target(schema, steps).path if steps and len(steps) > 1 else text
+    if steps is None or len(steps) == 1:
+        return text
+    if element and steps[0] == element.path:
+        return find_target(schema, steps[1:], element).path
+    return find_target(schema, steps).path
+
+
+def element_of(schema: Schema, text: str, name: str) -> tuple[PathTarget, PathTarget]:
+    """Return the array that a path leads to, and an element of it under this name. Raises UsageError."""
+    steps = parse_path(text)
+    if steps is None:
+        raise UsageError(f"{value_text(text)} is no path to an array, such as cart.items")
+    array = find_target(schema, steps)
+    if (kind := kind_of(schema, array.node)) != "array":
+        raise UsageError(f"'{safe(array.path)}' is {kind}, and no array")
+    return array, PathTarget(name, (name,), schema.type_of(bare(array.node))["items"])
 
 
 def nested_fields(
@@ -46,23 +66,46 @@ def nested_fields(
 ) -> dict[str, NestedField]:
     """Return what a computed column may be: the fields inside of records, the first elements of arrays, and the
     values of maps by the names that the events have. `chosen`: further paths, as `chosen_path` returns them."""
-    found: dict[str, NestedField] = {}
     root = PathTarget("", (), schema.root)
     fields = (target_inside(schema, root, one) for one in _steps(schema, root, ()))
-    flat = ((one, _values(events, one.steps)) for one in fields)
+    flat = ((one, values_at(events, one.steps)) for one in fields)
     leaves = (leaf for one, values in flat for leaf in _leaves(schema, one, values, 1))
-    for at, values in islice((one for one in leaves if len(one[0].steps) > 1), FIELDS_MAX):
-        of = column_type(schema, at.node)
-        # Decimals with no digit before the point leave no room for a sum.
-        if of and of.scale < ADDEND_DIGITS and parse_path(at.path) == at.steps:
-            found[at.path] = NestedField(of.name, values)
+    found = _usable(schema, (one for one in leaves if len(one[0].steps) > 1))
     for path in chosen:
         steps = parse_path(path)
         if steps and len(steps) > 1 and path not in found:
             at = find_target(schema, steps)
-            kind = (column_type(schema, at.node) or type_of(schema, at.node)).name
-            found[path] = NestedField(kind, _values(events, at.steps))
+            found[path] = _field(schema, at, values_at(events, at.steps))
     return found
+
+
+def element_fields(
+    schema: Schema, element: PathTarget, values: Sequence[Any], chosen: Sequence[str] = ()
+) -> dict[str, NestedField]:
+    """Return what a column of an array's elements may be, as `nested_fields`. `values`: the elements."""
+    found = _usable(schema, _leaves(schema, element, values, 1))
+    named = [{element.path: one} for one in values]
+    for path in chosen:
+        steps = parse_path(path)
+        if steps and steps[0] == element.path and path not in found:
+            at = find_target(schema, steps[1:], element)
+            found[path] = _field(schema, at, values_at(named, at.steps))
+    return found
+
+
+def _usable(schema: Schema, leaves: Iterable[tuple[PathTarget, Sequence[Any]]]) -> dict[str, NestedField]:
+    found: dict[str, NestedField] = {}
+    for at, values in islice(leaves, FIELDS_MAX):
+        of = column_type(schema, at.node)
+        # Decimals with no digit before the point leave no room for a sum.
+        if of and of.scale < ADDEND_DIGITS and parse_path(at.path) == at.steps:
+            found[at.path] = _field(schema, at, values)
+    return found
+
+
+def _field(schema: Schema, at: PathTarget, values: Sequence[Any]) -> NestedField:
+    stored = type_of(schema, at.node)
+    return NestedField((column_type(schema, at.node) or stored).name, stored.name, values)
 
 
 def _leaves(
@@ -87,7 +130,8 @@ def _steps(schema: Schema, of: PathTarget, values: Sequence[Any]) -> Sequence[st
     return [0] if kind == "array" and any(values) else []
 
 
-def _values(events: Sequence[Mapping[str, Any]], steps: Sequence[str | int]) -> Sequence[Any]:
+def values_at(events: Sequence[Mapping[str, Any]], steps: Sequence[str | int]) -> Sequence[Any]:
+    """Return a path's value of each event, None if anything on the way is missing."""
     values: Sequence[Any] = events
     for one in steps:
         values = [_value(each, one) for each in values]
