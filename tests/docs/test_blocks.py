@@ -7,7 +7,9 @@ import inspect
 import json
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -16,10 +18,13 @@ from docs._generate import pages
 from pydantic import TypeAdapter
 
 from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.config.figure_files import read_figures
 from cutwater.adapters.job_files.models import AttachedModel, JobModel
 from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.sizing.costs import Prices
+from cutwater.core.sizing.machine import Machine
 from cutwater_spark.authentication import PROTECTED
 from support.pages import EXAMPLES, FRAGMENTS, ROOT, Block, blocks, text_of
 
@@ -90,16 +95,22 @@ def json_text(block: Block) -> None:
 
 
 def yaml_text(block: Block) -> None:
-    """A job file, or some of its top-level fields: what pydantic checks when it is read."""
+    """A job file, or some of its top-level fields: what pydantic checks when it is read. Or figures of `size`."""
     told = yaml.safe_load(block.text)
+    for kind in (Machine, Prices):
+        if told.keys() <= {one.name for one in fields(kind)}:
+            with TemporaryDirectory() as folder:
+                Path(folder, "figures.yaml").write_text(block.text, encoding="utf-8")
+                read_figures(Path(folder, "figures.yaml"), kind)
+            return
     if "job" in told.get("source", {}):
         told["source"] |= {"topic": "none", "schema": "none"}  # that job's file tells them
     if "job" in told:
         (AttachedModel if "attached" in told else JobModel).model_validate(told)
         return
     for name, value in told.items():
-        fields = {**AttachedModel.model_fields, **JobModel.model_fields}
-        TypeAdapter(fields[name].annotation).validate_python(value)
+        known = {**AttachedModel.model_fields, **JobModel.model_fields}
+        TypeAdapter(known[name].annotation).validate_python(value)
 
 
 def properties(block: Block) -> None:

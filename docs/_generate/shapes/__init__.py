@@ -51,6 +51,7 @@ SHAPES: dict[str, Any] = {
     "schemas fetch": job.FetchedSchema,
     "schemas register": job.RegisteredSchemas,
     "schemas show": job.Schemas,
+    "size": job.Sizing,
     "snapshots create": state.Snapshot,
     "snapshots list": state.Snapshots,
     "snapshots prune": state.PrunedSnapshots,

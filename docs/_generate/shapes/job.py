@@ -175,6 +175,47 @@ class Findings(TypedDict):
     findings: list[Finding]
 
 
+class SizeFigure(TypedDict):
+    name: str
+    value: float
+    unit: str
+    why: str
+    """The calculation, with its numbers."""
+
+
+class MonthlyAmount(TypedDict):
+    name: str
+    value: float
+    unit: str
+    cost: float
+    """0 without a price."""
+
+
+class Course(TypedDict):
+    """Of 20 simulated minutes, the second half at the peak."""
+
+    epochs: int
+    p50_s: float
+    p99_s: float
+    """From an event's arrival to the end of its epoch."""
+    backlog_max: float
+    """Events."""
+    busy: float
+    """The share of the driver's cores that is in use at the peak."""
+    keeps_up: bool
+
+
+class Sizing(TypedDict):
+    job: str
+    figures: list[SizeFigure]
+    month: list[MonthlyAmount]
+    """Of 730 hours, at the mean load."""
+    currency: str | None
+    """Null without a price list."""
+    simulation: Course
+    warnings: list[str]
+
+
 class PlannedTopic(TypedDict):
     name: str
     exists: bool

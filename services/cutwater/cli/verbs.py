@@ -24,6 +24,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "Check this machine, the brokers and a job's topics, and print how to fix each problem.",
     ),
     "plan": ("job.plan", "Print the topics, ACLs, disk and network that a job will add. Nothing is written."),
+    "size": (
+        "job.size",
+        "Size a job for a load: partitions, cores, memory, disks, snapshots, a restore, and a month's traffic.",
+    ),
     "prepare": (
         "job.prepare",
         "Create a job's missing topics on your cluster, after checking the existing ones.",

@@ -346,6 +346,7 @@ SAMPLES = [
         from_a_snapshot,
     ),
     Sample(["plan", str(JOB_FILE), "--mirror-of", "us"], nothing),
+    Sample(["size", str(JOB_FILE), "--mirror", "--explain"], nothing),
     Sample(["prepare", str(JOB_FILE)], put(prepare, job_topics=answering(prepare=[HOSTILE]))),
     Sample(["produce", "/dev/null"], producing),
     Sample(["prune", "--dry-run"], pruning_streams),

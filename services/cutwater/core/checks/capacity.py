@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from cutwater.core.checks.event_sample import RowSizes, SampleFigures, sketch_bounds
 from cutwater.core.events.formats import JSON
@@ -50,6 +50,16 @@ class Load:
     event_bytes: int = 200
     epoch_s: float = 0.5
     source_partitions: int = 4
+
+
+class RowCounts(Protocol):
+    """Counted, or computed from how frequent the keys are. None: unknown."""
+
+    @property
+    def rows_per_window(self) -> float | None: ...
+
+    @property
+    def rows_per_epoch(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,7 @@ def estimate(
     job: Job,
     load: Load,
     sizes: Sizes | None = None,
-    sampled: SampleFigures | None = None,
+    sampled: RowCounts | None = None,
     collect_share: float = 0.5,
 ) -> Estimate:
     """Return the load of `job` under `load`.
@@ -157,7 +167,7 @@ def estimate(
     )
 
 
-def _rows(job: Job, load: Load, sampled: SampleFigures | None, epochs_per_s: float) -> tuple[float, float]:
+def _rows(job: Job, load: Load, sampled: RowCounts | None, epochs_per_s: float) -> tuple[float, float]:
     """Return (rows written per second, keys of one window): counted, else with equally frequent keys."""
     windows = job.row_windows.size_ms / job.row_windows.slide_ms
     events = min(load.events_per_s * load.epoch_s, float(job.max_events_per_epoch))
@@ -200,16 +210,7 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
                 "only Spark evaluates where, explode, transform and columns that are no paths: no sample is taken"
             )
         lines.append(f"{why}: keys are assumed equally frequent, which is an upper bound")
-        sketched: dict[tuple[int, int], list[str]] = {}
-        for one in job.measures:
-            if one.kind == "distinct":
-                sketched.setdefault(sketch_bounds(one), []).append(one.name)
-        for (least, most), names in () if measured else sketched.items():
-            lines.append(
-                f"a sketch of {' and '.join(names)} takes {least} B to {most:,} B, depending on the number of "
-                "different values in a window: the largest size is assumed"
-            )
-        return lines
+        return lines if measured else [*lines, *sketch_doubts(job)]
     if said:
         lines.append(
             "rate or keys are not the sample's: keys are assumed equally frequent, which is an upper bound"
@@ -224,6 +225,19 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
             f"the {sampled.events:,} sampled events are less than one epoch: its number of rows is an upper bound"
         )
     return lines
+
+
+def sketch_doubts(job: Job) -> list[str]:
+    """Return what the sizes of sketches depend on, if no event was sampled."""
+    sketched: dict[tuple[int, int], list[str]] = {}
+    for one in job.measures:
+        if one.kind == "distinct":
+            sketched.setdefault(sketch_bounds(one), []).append(one.name)
+    return [
+        f"a sketch of {' and '.join(names)} takes {least} B to {most:,} B, depending on the number of "
+        "different values in a window: the largest size is assumed"
+        for (least, most), names in sketched.items()
+    ]
 
 
 def doubts(job: Job, found: Estimate) -> list[str]:

@@ -1,0 +1,28 @@
+"""What a job has to keep up with, and how fast it must be back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutwater.core.sizing.skew import KeySkew
+
+
+@dataclass(frozen=True)
+class Demand:
+    events_per_s: float
+    """The mean of a month."""
+    keys: KeySkew
+    event_bytes: int = 200
+    peak: float = 2.0
+    """The busiest minutes by the mean."""
+    recovery_s: float = 60.0
+    """From a rehydrator's death to its answers from a new machine."""
+    epoch_s: float = 0.5
+    copies: int = 3
+    """Of each record on the brokers."""
+    mirrored: bool = False
+    """Whether another region has copies of the changelogs and of the source."""
+
+    @property
+    def peak_events_per_s(self) -> float:
+        return self.events_per_s * self.peak

@@ -1,0 +1,37 @@
+"""What one machine does: CPU time of the driver and of views, and the rates of restores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The defaults were measured on a machine of two cores (benchmarks/README.md, B1, B2 and B7)."""
+
+    cores: int = 2
+    memory_gb: float = 24.0
+    event_us: float = 4.0
+    """CPU time of the driver for an event: read, decode, group."""
+    measure_us: float = 0.5
+    """CPU time of the driver for a count, sum or extreme of an event."""
+    sketch_us: float = 3.0
+    """The same for a measure that keeps more: first and last, distinct, quantile, top, histogram."""
+    row_us: float = 15.0
+    """CPU time of the driver for a row that an epoch changes: state, changelog, proof."""
+    epoch_ms: float = 400.0
+    """CPU time of the driver for an epoch, however few events it has."""
+    start_s: float = 12.0
+    """From a driver's start to the end of its first epoch."""
+    view_row_us: float = 5.0
+    """CPU time of a rehydrator for a row."""
+    restore_bytes_per_s: float = 1.0 * GB
+    """Of a snapshot, by one rehydrator: its files are read and hashed."""
+    replay_rows_per_s: float = 500_000.0
+    """Of a changelog, by one rehydrator."""
+    partition_bytes_per_s: float = 10e6
+    """Through one partition of a topic, written or read."""
+    utilisation: float = 0.6
+    """The share of a core that is planned with; the rest is for bursts, collections of garbage and compactions."""
