@@ -292,6 +292,8 @@ class Estimate(TypedDict):
     closed_rows_bytes_per_day: float
     protocol_disk_bytes_per_day: float
     view_bytes: float
+    state_disk_bytes: float
+    """Of Spark's state, in the versions that are kept."""
     local_disk_bytes: float
     network_bytes_per_s: float
     disk_bytes_after_30_days: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, count, islice
 from typing import Any
 
 from cutwater.adapters.job_files.event_schema import field_types
@@ -37,9 +38,7 @@ MICROS = "timestamp-micros"
 """Unit of the times in decoded events, for every logical type of their schema."""
 
 
-ELEMENT_NAMES = ("item", "element", "array_element")
-"""Of an array's element: the first that no field has."""
-ELEMENTS_MAX = 100_000
+ELEMENTS_MAX = 10_000
 """Elements of all sampled events that a draft looks at."""
 
 
@@ -97,25 +96,33 @@ def _proposed(found: DetectedFormat, schema: Schema, kinds: Mapping[str, str], c
     chosen = [one for one in (*key, event_time or "") if not _begins_with(one, element)]
     inner = nested_fields(schema, [row.event for row in found.rows], chosen)
     rows = _with_values(found.rows, inner)
+    taken = _names(schema)
     if array is None or element is None:
-        return propose(rows, kinds, key, event_time, _kinds(found, inner))
-    pairs = [(row, one) for row in rows for one in values_at([row.event], array.steps)[0] or () if one is not None]
+        return propose(rows, kinds, key, event_time, _kinds(found, inner), taken=taken)
+    every = ((row, one) for row in rows for one in values_at([row.event], array.steps)[0] or ())
+    pairs = list(islice((one for one in every if one[1] is not None), ELEMENTS_MAX))
     if not pairs:
         raise UsageError(f"'{safe(array.path)}' has no element in any sampled event")
-    elements = [one for _, one in pairs[:ELEMENTS_MAX]]
+    elements = [one for _, one in pairs]
     fields = element_fields(schema, element, elements, key)
     if not fields:
         raise UsageError(f"an element of '{safe(array.path)}' holds no value that a column can be")
-    rows = _with_values([row for row, _ in pairs[:ELEMENTS_MAX]], fields)
+    rows = _with_values([row for row, _ in pairs], fields)
     exploded = Exploded(array.path, element.path)
-    return propose(rows, kinds, key, event_time, _kinds(found, inner), exploded, _kinds(found, fields))
+    return propose(rows, kinds, key, event_time, _kinds(found, inner), exploded, _kinds(found, fields), taken)
 
 
 def _array(found: DetectedFormat, schema: Schema, text: str) -> tuple[PathTarget, PathTarget]:
-    taken = {one["name"].lower() for one in schema.type_of(schema.root)["fields"]}
-    name = next(one for one in ELEMENT_NAMES if one not in taken)
+    taken = {one.lower() for one in _names(schema)}
+    able = chain(("item", "element"), (f"item_{number}" for number in count(2)))
+    name = next(one for one in able if one not in taken)
     with _named_by_user(found, text):
         return element_of(schema, text, name)
+
+
+def _names(schema: Schema) -> list[str]:
+    """Return the names of an event's fields."""
+    return [one["name"] for one in schema.type_of(schema.root)["fields"]]
 
 
 def _path(found: DetectedFormat, schema: Schema, text: str, element: PathTarget | None) -> str:
@@ -131,7 +138,8 @@ def _named_by_user(found: DetectedFormat, text: str) -> Iterator[None]:
     except UsageError as error:
         if found.schema is not None:
             raise
-        raise UsageError(f"no sampled event has a usable field {value_text(text)}: {error}") from None
+        why = str(error).replace("the schema has", "the schema inferred from them has")
+        raise UsageError(f"the samples have no usable {value_text(text)}: {why}") from None
 
 
 def _begins_with(path: str, element: PathTarget | None) -> bool:

@@ -239,7 +239,7 @@ def test_elements_of_an_array_are_events_in_each_format(form: str, tmp_path: Pat
             "json",
             "payload.user.ids",
             None,
-            "no sampled event has a .*'payload.user.ids': .* mean 'payload.user.id'?",
+            "the samples have no usable 'payload.user.ids': .* mean 'payload.user.id'?",
         ),
         ("json", "page.id", None, "'page' is string, and no record, map or array: it has"),
         ("json", "items.sku", None, r"'items' is an array: .* items\[0\]\.sku"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutwater.adapters.job_files import expressions
+from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.events import json_records
 from cutwater.core.events.avro_types import Schema
@@ -18,9 +21,10 @@ from cutwater.core.events.json_events import json_fields
 from cutwater.core.events.schema_inference import FIELDS_MAX, LEVELS_MAX, infer
 from cutwater.core.job.drafts.draft_fields import SampleRow
 from cutwater.core.job.drafts.draft_file import Draft, render
-from cutwater.core.job.drafts.nested_fields import nested_fields
+from cutwater.core.job.drafts.nested_fields import element_of, nested_fields
 from cutwater.core.job.drafts.nested_schema import infer_nested
-from cutwater.core.job.field_paths import find_target, parse_path, type_of, value_at
+from cutwater.core.job.field_paths import PathTarget, column_type, find_target, parse_path, type_of, value_at
+from cutwater.core.job.job import Job
 from cutwater.operations.event_draft import Choice, EventDraft, draft_event
 from cutwater.operations.format_detection import DetectedFormat
 
@@ -50,6 +54,29 @@ def drafted(
 ) -> EventDraft:
     rows = [SampleRow(one, 0, at, START + at, None) for at, one in enumerate(events)]
     return draft_event(DetectedFormat("json", rows, 0, None), "click", Choice(key, event_time, explode))
+
+
+def loaded(made: EventDraft, folder: Path) -> Job:
+    """The draft as `up` would load it, with the types that Spark would tell."""
+    (folder / "e.avsc").write_text(json.dumps(made.schema))
+    written = yaml.safe_load(render(Draft("j", "t", "e.avsc", "json", 10, 0, 3, (), made.proposal)))
+    schema, source = Schema.of(made.schema), written["source"]
+    starts: list[tuple[Any, PathTarget | None]] = [(source, None)]
+    if one := made.proposal.exploded:
+        starts.append((source["explode"], element_of(schema, one.array, one.element)[1]))
+    for part, start in starts:
+        for name, path in part.get("columns", {}).items():
+            steps = parse_path(path) or ()
+            at = find_target(schema, steps[1:], start) if start else find_target(schema, steps)
+            of = str(column_type(schema, at.node))
+            part["columns"][name] = {"sql": path, "type": "timestamp" if of == "timestamp-micros" else of}
+    (folder / "j.yaml").write_text(yaml.safe_dump(written))
+    return load_job(folder / "j.yaml")
+
+
+@pytest.fixture(autouse=True)
+def types_as_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expressions, "find_spec", lambda _name: None)
 
 
 def paths_inside(events: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -96,9 +123,7 @@ def test_a_key_of_several_columns_some_of_them_inside_of_objects() -> None:
     source = source_of(made)
     assert source["key"] == ["shop", "user_id", "user_Odd"]
     assert source["columns"] == dict(made.proposal.columns)
-    with pytest.raises(
-        UsageError, match=r"a usable field 'payload\.user\.big': 'payload.user' has no field 'big'"
-    ):
+    with pytest.raises(UsageError, match=r"no usable 'payload\.user\.big': 'payload.user' has no field 'big'"):
         drafted(NESTED, ("payload.user.big",))
 
 
@@ -172,16 +197,58 @@ def test_elements_beside_fields_of_their_record() -> None:
     assert made.proposal.key == ("customer", "element_sku", "sizes")
     assert source_of(made)["explode"]["as"] == "element"
     labels = drafted(ORDERS, ("item",), explode="cart.labels")
-    assert source_of(labels)["explode"]["columns"] == {"item": "item"}
+    assert source_of(labels)["explode"]["columns"] == {"value": "item"}
     flat = drafted(ORDERS, ("customer",), explode="cart.grid[0]")
     assert source_of(flat)["explode"]["array"] == "cart.grid[0]"
+
+
+def at_start(**fields: Any) -> list[dict[str, Any]]:
+    return [{"k": "a", "at": START, **fields}] * 3
+
+
+@pytest.mark.parametrize(
+    ("events", "explode", "key", "columns"),
+    [
+        (at_start(xs=["a", "b"]), "xs", ("item",), {"value": "item"}),
+        (at_start(xs=[{"item": "a"}]), "xs", ("item.item",), {"item_item": "item.item"}),
+        (at_start(xs=[["a"]]), "xs", ("item[0]",), {"value": "item[0]"}),
+        (at_start(tags=[{"tags": "x"}]), "tags", ("item.tags",), {"item_tags": "item.tags"}),
+        (at_start(order={"lines": [{"order": "x"}]}), "order.lines", (), {"item_order": "item.order"}),
+        (at_start(xs=[{"events": "a"}]), "xs", ("item.events",), {"item_events": "item.events"}),
+        (
+            at_start(item=1, element=1, item_2=1, xs=[{"sku": "a"}]),
+            "xs",
+            ("item_3.sku",),
+            {"sku": "item_3.sku"},
+        ),
+    ],
+)
+def test_a_draft_is_loaded_whatever_fields_are_called(
+    events: list[dict[str, Any]], explode: str, key: Sequence[str], columns: Mapping[str, str], tmp_path: Path
+) -> None:
+    """No column has the name of a field, of the element, or of the measure that each draft has."""
+    job = loaded(drafted(events, key, explode=explode), tmp_path)
+    assert job.explode is not None
+    assert {one.name: one.sql for one in job.explode.columns} == columns
+
+
+def test_no_column_has_the_name_of_an_object(tmp_path: Path) -> None:
+    events = at_start(a={"b": "x"}, a_b={"c": "y"})
+    job = loaded(drafted(events, ("a.b", "a_b.c")), tmp_path)
+    assert {one.name: one.sql for one in job.columns} == {"a_b_2": "a.b", "a_b_c": "a_b.c"}
+
+
+@pytest.mark.parametrize("explode", [None, "cart.items", "cart.labels"])
+def test_the_draft_of_orders_is_loaded(explode: str | None, tmp_path: Path) -> None:
+    job = loaded(drafted(ORDERS, explode=explode), tmp_path)
+    assert (job.explode is None) == (explode is None)
 
 
 @pytest.mark.parametrize(
     ("explode", "key", "event_time", "told"),
     [
         ("cart", (), None, "'cart' is record, and no array"),
-        ("cart.itmes", (), None, "no sampled event has a usable field 'cart.itmes': .* mean 'cart.items'"),
+        ("cart.itmes", (), None, "the samples have no usable 'cart.itmes': .* mean 'cart.items'"),
         ("2 * 3", (), None, r"'2 \* 3' is no path to an array"),
         ("cart.items", ("sku",), None, "usable field 'sku'; .*did you mean 'item.sku'"),
         ("cart.items", ("item.skus",), None, "'item' has no field 'skus'.* mean 'item.sku'"),
@@ -191,7 +258,7 @@ def test_elements_beside_fields_of_their_record() -> None:
             "item.sku",
             "'item.sku' is inside of an element, and all elements of a record have one",
         ),
-        ("none", (), None, "the schema has no field 'none'"),
+        ("none", (), None, "the schema inferred from them has no field 'none'"),
     ],
 )
 def test_what_cannot_be_exploded_is_refused(
@@ -203,7 +270,10 @@ def test_what_cannot_be_exploded_is_refused(
 
 def test_an_array_without_an_element_says_so() -> None:
     """Empty in all samples, it has no element's type; of nulls alone neither."""
-    with pytest.raises(UsageError, match="the schema has no field 'cart'; it has: customer, placed_at"):
+    with pytest.raises(
+        UsageError,
+        match=r"no usable 'cart\.items': the schema inferred .* has no field 'cart'; it has: customer, placed_at",
+    ):
         drafted([{**one, "cart": {"items": [None]}} for one in ORDERS], explode="cart.items")
 
 
@@ -214,7 +284,8 @@ def test_bounds_of_what_is_looked_at() -> None:
         deep = {"a": deep}
     assert paths_inside([deep]) == {".".join("a" * (LEVELS_MAX + 1))}
     assert paths_inside([{"a": deep}]) == set()
-    assert len(paths_inside([{"a": {f"n{one}": 1 for one in range(FIELDS_MAX + 9)}}])) == FIELDS_MAX
+    assert len(paths_inside([{"a": {f"n{one}": 1 for one in range(FIELDS_MAX + 9)}}])) == FIELDS_MAX - 1
+    assert paths_inside([{"a": {f"n{one}": None for one in range(FIELDS_MAX)} | {"last": 1}}]) == set()
 
 
 VALUES = st.recursive(

@@ -34,13 +34,18 @@ def size(
         typer.Option(min=0, max=5, help="The k-th key has 1/k^ZIPF of the first one's events."),
     ] = 0.0,
     event_bytes: Annotated[int, typer.Option(min=1, max=10**9, help="Bytes per event.")] = 200,
-    peak: Annotated[float, typer.Option(min=1, max=1_000, help="The busiest minutes by the mean.")] = 2.0,
+    peak: Annotated[
+        float, typer.Option(min=1, max=1_000, help="The rate of the busiest minutes, divided by the mean.")
+    ] = 2.0,
     recovery: Annotated[
-        float, typer.Option(min=1, max=86_400, help="Seconds until a lost rehydrator's rows are served again.")
+        float, typer.Option(min=2, max=86_400, help="Seconds from a new rehydrator's start to its answers.")
     ] = 60.0,
-    epoch: Annotated[float, typer.Option(min=0.05, max=3_600, help="Seconds of an epoch.")] = 0.5,
+    epoch: Annotated[float, typer.Option(min=0.1, max=60, help="Seconds of an epoch.")] = 0.5,
     copies: Annotated[int, typer.Option(min=1, max=10, help="Copies of each record on the brokers.")] = 3,
     mirror: Annotated[bool, typer.Option("--mirror", help="Another region mirrors the job.")] = False,
+    remote_checkpoint: Annotated[
+        bool, typer.Option("--remote-checkpoint", help="Spark's checkpoint is in an object store.")
+    ] = False,
     machine: Annotated[
         Path | None, typer.Option(help="YAML with figures of your machines. Default: two cores, measured.")
     ] = None,
@@ -53,8 +58,8 @@ def size(
     """Size a job for a load: partitions, cores, memory, disks, snapshots, a restore, and a month's traffic.
 
     Nothing is asked or written. Cores and partitions are for the peak, disks and a month's amounts for the mean.
-    A simulation of 20 minutes, 10 of them at the peak, says how late events can be read. A file of --machine or
-    --prices has a figure a line; docs/SIZING.md lists them, and has the formulas.
+    A simulation of ten minutes at the mean and ten at the peak says how late events can be read. docs/SIZING.md
+    has the formulas, and the figures that files of --machine and --prices may have.
 
     Exit 2: the job file, another file or an option is wrong.
 
@@ -64,7 +69,15 @@ def size(
     """
     job = load_job(job_file)
     demand = Demand(
-        events_per_second, KeySkew(keys, zipf), event_bytes, peak, recovery, epoch, copies, mirrored=mirror
+        events_per_second,
+        KeySkew(keys, zipf),
+        event_bytes,
+        peak,
+        recovery,
+        epoch,
+        copies,
+        mirrored=mirror,
+        remote_checkpoint=remote_checkpoint,
     )
     figures = read_figures(machine, Machine) if machine else Machine()
     listed = read_figures(prices, Prices) if prices else None

@@ -38,6 +38,8 @@ PROTOCOL_BYTES = 260
 CUT_BYTES = 42
 DIRTY_SHARE = 2.0
 """Kafka compacts a log once half of it is old, so up to twice the live rows are kept."""
+STATE_VERSIONS = 4
+"""Of Spark's state on its disk."""
 TOMBSTONES_S = DELETE_RETENTION_MS / 1_000
 SURE_FACTOR = 2.0
 """Estimates from a sample are within this factor; `unknown` lists the exceptions."""
@@ -97,6 +99,8 @@ class Estimate:
     protocol_disk_bytes_per_day: float
     view_bytes: float
     """The largest state, before `max_bytes` evicts windows."""
+    state_disk_bytes: float
+    """The kept versions of Spark's state."""
     local_disk_bytes: float
     """On the machine of the stack: the served view, and the kept versions of Spark's state."""
 
@@ -145,6 +149,7 @@ def estimate(
     output = _output_rows(job, load, rows_per_s, left_per_day / DAY_S) * size.output
     view = live * size.row
     kept = view if job.max_bytes is None else min(view, float(job.max_bytes))
+    state = open_windows * keys_per_window * size.row * STATE_VERSIONS
     return Estimate(
         rows_per_s=rows_per_s,
         row_bytes=size.row,
@@ -163,7 +168,8 @@ def estimate(
         closed_rows_bytes_per_day=left_per_day * size.row if collect_share >= 1 else 0.0,
         protocol_disk_bytes_per_day=protocol * DAY_S,
         view_bytes=view,
-        local_disk_bytes=kept * DIRTY_SHARE + open_windows * keys_per_window * size.row * 4,
+        state_disk_bytes=state,
+        local_disk_bytes=kept * DIRTY_SHARE + state,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cutwater.core.checks.capacity import Estimate
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import GB
 from cutwater.core.sizing.recommendation import Sizing, region_bytes_per_s
@@ -15,7 +16,11 @@ SNAPSHOT_FILE_BYTES = 64e6
 REWRITTEN = 3.0
 """Bytes of new snapshot files by the bytes of new rows: files are merged with others."""
 CHECKPOINT_FILES = 3
-"""Of an epoch, beside one for each partition's state: offsets, commit, and the listing before."""
+"""Of an epoch, beside one for each partition's state: offsets, commit, and a request that lists them."""
+HOURLY_KEPT, DAILY_KEPT = 24, 7
+"""Snapshots that are kept by default, beside the newest."""
+RESTORES = 30
+"""In a month."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +82,22 @@ def _replicated(sizing: Sizing, demand: Demand) -> float:
 
 
 def _of_object_store(sizing: Sizing, demand: Demand, prices: Prices) -> Iterator[Amount]:
-    """Yield what snapshots take, and a checkpoint if it is in an object store."""
+    """Yield what snapshots take, and a checkpoint that is in an object store."""
     mean, interval_s = sizing.estimate, sizing["snapshot_interval_s"]
-    kept = mean.view_bytes / GB
+    older = HOURLY_KEPT * _new_bytes(mean, 3_600.0) + DAILY_KEPT * _new_bytes(mean, 86_400.0)
+    kept = (mean.view_bytes + older) / GB
     yield Amount("snapshots kept", kept, "GB", kept * prices.object_gb_month)
-    new = min(mean.rows_per_s * interval_s * mean.row_bytes * REWRITTEN, mean.view_bytes)
+    new = _new_bytes(mean, interval_s)
     snapshots = MONTH_S / interval_s * sizing["rehydrators"]
     files = new / sizing["rehydrators"] / SNAPSHOT_FILE_BYTES + 2  # its manifest, and the file of the newest rows
     yield Amount("snapshot writes", snapshots * files, "requests", snapshots * files / 1_000 * prices.put_1000)
-    reads = mean.view_bytes / SNAPSHOT_FILE_BYTES + sizing["rehydrators"]
-    yield Amount("reads of one restore", reads, "requests", reads / 1_000 * prices.get_1000)
-    puts = MONTH_S / demand.epoch_s * (sizing["changelog_partitions"] + CHECKPOINT_FILES)
-    yield Amount("checkpoint writes", puts, "requests", puts / 1_000 * prices.put_1000)
+    reads = RESTORES * (mean.view_bytes / SNAPSHOT_FILE_BYTES + sizing["rehydrators"]) / sizing["rehydrators"]
+    yield Amount("restores, one a day", reads, "requests", reads / 1_000 * prices.get_1000)
+    if demand.remote_checkpoint:
+        puts = MONTH_S / demand.epoch_s * (sizing["shuffle_partitions"] + CHECKPOINT_FILES)
+        yield Amount("checkpoint writes", puts, "requests", puts / 1_000 * prices.put_1000)
+
+
+def _new_bytes(mean: Estimate, span_s: float) -> float:
+    """Return the bytes of snapshot files that such a time makes, at most the whole view's."""
+    return min(mean.rows_per_s * span_s * mean.row_bytes * REWRITTEN, mean.view_bytes)

@@ -14,7 +14,7 @@ class Demand:
     keys: KeySkew
     event_bytes: int = 200
     peak: float = 2.0
-    """The busiest minutes by the mean."""
+    """The rate of the busiest minutes, divided by the mean."""
     recovery_s: float = 60.0
     """From a rehydrator's death to its answers from a new machine."""
     epoch_s: float = 0.5
@@ -22,6 +22,8 @@ class Demand:
     """Of each record on the brokers."""
     mirrored: bool = False
     """Whether another region has copies of the changelogs and of the source."""
+    remote_checkpoint: bool = False
+    """Whether Spark's checkpoint is in an object store."""
 
     @property
     def peak_events_per_s(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cutwater.core.checks import capacity
@@ -22,11 +22,11 @@ CADENCES_S = (3_600.0, 900.0, 300.0, 60.0)
 """Intervals between snapshots that are tried, the cheapest first."""
 JVM_GB = 1.25
 """Of the driver's heap and what is beside it (`CUTWATER_SPARK_DRIVER_MEMORY` of 1g)."""
-STATE_VERSIONS = 4
-"""Of Spark's state on its disk."""
 EVENT_BYTES_IN_MEMORY = 150
 """Of the JVM for an event of the epoch that it works on, beyond the event's own bytes."""
 _LIGHT = frozenset({"count", "sum", "min", "max", "avg", "any", "every", "value"})
+VIEW_START_S = 1.0
+"""A rehydrator's interpreter, imports and service."""
 REHYDRATOR_GB = 0.5
 """Of a rehydrator with its restore (benchmarks/README.md, B1)."""
 
@@ -61,39 +61,51 @@ class _Restore(NamedTuple):
     rehydrators: int
     interval_s: float
     seconds: float
-    """With the longest tail."""
+    """With the longest tail, at mean load."""
 
 
 def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     """Return what the job needs at its peak; disks and traffic at its mean."""
-    mean = _estimate(job, demand, demand.events_per_s)
     peak = _estimate(job, demand, demand.peak_events_per_s)
-    figures: list[Figure] = []
-    warnings: list[str] = []
+    mean = _estimate(job, demand, demand.events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
-    source = _partitions(demand, machine, cores, job)
-    restore = _restore(demand, machine, mean, peak)
-    figures += [_cores_figure(job, demand, machine, peak, cores), source, _changelog_figure(source, restore)]
-    figures += [*_driver(job, demand, machine, mean, cores), *_rehydrators(demand, machine, mean, restore)]
-    warnings += [*_hot_key(job, demand, machine), *_bounded(job, demand), *capacity.sketch_doubts(job)]
-    if restore.seconds > demand.recovery_s:
-        warnings.append(
-            f"a restore takes {restore.seconds:,.0f} s and the target is {demand.recovery_s:,.0f} s: the start "
-            "alone, or the tail since the newest snapshot, takes longer. Raise the target, or use a faster machine"
-        )
-    figures += _brokers(demand, mean, peak)
-    return Sizing(figures, warnings, mean)
+    source = _source_partitions(job, demand, machine, cores)
+    restore = _restore(job, demand, machine, mean, peak)
+    changelog = max(source, restore.rehydrators)
+    # Barriers and milestones name each partition.
+    peak = _estimate(job, demand, demand.peak_events_per_s, source, changelog)
+    mean = _estimate(job, demand, demand.events_per_s, source, changelog)
+    figures = [
+        *_of_driver(job, demand, machine, peak, cores),
+        *_of_partitions(job, demand, machine, cores, source, restore),
+        *_of_disks(machine, mean),
+        *_of_rehydrators(job, demand, machine, mean, restore),
+        *_of_brokers(demand, mean, peak),
+    ]
+    return Sizing(figures, [*_warnings(job, demand, machine, source, restore), *capacity.doubts(job, mean)], mean)
 
 
-def _estimate(job: Job, demand: Demand, events_per_s: float) -> Estimate:
-    windows = job.row_windows.size_ms / job.row_windows.slide_ms
-    per_epoch = min(events_per_s * demand.epoch_s, float(job.max_events_per_epoch))
+def _estimate(job: Job, demand: Demand, events_per_s: float, source: int = 1, changelog: int = 1) -> Estimate:
+    """`source`, `changelog`: their partitions."""
+    per_epoch = events_per_s * demand.epoch_s
     rows = _Rows(
-        demand.keys.touched(per_epoch) * windows,
+        rows_of(job, demand, per_epoch, demand.epoch_s),
         demand.keys.touched(events_per_s * job.row_windows.size_ms / 1_000),
     )
-    load = Load(events_per_s, demand.keys.keys, demand.event_bytes, demand.epoch_s)
-    return capacity.estimate(job, load, sampled=rows)
+    load = Load(events_per_s, demand.keys.keys, demand.event_bytes, demand.epoch_s, source)
+    sized = replace(job, shards=replace(job.shards, partitions=changelog, shards=_shards(job, changelog)))
+    return capacity.estimate(sized, load, sampled=rows)
+
+
+def _shards(job: Job, partitions: int) -> int:
+    """Return the job's shards, or the next power of two that has one for each partition."""
+    return max(job.shards.shards, 1 << (partitions - 1).bit_length())
+
+
+def rows_of(job: Job, demand: Demand, events: float, span_s: float) -> float:
+    """Return the rows that events change that came within so many seconds: of each window those of its keys."""
+    windows = max(1.0, span_s * 1_000 / job.row_windows.slide_ms)
+    return windows * demand.keys.touched(events / windows) * job.row_windows.size_ms / job.row_windows.slide_ms
 
 
 def event_us(job: Job, machine: Machine) -> float:
@@ -107,8 +119,8 @@ def _driver_cores(job: Job, demand: Demand, machine: Machine, peak: Estimate) ->
     return (busy + machine.epoch_ms / 1_000 / demand.epoch_s) / machine.utilisation
 
 
-def _cores_figure(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores: float) -> Figure:
-    return Figure(
+def _of_driver(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores: float) -> Iterator[Figure]:
+    yield Figure(
         "driver_cores",
         math.ceil(cores),
         "cores",
@@ -116,125 +128,160 @@ def _cores_figure(job: Job, demand: Demand, machine: Machine, peak: Estimate, co
         f"{peak.rows_per_s:,.0f} rows/s * {machine.row_us:g} µs + {machine.epoch_ms:g} ms of each epoch of "
         f"{demand.epoch_s:g} s) / {machine.utilisation:.0%} of a core = {cores:.2f}",
     )
+    events = min(demand.peak_events_per_s * demand.epoch_s, job.max_events_per_epoch)
+    memory = JVM_GB + events * (demand.event_bytes + EVENT_BYTES_IN_MEMORY) / GB
+    yield Figure(
+        "driver_memory_gb",
+        memory,
+        "GB",
+        f"{JVM_GB:g} GB of the JVM + {events:,.0f} events of an epoch * "
+        f"{demand.event_bytes + EVENT_BYTES_IN_MEMORY} B",
+    )
+    yield Figure(
+        "driver_machines",
+        max(math.ceil(cores / machine.cores), math.ceil(memory / machine.memory_gb)),
+        "machines",
+        f"{math.ceil(cores)} cores / {machine.cores} of a machine, and the memory / {machine.memory_gb:g} GB",
+    )
 
 
 def _partition_limit(job: Job, demand: Demand, machine: Machine) -> float:
     """Return the share of the peak that one partition can have: of one core, and of a topic's partition."""
     by_core = machine.utilisation * 1e6 / event_us(job, machine) / demand.peak_events_per_s
     by_bytes = machine.partition_bytes_per_s / (demand.peak_events_per_s * demand.event_bytes)
-    return min(by_core, by_bytes)
+    return min(by_core, by_bytes, 1.0)
 
 
-def _partitions(demand: Demand, machine: Machine, cores: float, job: Job) -> Figure:
-    limit = _partition_limit(job, demand, machine)
-    wanted = max(limit, demand.keys.hottest * HOT_KEY_ROOM)  # more partitions do not divide a key
-    number = _least(max(1, math.ceil(cores)), PARTITIONS_MAX, lambda one: demand.keys.largest_share(one) <= wanted)
-    share = demand.keys.largest_share(number)
-    return Figure(
+def _source_partitions(job: Job, demand: Demand, machine: Machine, cores: float) -> int:
+    # More partitions do not divide a key.
+    wanted = max(_partition_limit(job, demand, machine), demand.keys.hottest * HOT_KEY_ROOM)
+    least = min(max(1, math.ceil(cores)), PARTITIONS_MAX)
+    return _least(least, PARTITIONS_MAX, lambda one: demand.keys.largest_share(one) <= wanted)
+
+
+def _least(first: int, last: int, fits: Callable[[int], bool]) -> int:
+    """Return the least number from `first` on that fits, else `last`. If a number fits, larger ones do."""
+    return min(bisect_left(range(first, last), True, key=fits) + first, last)
+
+
+def _of_partitions(
+    job: Job, demand: Demand, machine: Machine, cores: float, source: int, restore: _Restore
+) -> Iterator[Figure]:
+    limit, share = _partition_limit(job, demand, machine), demand.keys.largest_share(source)
+    yield Figure(
         "source_partitions",
-        number,
+        source,
         "partitions",
-        f"at least {math.ceil(cores)}, one for each of the driver's cores; the fullest of {number:,} has "
-        f"{share:.2%} of the events, and one partition can have {min(limit, 1.0):.2%}",
+        f"at least {math.ceil(cores):,}, one for each of the driver's cores; the fullest of {source:,} has "
+        f"{share:.3%} of the events, and one partition can have {limit:.3%}",
     )
+    yield Figure(
+        "shuffle_partitions",
+        math.ceil(cores),
+        "partitions of Spark's state",
+        "one for each of the driver's cores",
+    )
+    changelog = max(source, restore.rehydrators)
+    yield Figure(
+        "changelog_partitions",
+        changelog,
+        "partitions",
+        f"as many as the source, and one for each of {restore.rehydrators:,} rehydrators",
+    )
+    why = f"the job file has {job.shards.shards:,}, and each of {changelog:,} partitions has at least one"
+    yield Figure("shards", _shards(job, changelog), "shards, which a job cannot change later", why)
 
 
-def _changelog_figure(source: Figure, restore: _Restore) -> Figure:
-    number = max(int(source.value), restore.rehydrators)
-    why = f"as many as the source, and one for each of {restore.rehydrators:,} rehydrators"
-    return Figure("changelog_partitions", number, "partitions", why)
-
-
-def _bounded(job: Job, demand: Demand) -> Iterator[str]:
-    wanted = demand.peak_events_per_s * demand.epoch_s
-    if wanted > job.max_events_per_epoch:
-        yield (
-            f"max_events_per_epoch is {job.max_events_per_epoch:,}, and at the peak an epoch of "
-            f"{demand.epoch_s:g} s has {wanted:,.0f} events: raise it, or epochs follow each other without a pause"
-        )
-
-
-def _hot_key(job: Job, demand: Demand, machine: Machine) -> Iterator[str]:
+def _warnings(job: Job, demand: Demand, machine: Machine, source: int, restore: _Restore) -> Iterator[str]:
     limit, hot = _partition_limit(job, demand, machine), demand.keys.hottest
+    share = demand.keys.largest_share(source)
     if hot > limit:
         yield (
             f"the hottest key has {hot:.2%} of the events, and one partition can have {limit:.2%}: no number of "
             "partitions helps. Add a column to the key, or spread the key over several"
         )
+    elif share > limit and source >= PARTITIONS_MAX:
+        yield (
+            f"more than {PARTITIONS_MAX:,} partitions are not recommended, and the fullest has {share:.3%} of the "
+            f"events where it can have {limit:.3%}: divide the job"
+        )
+    wanted = demand.peak_events_per_s * demand.epoch_s
+    if wanted > job.max_events_per_epoch:
+        yield (
+            f"max_events_per_epoch is {job.max_events_per_epoch:,}, and at the peak an epoch of "
+            f"{demand.epoch_s:g} s has {wanted:,.0f} events: raise it, else the backlog grows while the peak lasts"
+        )
+    if (fixed_s := machine.epoch_ms / 2_000) > demand.epoch_s:
+        yield f"an epoch takes {fixed_s:g} s or more: it will be longer than {demand.epoch_s:g} s"
+    if restore.seconds > demand.recovery_s:
+        yield (
+            f"a restore takes {restore.seconds:,.3g} s and the target is {demand.recovery_s:,.3g} s. No number of "
+            "rehydrators is enough: raise the target, shorten the retention, or use a faster machine"
+        )
+    yield from capacity.sketch_doubts(job)
 
 
-def _driver(job: Job, demand: Demand, machine: Machine, mean: Estimate, cores: float) -> Iterator[Figure]:
-    events = min(max(demand.peak_events_per_s * demand.epoch_s, 0), job.max_events_per_epoch)
-    held = events * (demand.event_bytes + EVENT_BYTES_IN_MEMORY) / GB
-    yield Figure(
-        "driver_memory_gb",
-        JVM_GB + held,
-        "GB",
-        f"{JVM_GB:g} GB of the JVM + {events:,.0f} events of an epoch * "
-        f"{demand.event_bytes + EVENT_BYTES_IN_MEMORY} B",
-    )
+def _of_disks(machine: Machine, mean: Estimate) -> Iterator[Figure]:
     yield Figure(
         "driver_disk_gb",
-        mean.local_disk_bytes / GB,
+        mean.state_disk_bytes / GB,
         "GB",
-        "open windows in four versions of Spark's state, and the view twice while it is sorted",
+        f"the open windows in {capacity.STATE_VERSIONS} versions of Spark's state",
     )
-    yield Figure(
-        "driver_machines",
-        max(math.ceil(cores / machine.cores), math.ceil((JVM_GB + held) / machine.memory_gb)),
-        "machines",
-        f"{math.ceil(cores)} cores / {machine.cores} of a machine, and the memory / {machine.memory_gb:g} GB",
-    )
-    state = mean.local_disk_bytes / STATE_VERSIONS / machine.restore_bytes_per_s
+    newest = mean.state_disk_bytes / capacity.STATE_VERSIONS / machine.restore_bytes_per_s
     yield Figure(
         "driver_restart_s",
-        machine.start_s + state,
+        machine.start_s + newest,
         "s until the first epoch",
-        f"{machine.start_s:g} s to start + {state:,.2f} s for the state's newest version, if its disk is lost",
+        f"{machine.start_s:g} s to start + {newest:,.2f} s for the state's newest version, if its disk is lost",
     )
 
 
-def _restore(demand: Demand, machine: Machine, mean: Estimate, peak: Estimate) -> _Restore:
-    """Return the fewest rehydrators that are back in time, and the longest interval between snapshots for that."""
+def _restore(job: Job, demand: Demand, machine: Machine, mean: Estimate, peak: Estimate) -> _Restore:
+    """Return the fewest rehydrators that restore in time, with the longest interval between snapshots for that.
+
+    If no number is enough: those that follow the changelog.
+    """
+
+    def seconds(number: int, interval_s: float) -> float:
+        snapshot = _share_bytes(job, mean, number) / machine.restore_bytes_per_s
+        return VIEW_START_S + snapshot + _tail_s(machine, mean, number, interval_s)
+
     following = max(1, math.ceil(peak.rows_per_s * machine.view_row_us / 1e6 / machine.utilisation))
-    shortest = CADENCES_S[-1]
-    number = _least(
-        following, REHYDRATORS_MAX, lambda one: _restore_s(machine, mean, one, shortest) <= demand.recovery_s
-    )
-    in_time = (one for one in CADENCES_S if _restore_s(machine, mean, number, one) <= demand.recovery_s)
-    interval_s = next(in_time, shortest)
-    return _Restore(number, interval_s, _restore_s(machine, mean, number, interval_s))
+    shortest, target = CADENCES_S[-1], demand.recovery_s
+    number = _least(following, max(following, REHYDRATORS_MAX), lambda one: seconds(one, shortest) <= target)
+    if seconds(number, shortest) > target:
+        number = following
+    interval_s = next((one for one in CADENCES_S if seconds(number, one) <= target), shortest)
+    return _Restore(number, interval_s, seconds(number, interval_s))
 
 
-def _least(first: int, last: int, fits: Callable[[int], bool]) -> int:
-    """Return the least number from `first` on that fits, at most `last`: if one fits, larger ones do."""
-    return min(bisect_left(range(first, last), True, key=fits) + first, max(first, last))
+def _share_bytes(job: Job, mean: Estimate, rehydrators: int) -> float:
+    share = mean.view_bytes / rehydrators
+    return share if job.max_bytes is None else min(share, float(job.max_bytes))
 
 
-def _restore_s(machine: Machine, mean: Estimate, rehydrators: int, interval_s: float) -> float:
-    snapshot = mean.view_bytes / rehydrators / machine.restore_bytes_per_s
-    tail = mean.rows_per_s * interval_s / rehydrators / machine.replay_rows_per_s
-    return VIEW_START_S + snapshot + tail
+def _tail_s(machine: Machine, mean: Estimate, rehydrators: int, interval_s: float) -> float:
+    return mean.rows_per_s * interval_s / rehydrators / machine.replay_rows_per_s
 
 
-VIEW_START_S = 1.0
-"""A rehydrator's interpreter, imports and service."""
-
-
-def _rehydrators(demand: Demand, machine: Machine, mean: Estimate, restore: _Restore) -> Iterator[Figure]:
-    share = mean.view_bytes / restore.rehydrators
+def _of_rehydrators(
+    job: Job, demand: Demand, machine: Machine, mean: Estimate, restore: _Restore
+) -> Iterator[Figure]:
+    share = _share_bytes(job, mean, restore.rehydrators)
+    tail = _tail_s(machine, mean, restore.rehydrators, restore.interval_s)
     yield Figure(
         "rehydrators",
         restore.rehydrators,
-        "processes, beside their replicas",
+        "processes, without standbys",
         f"each restores {share / GB:,.3g} GB at {machine.restore_bytes_per_s / GB:g} GB/s and the rows of "
-        f"{restore.interval_s:,.0f} s at {machine.replay_rows_per_s:,.0f} rows/s within {demand.recovery_s:g} s",
+        f"{restore.interval_s:,.0f} s at {machine.replay_rows_per_s:,.0f} rows/s; the target is "
+        f"{demand.recovery_s:g} s",
     )
-    tail = mean.rows_per_s * restore.interval_s / restore.rehydrators / machine.replay_rows_per_s
     yield Figure(
         "restore_s",
         restore.seconds,
-        "s at most",
+        "s from a new process to its answers",
         f"{VIEW_START_S:g} s to start + {share / machine.restore_bytes_per_s:,.2f} s of the snapshot + "
         f"{tail:,.2f} s of the tail",
     )
@@ -248,12 +295,12 @@ def _rehydrators(demand: Demand, machine: Machine, mean: Estimate, restore: _Res
         "rehydrator_disk_gb",
         share * capacity.DIRTY_SHARE / GB,
         "GB each",
-        f"{mean.live_rows / restore.rehydrators:,.0f} rows of {mean.row_bytes:,.0f} B, twice while sorted",
+        f"{share / mean.row_bytes:,.0f} rows of {mean.row_bytes:,.0f} B, twice while they are sorted",
     )
     yield Figure("rehydrator_memory_gb", REHYDRATOR_GB, "GB each", "RocksDB's bound, and a restore's processes")
 
 
-def _brokers(demand: Demand, mean: Estimate, peak: Estimate) -> Iterator[Figure]:
+def _of_brokers(demand: Demand, mean: Estimate, peak: Estimate) -> Iterator[Figure]:
     disk = mean.changelog_disk_bytes + mean.output_disk_bytes
     yield Figure(
         "broker_disk_gb",

@@ -6,25 +6,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from cutwater.core.job.job import Job
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import Sizing, event_us
+from cutwater.core.sizing.recommendation import Sizing, event_us, rows_of
 from cutwater.core.sizing.skew import Chance
 
-MEAN_S, PEAK_S = 600.0, 600.0
-"""Of mean load before the peak, and of the peak."""
-EPOCHS_MAX = 100_000
+PHASE_S = 600.0
+"""Of mean load, then of the peak; behind it comes mean load until the backlog is read."""
+EPOCHS_OF_PHASE = 50
+"""A phase has at least so many."""
+PATIENCE = 6
+"""Phases behind the peak after which a backlog counts as endless."""
 PARTS = (0.125, 0.375, 0.625, 0.875)
 """Of an epoch's events, by when they came."""
-ENDLESS_S = 3_600.0
-"""A backlog that takes longer to read is one that grows."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """Of twenty minutes, the second half at the peak, and of the time until the backlog is read."""
+    """Of a simulated job, from mean load over a peak to mean load."""
 
     epochs: int
     p50_s: float
@@ -33,56 +35,66 @@ class Course:
     backlog_max: float
     """Events."""
     busy: float
-    """The share of the driver's cores over the peak."""
+    """The share of the driver's cores that is in use at the peak."""
     keeps_up: bool
+    """Whether the backlog of the peak is read."""
+
+
+class _Arrivals(NamedTuple):
+    """Events come evenly, at the peak faster."""
+
+    mean: float
+    peak: float
+    phase_s: float
+
+    def until(self, at_s: float) -> float:
+        """Return how many have come."""
+        peak_s = min(max(at_s - self.phase_s, 0.0), self.phase_s)
+        return (at_s - peak_s) * self.mean + peak_s * self.peak
+
+    def moment(self, number: float) -> float:
+        """Return when so many have come."""
+        before, behind = self.phase_s * self.mean, self.phase_s * (self.mean + self.peak)
+        if number <= before:
+            return number / self.mean
+        if number <= behind:
+            return self.phase_s + (number - before) / self.peak
+        return 2 * self.phase_s + (number - behind) / self.mean
 
 
 def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance: Chance) -> Course:
     """Play epochs with the cores and partitions of `sizing`. A partition is one task at a time.
 
-    Epochs begin as soon as the one before has ended, `demand.epoch_s` after its begin at the earliest.
+    An epoch reads the oldest events, at most `max_events_per_epoch`. The next one begins when it has ended, and
+    `demand.epoch_s` after its begin at the earliest.
     """
-    cores, partitions = int(sizing["driver_cores"]), int(sizing["source_partitions"])
-    touched = cache(demand.keys.touched)
-    largest = max(demand.keys.shares(partitions, chance))
-    now, read_s, backlog, peak_busy_s = 0.0, 0.0, 0.0, 0.0
+    phase_s = max(PHASE_S, EPOCHS_OF_PHASE * demand.epoch_s)
+    arrivals = _Arrivals(demand.events_per_s, demand.peak_events_per_s, phase_s)
+    cores = int(sizing["driver_cores"])
+    largest = max(demand.keys.shares(int(sizing["source_partitions"]), chance))
+    rows_by_events = cache(lambda events: rows_of(job, demand, events, demand.epoch_s))
+    fixed_s = machine.epoch_ms / 1_000 / min(cores, 2)
+    now, read, most, epochs, busy_s, keeps_up = demand.epoch_s, 0.0, 0.0, 0, 0.0, False
     ages: list[tuple[float, float]] = []
-    most, epochs = 0.0, 0
-    while (now < MEAN_S + PEAK_S or backlog > 0) and now < ENDLESS_S and epochs < EPOCHS_MAX:
-        arrived = _arrived(demand, read_s, now)
-        backlog += chance.gauss(arrived, math.sqrt(arrived)) if arrived > 0 else 0.0
-        read_s, most = now, max(most, backlog)
-        events = max(0.0, min(backlog, float(job.max_events_per_epoch)))
-        rows = touched(_rounded(events)) * job.row_windows.per_event_max
-        work = (events * event_us(job, machine) + rows * machine.row_us) / 1e6
-        took = machine.epoch_ms / 1_000 / min(cores, 2) + max(work / cores, work * largest)
-        waited = backlog / max(_rate(demand, now), 1e-9)
-        ages += [(min(waited, now) * part + took, events) for part in PARTS]
-        if now >= MEAN_S:
-            peak_busy_s += min(work + machine.epoch_ms / 1_000, took * cores)
-        backlog, epochs = backlog - events, epochs + 1
+    while now < (2 + PATIENCE) * phase_s and not keeps_up:
+        backlog = arrivals.until(now) - read
+        events = min(backlog, float(job.max_events_per_epoch))
+        work = (events * event_us(job, machine) + rows_by_events(_rounded(events)) * machine.row_us) / 1e6
+        took = fixed_s + max(work / cores, work * largest)
+        ages += [(now + took - arrivals.moment(read + part * events), events) for part in PARTS]
+        if phase_s <= now < 2 * phase_s:
+            busy_s += min(work + machine.epoch_ms / 1_000, took * cores)
+        read, most, epochs = read + events, max(most, backlog), epochs + 1
+        keeps_up = now >= 2 * phase_s and read >= arrivals.until(now)
         now += max(took, demand.epoch_s)
-    spent = max(now - MEAN_S, 1e-9)
     return Course(
-        epochs, _weighed(ages, 0.5), _weighed(ages, 0.99), most, peak_busy_s / spent / cores, now < ENDLESS_S
+        epochs, _weighed(ages, 0.5), _weighed(ages, 0.99), most, min(busy_s / phase_s / cores, 1.0), keeps_up
     )
 
 
 def _rounded(events: float) -> float:
     """Return the number to a hundredth, so that few numbers are looked up."""
     return events and math.exp(round(math.log(events), 2))
-
-
-def _rate(demand: Demand, at_s: float) -> float:
-    return demand.events_per_s if at_s < MEAN_S else demand.peak_events_per_s
-
-
-def _arrived(demand: Demand, since_s: float, until_s: float) -> float:
-    """Return the events between two moments; none come behind the peak."""
-    end = MEAN_S + PEAK_S
-    mean = min(until_s, MEAN_S) - min(since_s, MEAN_S)
-    peak = min(max(until_s, MEAN_S), end) - min(max(since_s, MEAN_S), end)
-    return mean * demand.events_per_s + peak * demand.peak_events_per_s
 
 
 def _weighed(values: Sequence[tuple[float, float]], quantile: float) -> float:

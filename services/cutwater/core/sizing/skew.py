@@ -22,8 +22,6 @@ class Chance(Protocol):
 
     def randrange(self, stop: int, /) -> int: ...
 
-    def gauss(self, mu: float, sigma: float, /) -> float: ...
-
 
 @dataclass(frozen=True)
 class Group:

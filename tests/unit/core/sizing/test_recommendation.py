@@ -15,7 +15,7 @@ from cutwater.core.job.windows import WindowSpec
 from cutwater.core.sizing.costs import MONTH_S, Prices, monthly_amounts
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import VIEW_START_S, event_us, size_job
+from cutwater.core.sizing.recommendation import VIEW_START_S, event_us, rows_of, size_job
 from cutwater.core.sizing.simulation import simulate
 from cutwater.core.sizing.skew import KeySkew
 
@@ -53,6 +53,7 @@ def test_a_restore_is_in_time_or_it_is_told(rate: float, keys: int, recovery: fl
     sizing = size_job(SIZED, Demand(rate, KeySkew(keys), recovery_s=recovery), MACHINE)
     late = [one for one in sizing.warnings if "a restore takes" in one]
     assert bool(late) == (sizing["restore_s"] > recovery)
+    assert sizing["rehydrators"] <= 10_000 or not late, "nobody starts ten thousand of them in vain"
     assert sizing["changelog_partitions"] >= sizing["rehydrators"], "one partition is served by one of them"
     assert sizing["restore_s"] >= VIEW_START_S
 
@@ -99,9 +100,54 @@ def test_a_key_that_no_partition_can_hold_is_told() -> None:
 
 
 def test_an_epoch_that_the_job_file_bounds_is_told() -> None:
+    """And the simulation shows it."""
     few = replace(SIZED, max_events_per_epoch=1_000)
-    assert any("max_events_per_epoch is 1,000" in one for one in size_job(few, DEMAND, MACHINE).warnings)
+    sizing = size_job(few, DEMAND, MACHINE)
+    assert any("max_events_per_epoch is 1,000" in one for one in sizing.warnings)
+    assert not simulate(few, DEMAND, MACHINE, sizing, Random(0)).keeps_up
     assert not any("max_events" in one for one in size_job(SIZED, DEMAND, MACHINE).warnings)
+
+
+def test_a_backlog_of_the_peak_waits_as_long_as_by_arithmetic() -> None:
+    """An epoch a second reads 15,000 of 20,000 events at the peak, of 10,000 at other times.
+
+    So the last event of the peak waits for 600 * 5,000 others at 15,000 a second.
+    """
+    demand = Demand(10_000, KeySkew(1), epoch_s=1)
+    few, machine = replace(SIZED, max_events_per_epoch=15_000), replace(MACHINE, epoch_ms=0.002)
+    sizing = size_job(few, demand, machine)
+    course = simulate(few, demand, machine, sizing, Random(0))
+    assert course.keeps_up
+    assert course.backlog_max == pytest.approx(3_000_000, rel=0.02)
+    assert 190 < course.p99_s < 203
+
+
+def test_rows_are_of_every_window_of_an_epoch() -> None:
+    """An epoch of a minute over windows of ten seconds writes six rows of a key that has events all the time."""
+    job = replace(SIZED, window=WindowSpec(10_000, 10_000))
+    demand = Demand(1_000, KeySkew(10), epoch_s=60)
+    assert rows_of(job, demand, 60_000, 60) == pytest.approx(60)
+    assert rows_of(SIZED, demand, 60_000, 60) == pytest.approx(10)
+    assert rows_of(replace(job, window=WindowSpec(10_000, 2_000)), demand, 60_000, 60) == pytest.approx(300)
+
+
+def test_what_cannot_be_had_is_told_and_not_recommended() -> None:
+    """A target that no number of rehydrators meets, and a partition's bytes beyond the most partitions."""
+    slow = replace(MACHINE, replay_rows_per_s=1.0)
+    sizing = size_job(SIZED, replace(DEMAND, recovery_s=2), slow)
+    assert sizing["rehydrators"] == 1
+    assert any("No number of rehydrators is enough" in one for one in sizing.warnings)
+    wide = size_job(SIZED, Demand(1e6, KeySkew(10**7), event_bytes=2_000_000), MACHINE)
+    assert wide["source_partitions"] == 10_000
+    assert any("more than 10,000 partitions are not recommended" in one for one in wide.warnings)
+
+
+def test_a_view_with_a_bound_takes_no_more_than_it() -> None:
+    bounded = replace(SIZED, max_bytes=10**8)
+    free, sizing = (size_job(one, replace(DEMAND, events_per_s=1e6), MACHINE) for one in (SIZED, bounded))
+    assert sizing["rehydrators"] <= free["rehydrators"]
+    assert sizing["rehydrator_disk_gb"] == pytest.approx(0.2)
+    assert any("max_bytes is" in one for one in sizing.warnings)
 
 
 def test_each_figure_says_where_it_comes_from() -> None:
@@ -117,7 +163,7 @@ def test_each_figure_says_where_it_comes_from() -> None:
 
 def test_a_month_costs_what_its_amounts_cost() -> None:
     """By a price list in which one kind has a price at a time."""
-    demand = replace(DEMAND, mirrored=True)
+    demand = replace(DEMAND, mirrored=True, remote_checkpoint=True)
     sizing = size_job(SIZED, demand, MACHINE)
     free = {one.name: one for one in monthly_amounts(sizing, demand, Prices())}
     assert sum(one.cost for one in free.values()) == 0
@@ -128,7 +174,7 @@ def test_a_month_costs_what_its_amounts_cost() -> None:
         (Prices(disk_gb_month=2), {"disk"}),
         (Prices(region_gb=2), {"to the other region"}),
         (Prices(object_gb_month=2), {"snapshots kept"}),
-        (Prices(get_1000=2_000), {"reads of one restore"}),
+        (Prices(get_1000=2_000), {"restores, one a day"}),
         (Prices(put_1000=2_000), {"snapshot writes", "checkpoint writes"}),
     ):
         found = {one.name: one.cost for one in monthly_amounts(sizing, demand, price) if one.cost}

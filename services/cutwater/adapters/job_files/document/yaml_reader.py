@@ -93,8 +93,14 @@ class _Loader(yaml.SafeLoader):
             return node.value
 
 
-def read_document(path: Path) -> Document:
-    """Return the mapping of a YAML file; raise UsageError naming the file if there is none."""
+_JOB_FILE = "a job file is a YAML mapping; see deploy/jobs/flights.yaml for an example"
+
+
+def read_document(path: Path, expected: str = _JOB_FILE) -> Document:
+    """Return the mapping of a YAML file; raise UsageError naming the file if there is none.
+
+    `expected`: what such a file holds.
+    """
     text = _text(path)
     try:
         loader = _Loader(text)
@@ -107,7 +113,7 @@ def read_document(path: Path) -> Document:
     except _CONSTRUCTOR_ERRORS as error:
         raise UsageError(f"{path}: not readable YAML: {safe(repr(error), 300)}") from None
     if not isinstance(values, dict) or not isinstance(root, yaml.MappingNode):
-        raise UsageError(f"{path}: a job file is a YAML mapping; see deploy/jobs/flights.yaml for an example")
+        raise UsageError(f"{path}: {expected}")
     flaws += [_unread(node, places.get(id(node), ())) for node in loader.unread]
     return Document(values, flaws, root)
 

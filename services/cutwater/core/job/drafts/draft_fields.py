@@ -86,7 +86,8 @@ def column_names(paths: Iterable[str], taken: Iterable[str], inside: int = 0) ->
     return named
 
 
-def _candidates(words: Sequence[str], inside: int) -> Iterator[str]:
+def _candidates(path: Sequence[str], inside: int) -> Iterator[str]:
+    words = path if len(path) > inside else [*path, "value"]
     for count in range(min(2, len(words) - inside), len(words) + 1):
         yield "_".join(words[-count:])[:COLUMN_CHARS_MAX]
     whole = "_".join(words)[: COLUMN_CHARS_MAX - 5]

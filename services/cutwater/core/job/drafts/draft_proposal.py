@@ -42,6 +42,8 @@ _KEYISH = re.compile(r"(^|_)(id|key|code|user|customer|device|account|sensor|hos
 _EVENTISH = re.compile(r"(^|_)(event|occurred|scheduled|at|timestamp|ts)($|_)")
 _NOT_EVENTISH = re.compile(r"(^|_)(ingest|ingested|processed|received|updated|modified|inserted|loaded)($|_)")
 _MEASURED_MAX = 3
+COUNT = "events"
+"""The measure that each draft has."""
 LIKELY_KEYS = frozenset({"string", "int", "long"})
 """Kinds of fields that are proposed as a key."""
 KEYS = LIKELY_KEYS | {"boolean", "date", "uuid", "decimal"}
@@ -88,10 +90,12 @@ def propose(
     inner: Mapping[str, str] | None = None,
     exploded: Exploded | None = None,
     of_element: Mapping[str, str] | None = None,
+    taken: Iterable[str] = (),
 ) -> Proposal:
     """Return a proposal for these events. `key`, `event_time`: the fields that the user chose. `inner`: fields
     inside of others, by path as in the rows; they are proposed if no other field is suitable. `exploded`: the rows
-    are the elements of this array, with the fields `of_element`, which come first but for the event time.
+    are the elements of this array, with the fields `of_element`, which come first but for the event time. `taken`:
+    names of further fields of the event, which no column may have.
 
     Raises UsageError if no field is suitable, or a chosen one is not.
     """
@@ -113,8 +117,9 @@ def propose(
     lateness, lateness_why = _lateness(timed)
     numbers, texts = _measured(rows, fields, {*key_fields, time_field})
     used = (*key_fields, time_field, *numbers, *texts)
-    own = column_names([one for one in used if one in fields.inner], kinds)
-    of_elements = _element_columns(used, fields, (*kinds, *own.values()))
+    others = (*kinds, *taken, COUNT, *((exploded.element,) if exploded else ()))
+    own = column_names([one for one in used if one in fields.inner], others)
+    of_elements = _element_columns(used, fields, (*others, *own.values()))
     named = {**own, **of_elements}
     return Proposal(
         key=tuple(named.get(one, one) for one in key_fields),
@@ -305,7 +310,7 @@ def _measures(
     numbers: Sequence[str], texts: Sequence[str], columns: Iterable[str]
 ) -> dict[str, tuple[str, str | None]]:
     """Return a count, sum and max of the numbers, and the distinct values of the text."""
-    made: dict[str, tuple[str, str | None]] = {"events": ("count", None)}
+    made: dict[str, tuple[str, str | None]] = {COUNT: ("count", None)}
     for name in numbers:
         made |= {f"total_{name}": ("sum", name), f"max_{name}": ("max", name)}
     made |= {f"distinct_{name}": ("distinct", name) for name in texts}

@@ -23,7 +23,7 @@ def infer_nested(
     """Return a nullable field for each object and list of events; records are in a namespace of their place.
 
     What is an object in some events alone, or differs from another name in case alone, has no field. At most
-    FIELDS_MAX plain values are looked at. `space`: the name of the events' record. `times`: what the user declares
+    FIELDS_MAX names are looked at. `space`: the name of the events' record. `times`: what the user declares
     as times; 0 stands for any element.
     """
     names = dict.fromkeys(name for one in events for name in one)
@@ -43,7 +43,10 @@ class _Inference:
         alike = frozenset(alike_but_for_case(names))
         made = []
         for name in names:
-            if self._left > 0 and name not in alike and is_name(name):
+            self._left -= 1
+            if self._left < 0:
+                break
+            if name not in alike and is_name(name):
                 values = [one[name] for one in objects if one.get(name) is not None]
                 if (of := self._type(values, (*at, name), name, space)) is not None:
                     made.append(avro_field(name, of))
@@ -60,7 +63,6 @@ class _Inference:
             elements = [one for value in values for one in value if one is not None]
             of = self._type(elements, (*at, 0), name, space)
             return {"type": "array", "items": ["null", of]} if of is not None else None
-        self._left -= 1
         kind, _ = plain_kind(name, values, at in self._times)
         return avro_kind(kind) if kind else None
 
