@@ -73,7 +73,7 @@ def test_a_log_that_has_lost_its_end(broker: Any, kafka_jars: list[Path], tmp_pa
             require_told(mirror, events, ends)
             writing.epoch([], source_cut=events.cut())
             wait_copied(mirror, own, writing)
-            mirror.mirror.stop()
+            mirror.end()
             mend(broker, origin, writing, job_file, ends)
 
 
