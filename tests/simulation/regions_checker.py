@@ -159,13 +159,7 @@ class Lines:
         self._seen[name, place] = min(self._seen[name, place], len(kept))
         topic = place[0]
         if topic == topics.milestones(JOB.name):
-            log = self._by_name[name].log
-            # Nobody reads what stands in a transaction whose marker is lost, but what one will come for.
-            stable_end, coming = (
-                log.topics[topic][place[1]].stable_end,
-                {one for one, at in log.markers if at == place},
-            )
-            there = {one.value for one in kept if one.offset < stable_end or one.transaction in coming}
+            there = {one.value for one in kept}
             self.withdrawn[name] += [one for one in self.streams[name] if one.record not in there]
             self.streams[name] = [one for one in self.streams[name] if one.record in there]
         elif topic == mirror_records.arrivals(JOB.name, self.other(name).name):
