@@ -13,7 +13,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.rejection import Flaw
 from cutwater.core.events.schema_inference import infer
-from cutwater.core.job.drafts.draft_fields import SampleRow
+from cutwater.core.job.drafts.draft_fields import SampleRow, steps_of
 from cutwater.core.job.drafts.draft_file import schema_name
 from cutwater.core.job.drafts.draft_proposal import Exploded, Proposal, propose
 from cutwater.core.job.drafts.nested_fields import (
@@ -25,7 +25,7 @@ from cutwater.core.job.drafts.nested_fields import (
     values_at,
 )
 from cutwater.core.job.drafts.nested_schema import infer_nested, keep_paths
-from cutwater.core.job.field_paths import PathTarget, column_paths, parse_path
+from cutwater.core.job.field_paths import PathTarget, column_paths
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import ADDEND_DIGITS, TIMES
 from cutwater.core.job.usable_events import Rejected, tally
@@ -36,8 +36,6 @@ from cutwater.operations.topic_sample import Sample
 
 MICROS = "timestamp-micros"
 """Unit of the times in decoded events, for every logical type of their schema."""
-
-
 ELEMENTS_MAX = 10_000
 """Elements of all sampled events that a draft looks at."""
 
@@ -75,14 +73,13 @@ def draft_event(found: DetectedFormat, job: str, choice: Choice) -> EventDraft:
 def _of_json(found: DetectedFormat, job: str, choice: Choice) -> EventDraft:
     events = [row.event for row in found.rows]
     time = choice.event_time
-    steps = [0 if isinstance(one, int) else one for one in parse_path(time) or ()] if time else []
+    steps = [0 if isinstance(one, int) else one for one in steps_of(time)] if time else []
     name, inferred = schema_name(job), infer(events, [time] if time else [])
     nested = infer_nested(events, name, [tuple(steps)])
     proposal = _proposed(found, Schema.of(inferred.schema(name, (), nested)), inferred.kinds, choice)
-    used = [parse_path(path) or () for path in proposal.columns.values()]
+    used = [steps_of(path) for path in proposal.columns.values()]
     if one := proposal.exploded:
-        of_array = parse_path(one.array) or ()
-        used += [(*of_array, 0, *(parse_path(path) or ())[1:]) for path in one.columns.values()]
+        used += [(*steps_of(one.array), 0, *steps_of(path)[1:]) for path in one.columns.values()]
     schema = inferred.schema(name, (*proposal.key, proposal.event_time), keep_paths(nested, used))
     holders = {path[0] for path in used}
     return EventDraft(schema, proposal, tuple(one for one in inferred.left_out if one[0] not in holders))
@@ -99,7 +96,8 @@ def _proposed(found: DetectedFormat, schema: Schema, kinds: Mapping[str, str], c
     taken = _names(schema)
     if array is None or element is None:
         return propose(rows, kinds, key, event_time, _kinds(found, inner), taken=taken)
-    every = ((row, one) for row in rows for one in values_at([row.event], array.steps)[0] or ())
+    arrays = values_at([row.event for row in rows], array.steps)
+    every = ((row, one) for row, values in zip(rows, arrays, strict=True) for one in values or ())
     pairs = list(islice((one for one in every if one[1] is not None), ELEMENTS_MAX))
     if not pairs:
         raise UsageError(f"'{safe(array.path)}' has no element in any sampled event")
@@ -143,7 +141,7 @@ def _named_by_user(found: DetectedFormat, text: str) -> Iterator[None]:
 
 
 def _begins_with(path: str, element: PathTarget | None) -> bool:
-    return element is not None and (parse_path(path) or ("",))[0] == element.path
+    return element is not None and steps_of(path)[0] == element.path
 
 
 def _kinds(found: DetectedFormat, fields: Mapping[str, NestedField]) -> dict[str, str]:

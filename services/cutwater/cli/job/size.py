@@ -47,7 +47,7 @@ def size(
         bool, typer.Option("--remote-checkpoint", help="Spark's checkpoint is in an object store.")
     ] = False,
     machine: Annotated[
-        Path | None, typer.Option(help="YAML with figures of your machines. Default: two cores, measured.")
+        Path | None, typer.Option(help="YAML with figures of your machines. Default: two cores.")
     ] = None,
     prices: Annotated[Path | None, typer.Option(help="YAML with prices, to print a month's costs.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print the calculation of each figure.")] = False,

@@ -109,12 +109,18 @@ class Estimate:
         grown = (self.closed_rows_bytes_per_day + self.protocol_disk_bytes_per_day) * days
         return (self.changelog_disk_bytes + self.output_disk_bytes + grown) * copies
 
+    @property
+    def written_bytes_per_s(self) -> float:
+        """To all topics, before replication."""
+        return self.changelog_write_bytes_per_s + self.output_write_bytes_per_s + self.protocol_write_bytes_per_s
+
     def network_bytes_per_s(self, copies: int) -> float:
         """Return the traffic in and out of the brokers, including replication."""
-        written = (
-            self.changelog_write_bytes_per_s + self.output_write_bytes_per_s + self.protocol_write_bytes_per_s
+        return (
+            self.written_bytes_per_s * (1 + (copies - 1))
+            + self.source_read_bytes_per_s
+            + self.changelog_read_bytes_per_s
         )
-        return written * (1 + (copies - 1)) + self.source_read_bytes_per_s + self.changelog_read_bytes_per_s
 
 
 def estimate(

@@ -65,7 +65,7 @@ def monthly_amounts(sizing: Sizing, demand: Demand, prices: Prices) -> Iterator[
         ("changelog read", mean.changelog_read_bytes_per_s),
         ("output written", mean.output_write_bytes_per_s),
         ("barriers and milestones", mean.protocol_write_bytes_per_s),
-        ("between brokers", _replicated(sizing, demand)),
+        ("between brokers", mean.written_bytes_per_s * (demand.copies - 1)),
     ):
         amount = rate * MONTH_S / GB
         yield Amount(name, amount, "GB", amount * prices.network_gb)
@@ -73,12 +73,6 @@ def monthly_amounts(sizing: Sizing, demand: Demand, prices: Prices) -> Iterator[
         amount = region_bytes_per_s(mean) * MONTH_S / GB
         yield Amount("to the other region", amount, "GB", amount * prices.region_gb)
     yield from _of_object_store(sizing, demand, prices)
-
-
-def _replicated(sizing: Sizing, demand: Demand) -> float:
-    mean = sizing.estimate
-    written = mean.changelog_write_bytes_per_s + mean.output_write_bytes_per_s + mean.protocol_write_bytes_per_s
-    return written * (demand.copies - 1)
 
 
 def _of_object_store(sizing: Sizing, demand: Demand, prices: Prices) -> Iterator[Amount]:

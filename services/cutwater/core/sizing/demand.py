@@ -16,7 +16,7 @@ class Demand:
     peak: float = 2.0
     """The rate of the busiest minutes, divided by the mean."""
     recovery_s: float = 60.0
-    """From a rehydrator's death to its answers from a new machine."""
+    """From a new rehydrator's start to its answers."""
     epoch_s: float = 0.5
     copies: int = 3
     """Of each record on the brokers."""

@@ -9,7 +9,8 @@ GB = 1e9
 
 @dataclass(frozen=True)
 class Machine:
-    """The defaults were measured on a machine of two cores (benchmarks/README.md, B1, B2 and B7)."""
+    """The defaults are for two cores: restores and starts as measured (benchmarks/README.md, B1), the driver's CPU
+    times estimated from the rates of whole drains (B2)."""
 
     cores: int = 2
     memory_gb: float = 24.0
@@ -35,3 +36,7 @@ class Machine:
     """Through one partition of a topic, written or read."""
     utilisation: float = 0.6
     """The share of a core that is planned with; the rest is for bursts, collections of garbage and compactions."""
+
+    def least_epoch_s(self, cores: int) -> float:
+        """Return what an epoch takes without events: its CPU time is of two threads at most."""
+        return self.epoch_ms / 1_000 / min(cores, 2)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cutwater.core.checks import capacity
 from cutwater.core.checks.capacity import Estimate, Load
 from cutwater.core.job.job import Job
+from cutwater.core.job.measures import PLAIN
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import GB, Machine
 
@@ -24,7 +25,7 @@ JVM_GB = 1.25
 """Of the driver's heap and what is beside it (`CUTWATER_SPARK_DRIVER_MEMORY` of 1g)."""
 EVENT_BYTES_IN_MEMORY = 150
 """Of the JVM for an event of the epoch that it works on, beyond the event's own bytes."""
-_LIGHT = frozenset({"count", "sum", "min", "max", "avg", "any", "every", "value"})
+_LIGHT = PLAIN | {"avg"}
 VIEW_START_S = 1.0
 """A rehydrator's interpreter, imports and service."""
 REHYDRATOR_GB = 0.5
@@ -211,7 +212,7 @@ def _warnings(job: Job, demand: Demand, machine: Machine, source: int, restore: 
             f"max_events_per_epoch is {job.max_events_per_epoch:,}, and at the peak an epoch of "
             f"{demand.epoch_s:g} s has {wanted:,.0f} events: raise it, else the backlog grows while the peak lasts"
         )
-    if (fixed_s := machine.epoch_ms / 2_000) > demand.epoch_s:
+    if (fixed_s := machine.least_epoch_s(2)) > demand.epoch_s:
         yield f"an epoch takes {fixed_s:g} s or more: it will be longer than {demand.epoch_s:g} s"
     if restore.seconds > demand.recovery_s:
         yield (
@@ -301,10 +302,9 @@ def _of_rehydrators(
 
 
 def _of_brokers(demand: Demand, mean: Estimate, peak: Estimate) -> Iterator[Figure]:
-    disk = mean.changelog_disk_bytes + mean.output_disk_bytes
     yield Figure(
         "broker_disk_gb",
-        disk * demand.copies / GB,
+        mean.disk_bytes(0, demand.copies) / GB,
         f"GB, {demand.copies} copies, without the source",
         f"changelog {mean.changelog_disk_bytes / GB:,.3g} GB + output {mean.output_disk_bytes / GB:,.3g} GB",
     )

@@ -73,7 +73,7 @@ def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance:
     cores = int(sizing["driver_cores"])
     largest = max(demand.keys.shares(int(sizing["source_partitions"]), chance))
     rows_by_events = cache(lambda events: rows_of(job, demand, events, demand.epoch_s))
-    fixed_s = machine.epoch_ms / 1_000 / min(cores, 2)
+    fixed_s = machine.least_epoch_s(cores)
     now, read, most, epochs, busy_s, keeps_up = demand.epoch_s, 0.0, 0.0, 0, 0.0, False
     ages: list[tuple[float, float]] = []
     while now < (2 + PATIENCE) * phase_s and not keeps_up:
