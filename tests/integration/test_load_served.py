@@ -12,11 +12,12 @@ import httpx
 import pandas as pd
 import pytest
 
+from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.events.rejection import Flaw
-from cutwater.operations.event_sample import judge_records, known_schemas
+from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import sample
 from support.cli.commandline import Cli
 from support.events import counting

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.events.event_producer import Encoded, EventWriter
 from cutwater.adapters.events.registry import Registry
 from cutwater.adapters.kafka.client_config import Cluster
@@ -17,7 +18,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.load.load_draw import Drawn, Events
 from cutwater.core.load.rate_profile import RateProfile
 from cutwater.core.load.recorded_draw import Recorded
-from cutwater.operations.event_sample import judge_records, known_schemas
+from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import sample
 
 STEP_S = 0.005

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from cutwater.core.job.job import Job
-from cutwater.core.load.event_draw import EventDraw, Occasion
+from cutwater.core.load.event_draw import EventDraw
 from cutwater.core.load.key_draw import Chance, KeyDraw
+from cutwater.core.load.value_draw import Occasion
 
 PLAIN, LATE, BAD, DUPLICATE = "plain", "late", "bad", "duplicate"
 KINDS = (PLAIN, LATE, BAD, DUPLICATE)

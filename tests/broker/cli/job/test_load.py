@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.kafka import admin
 from cutwater.cli.main import app
 from cutwater.core.events.rejection import TOO_FAR_AHEAD, Flaw
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
-from cutwater.operations.event_sample import judge_records, known_schemas
+from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import sample
 from support.cli.jsonshapes import parsed
 from support.cli.stack_file import write_stack

@@ -100,7 +100,6 @@ def releases(side: Side) -> list[Release]:
     return [one for one in found if isinstance(one, Release)]
 
 
-@pytest.mark.slow
 def test_a_release_that_died_is_asked_again(regions: Regions) -> None:
     """Nobody writes for the job any more, whoever was started between two lives; it is released once."""
     us = regions.us
