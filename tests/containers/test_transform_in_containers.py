@@ -34,7 +34,7 @@ def put_jobs(folder: Path) -> Path:
     codes = sorted(set(flights.events(DAYS)["carrier"]))
     folder.mkdir()
     for name, text in (
-        ("flights.yaml", yaml.safe_dump(job)),
+        ("flights.yaml", yaml.safe_dump(job, sort_keys=False)),
         ("airlines.py", FUNCTION),
         ("airlines.csv", "\n".join(["code", *codes]) + "\n"),
     ):
