@@ -360,6 +360,39 @@ class Produced(TypedDict):
     delivered: int
 
 
+class ReplayedRows(TypedDict):
+    rows: int
+    missing: int
+    """Rows that only the replay has."""
+    unexpected: int
+    """Rows that only the job has. A row that differs is in both."""
+
+
+class MadeFault(TypedDict):
+    fault: str
+    process: str
+    at_s: float
+    for_s: float
+    processes: int
+    """How many processes had it."""
+    alert: str | None
+    """The first alert behind it: kind and part."""
+    alerted_s: float | None
+    lag_max_s: float
+    recovered_s: float | None
+    """From the fault's end; null if the job had not recovered at the end."""
+    in_time: bool
+
+
+class Chaos(TypedDict):
+    seconds: float
+    produced: int
+    caught_up: bool
+    rows: ReplayedRows | None
+    """Null if they were not compared."""
+    faults: list[MadeFault]
+
+
 class Loaded(TypedDict):
     topic: str
     delivered: int

@@ -100,6 +100,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "job.load",
         "Produce events of the running job's schema at a rate, with frequent keys, spikes, late or bad events.",
     ),
+    "chaos": (
+        "stack.chaos",
+        "Make faults on the running stack by a plan, and check lag, recovery and every row.",
+    ),
     "demo": (
         "demo.demo",
         "Replay the flights of 2013, and compare every served row with DuckDB. Exit 1 on any difference.",

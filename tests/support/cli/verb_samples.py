@@ -16,7 +16,7 @@ from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import doctor, init, load, prepare, produce, schemas
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
-from cutwater.cli.stack import history, up
+from cutwater.cli.stack import chaos, history, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
     distinct,
@@ -31,9 +31,13 @@ from cutwater.cli.state import (
     verify,
     verify_regions,
 )
+from cutwater.core.chaos.plan import ChaosPlan, Fault
+from cutwater.core.chaos.recovery import Reaction
 from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.monitoring.alerts import plain
 from cutwater.core.state.snapshot_manifest import Unusable
+from cutwater.local.chaos.replay import Comparison
+from cutwater.local.chaos.run import ChaosResult
 from cutwater.mirror.resync.resync import CopyState
 from cutwater.operations.generations.claims import Planned
 from cutwater.operations.job_status import OpenTransaction
@@ -204,6 +208,18 @@ def producing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(produce, "EventWriter", lambda *_args: answering(write_all=1_234_567))
 
 
+def breaking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    running(chaos)(monkeypatch, folder)
+    plan = ChaosPlan(60, 10, 30, [Fault("kill", "driver", 5), Fault("stop", "broker", 20, 10)], None)
+    reactions = [
+        Reaction(plan.faults[0], HOSTILE, 2.5, 12.25, 14.0, True),
+        Reaction(plan.faults[1], "", None, 0.0, None, False),
+    ]
+    found = ChaosResult(plan, [], reactions, {}, {0: 3, 1: 1}, 1_234_567, True)
+    rows = Comparison(1_234_567, 0, 1)
+    put(chaos, read_chaos_plan=plan, run_chaos=found, compare_with_replay=rows)(monkeypatch, folder)
+
+
 def loading(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     running(load)(monkeypatch, folder)
     sent = Delivery({"plain": 1_234_567, "late": 5}, 60.0, 2.5)
@@ -357,6 +373,7 @@ SAMPLES = [
     Sample(["prepare", str(JOB_FILE)], put(prepare, job_topics=answering(prepare=[HOSTILE]))),
     Sample(["produce", "/dev/null"], producing),
     Sample(["load", "--zipf", "1", "--late", "0.1"], loading),
+    Sample(["chaos", "plan.yaml"], breaking, code=1),
     Sample(["prune", "--dry-run"], pruning_streams),
     Sample(["regions", str(JOB_FILE)], put(regions, replicas_of=records.SAFE)),
     Sample(

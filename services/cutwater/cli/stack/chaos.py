@@ -1,0 +1,127 @@
+"""`chaos`: faults by a plan, on a running stack, and what the job did about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.adapters.config.chaos_plan_file import read_chaos_plan
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
+from cutwater.cli.report import err, out, print_json, print_note, report_errors, table
+from cutwater.core.chaos.plan import ChaosPlan
+from cutwater.core.chaos.recovery import Reaction
+from cutwater.core.chaos.report import chaos_page
+from cutwater.core.errors import UsageError
+from cutwater.core.util.text_tables import number_text
+from cutwater.local import running_file
+from cutwater.local.chaos.replay import Comparison, compare_with_replay
+from cutwater.local.chaos.run import ChaosResult, run_chaos
+
+
+@report_errors
+def chaos(
+    plan_file: Annotated[Path, typer.Argument(help="YAML with the plan: duration, faults by time, load.")],
+    replay: Annotated[
+        bool,
+        typer.Option("--replay/--no-replay", help="Compare every row with a job that counts the events again."),
+    ] = True,
+    report: Annotated[Path | None, typer.Option(help="Write a page of HTML with the plot to this file.")] = None,
+    data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
+    as_json: JsonOption = False,
+    wide: WideOption = False,
+) -> int:
+    """Make faults on the running stack by a plan, and check lag, recovery and every row.
+
+    Processes are killed, stopped, slowed, or find the disk full, while the plan's load runs. Then all events are
+    counted once more by a job of another name, without faults, and its rows are compared; its topics are removed.
+    docs/CHAOS.md has the form of a plan.
+
+    Exit 0: each fault was recovered from in time, and all rows are equal. 1: not.
+
+    Examples:  cutwater chaos plan.yaml --report chaos.html  ·  cutwater chaos plan.yaml --no-replay --json
+    """
+    plan, settings = read_chaos_plan(plan_file), settings_for(data_dir)
+    stack = running_file.require(settings.data_dir, job_name)
+    job = load_job(Path(stack.job_file))
+    if job.attached:
+        raise UsageError(
+            f"job {job.name} is attached to a query of your own: chaos knows only Cutwater's processes"
+        )
+    result = run_chaos(plan, stack, job, settings, print_note)
+    rows = None
+    if replay and result.caught_up:
+        with err.status("counting all events once more"):
+            rows = compare_with_replay(stack, job, settings, settings.data_dir / "chaos", print_note)
+    notes = list(_notes(result, rows))
+    if report:
+        report.write_text(chaos_page(job.name, plan, result.looks, result.reactions, notes), encoding="utf-8")
+    _show(plan, result, rows, notes, as_json)
+    sound = result.caught_up and all(one.in_time for one in result.reactions) and (rows is None or rows.equal)
+    return 0 if sound else 1
+
+
+def _notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
+    load = (
+        f"{number_text(result.produced)} events of the load were acknowledged" if result.plan.load else "no load"
+    )
+    read = "every event is in a milestone" if result.caught_up else "the job has NOT read every event in time"
+    if rows is None:
+        return [load, read, "rows were not compared"]
+    return [
+        load,
+        read,
+        f"{number_text(rows.rows)} rows beside a replay: {number_text(rows.missing)} missing, "
+        f"{number_text(rows.unexpected)} unexpected",
+    ]
+
+
+def _show(plan: ChaosPlan, result: ChaosResult, rows: Comparison | None, notes: list[str], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "seconds": plan.seconds,
+                "produced": result.produced,
+                "caught_up": result.caught_up,
+                "rows": rows._asdict() if rows else None,
+                "faults": [_plain(number, one, result) for number, one in enumerate(result.reactions)],
+            }
+        )
+        return
+    columns = ("at", "fault", "alert", "after", "largest lag", "recovered after")
+    out.table(table("faults", columns, map(_row, result.reactions)))
+    for line in notes:
+        out.print(line)
+
+
+def _plain(number: int, one: Reaction, result: ChaosResult) -> dict[str, Any]:
+    return {
+        "fault": one.fault.kind,
+        "process": one.fault.process,
+        "at_s": one.fault.at_s,
+        "for_s": one.fault.for_s,
+        "processes": result.processes[number],
+        "alert": one.alert or None,
+        "alerted_s": one.alerted_s and round(one.alerted_s, 3),
+        "lag_max_s": round(one.lag_max_s, 3),
+        "recovered_s": None if one.recovered_s is None else round(one.recovered_s, 3),
+        "in_time": one.in_time,
+    }
+
+
+def _row(one: Reaction) -> tuple[str, ...]:
+    return (
+        f"{one.fault.at_s:g} s",
+        str(one.fault),
+        one.alert or "none",
+        "" if one.alerted_s is None else f"{one.alerted_s:.1f} s",
+        f"{one.lag_max_s:.1f} s",
+        "not before the end" if one.recovered_s is None else f"{one.recovered_s:.1f} s",
+    )
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(chaos)

@@ -1,0 +1,71 @@
+"""A plan of faults: what happens to which process of a stack, when, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cutwater.core.load.load_draw import Flaws
+from cutwater.core.load.rate_profile import RateProfile
+from cutwater.core.sizing.skew import KeySkew
+
+KILL, STOP, SLOW, FULL_DISK = "kill", "stop", "slow", "full_disk"
+KINDS = (KILL, STOP, SLOW, FULL_DISK)
+LASTING = (STOP, SLOW, FULL_DISK)
+"""Kinds that last for a time. A killed process stays so until its supervisor starts it again."""
+BROKER = "broker"
+PROCESSES = ("driver", "commit-signal", "rehydrator", "publisher", "watch", BROKER)
+ON_TIME_S = 0.1
+"""Of each second, that a process runs which is slow."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: str
+    process: str
+    at_s: float
+    """From the plan's start."""
+    for_s: float = 0.0
+    """0 for a kill."""
+
+    @property
+    def end_s(self) -> float:
+        return self.at_s + self.for_s
+
+    def __str__(self) -> str:
+        lasts = f" for {self.for_s:g} s" if self.for_s else ""
+        return f"{self.kind.replace('_', ' ')} {self.process}{lasts}"
+
+
+@dataclass(frozen=True)
+class LoadWish:
+    """The load that runs beside the faults."""
+
+    profile: RateProfile
+    skew: KeySkew
+    flaws: Flaws
+    move_hot_keys_s: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ChaosPlan:
+    seconds: float
+    lag_bound_s: float
+    """Behind a fault the job has recovered once its lag is at most this again."""
+    recovery_s: float
+    """The longest time from a fault's end to the recovery."""
+    faults: Sequence[Fault]
+    """In the order of their times."""
+    load: LoadWish | None = None
+
+
+def overlaps(faults: Sequence[Fault]) -> list[str]:
+    """Return why faults cannot be made: two at one time that are about one process."""
+    found = []
+    for one in faults:
+        for other in faults:
+            begins_inside = one.at_s <= other.at_s < one.end_s and one is not other
+            if begins_inside and one.process == other.process:
+                found.append(f"'{other}' at {other.at_s:g} s begins within '{one}' at {one.at_s:g} s")
+    return found

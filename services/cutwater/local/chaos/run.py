@@ -1,0 +1,144 @@
+"""A plan of faults carried out on a running stack: load, faults and looks beside each other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.events.registry import registry_for
+from cutwater.core.chaos.plan import ChaosPlan, Fault, LoadWish
+from cutwater.core.chaos.recovery import Look, Reaction, reactions
+from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.job.job import Job
+from cutwater.core.load.event_draw import EventDraw
+from cutwater.core.load.key_draw import KeyDraw
+from cutwater.core.load.load_draw import LoadDraw
+from cutwater.core.load.time_field import TimeField
+from cutwater.core.monitoring.alerts import Alert
+from cutwater.local.chaos.faults import make_fault
+from cutwater.local.chaos.observation import Observation
+from cutwater.local.chaos.processes import service_processes
+from cutwater.local.running_file import RunningStack
+from cutwater.operations.load_sender import LoadPlan, send_load
+
+Say = Callable[[str], None]
+TICK_S = 0.2
+
+
+@dataclass(frozen=True)
+class ChaosResult:
+    plan: ChaosPlan
+    looks: Sequence[Look]
+    reactions: Sequence[Reaction]
+    alerts: dict[str, Alert]
+    """Every alert that was active, by kind and part."""
+    processes: dict[int, int]
+    """How many processes had the fault, by its number in the plan."""
+    produced: int
+    """Events of the load; each was acknowledged."""
+    caught_up: bool
+    """Whether everything that was produced is in a milestone."""
+
+
+@dataclass
+class _Running:
+    """What the threads have found so far."""
+
+    processes: dict[int, int] = field(default_factory=dict)
+    produced: int = 0
+    errors: list[CutwaterError] = field(default_factory=list)
+
+
+def run_chaos(plan: ChaosPlan, stack: RunningStack, job: Job, settings: Settings, say: Say) -> ChaosResult:
+    """Carry the plan out and wait until the job has read everything. Returns what was observed.
+
+    Raises UnavailableError if a fault could not be made, or an event of the load was not acknowledged.
+    """
+    state = _Running()
+    with Observation(stack.cluster, job) as seen:
+        threads = [
+            _thread(f"fault-{number}", state, _of_fault(number, fault, stack, seen, state, say))
+            for number, fault in enumerate(plan.faults)
+        ]
+        if plan.load:
+            threads.append(_thread("load", state, partial(_send, plan.load, plan, stack, job, settings, state)))
+        for one in threads:
+            one.start()
+        _wait(lambda: seen.now_s >= plan.seconds and not any(map(_lives, threads)), plan.seconds)
+        if state.errors:
+            raise state.errors[0]
+        _raise_unmade(plan, state)
+        say("waiting for the last milestone")
+        caught_up = _wait(lambda: _has_read_all(seen), plan.recovery_s)
+    return ChaosResult(
+        plan, seen.looks, reactions(plan, seen.looks), seen.alerts, state.processes, state.produced, caught_up
+    )
+
+
+def _lives(thread: threading.Thread) -> bool:
+    return thread.is_alive()
+
+
+def _thread(name: str, state: _Running, work: Callable[[], None]) -> threading.Thread:
+    def run() -> None:
+        try:
+            work()
+        except CutwaterError as error:
+            state.errors.append(error)
+
+    return threading.Thread(target=run, name=name, daemon=True)
+
+
+def _of_fault(
+    number: int, fault: Fault, stack: RunningStack, seen: Observation, state: _Running, say: Say
+) -> Callable[[], None]:
+    def work() -> None:
+        time.sleep(max(0.0, fault.at_s - seen.now_s))
+        say(f"{seen.now_s:5.0f} s: {fault}")
+        until_s = seen.began_s + fault.end_s
+        state.processes[number] = make_fault(
+            fault, lambda: service_processes(stack).get(fault.process, []), until_s
+        )
+        if fault.for_s:
+            say(f"{seen.now_s:5.0f} s: {fault.kind.replace('_', ' ')} {fault.process} is over")
+
+    return work
+
+
+def _send(
+    wish: LoadWish, plan: ChaosPlan, stack: RunningStack, job: Job, settings: Settings, state: _Running
+) -> None:
+    chance = Random(wish.seed)
+    events = EventDraw(job, wish.skew.keys, TimeField(job))
+    draw = LoadDraw(job, events, KeyDraw(wish.skew, chance, wish.move_hot_keys_s), wish.flaws, chance)
+    # Brokers that are away are part of the plan.
+    writer = EventWriter(stack.cluster, job, registry_for(job, settings), wait_s=plan.recovery_s + plan.seconds)
+    sent = send_load(writer, draw, LoadPlan(wish.profile, plan.seconds), lambda _count: None)
+    state.produced = sent.events
+
+
+def _wait(done: Callable[[], bool], planned_s: float) -> bool:
+    """Wait until it is done, at most three times as long as is planned, and a minute."""
+    deadline = time.monotonic() + 3 * planned_s + 60
+    while time.monotonic() < deadline:
+        if done():
+            return True
+        time.sleep(TICK_S)
+    return False
+
+
+def _has_read_all(seen: Observation) -> bool:
+    newest = seen.looks[-1]
+    return newest.answers and newest.read >= newest.produced
+
+
+def _raise_unmade(plan: ChaosPlan, state: _Running) -> None:
+    for number, fault in enumerate(plan.faults):
+        if not state.processes.get(number):
+            raise UnavailableError(f"'{fault}' at {fault.at_s:g} s was not made: {fault.process} did not run")
