@@ -91,6 +91,9 @@ class Alert(TypedDict):
     sequence: int
     value: int
     text: str
+    first_step: str
+    """The command that the runbook begins with."""
+    runbook: str
 
 
 class Status(TypedDict):

@@ -86,6 +86,7 @@ def print_progress(found: dict[str, Any]) -> None:
     for one in found["alerts"]:
         about = f" {one['kind']} ({one['part']}) since {one['raised']}: {one['text']}"
         out.print(Styled("alert:", "red"), about, whole=True)
+        out.print(f"  first: {one['first_step']} (then {one['runbook']})", whole=True)
 
 
 def _show_open(topic: str, partition: int, offset: int, records: int) -> None:

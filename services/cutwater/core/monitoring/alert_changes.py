@@ -8,9 +8,12 @@ from dataclasses import replace
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_rules import JUDGES, Limits, Verdict
 from cutwater.core.monitoring.alerts import TEXT_MAX, Alert, Key
+from cutwater.core.monitoring.anomaly_rules import ANOMALIES
 from cutwater.core.monitoring.job_status import JobStatus, progress_ms
 
 TOLD_BY = "watch"
+RULES = {**JUDGES, **ANOMALIES}
+"""The alerts that watch decides; services that detect a problem write all others."""
 
 
 def decide_changes(state: JobStatus, limits: Limits, now_ms: int) -> list[Alert]:
@@ -19,7 +22,7 @@ def decide_changes(state: JobStatus, limits: Limits, now_ms: int) -> list[Alert]
 
 
 def _own(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
-    for key, judge in JUDGES.items():
+    for key, judge in RULES.items():
         before = state.alerts.get(key)
         is_on = before if before and before.on else None
         verdict = judge(state, limits, now_ms, is_on)
@@ -32,7 +35,7 @@ def _own(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
 def _ended_alerts(state: JobStatus, limits: Limits, now_ms: int) -> Iterator[Alert]:
     """Yield the ends of alerts that services wrote before they stopped: on progress, or after a while."""
     for one in alerts.on(state.alerts):
-        if one.key in JUDGES:
+        if one.key in RULES:
             continue
         if one.kind == alerts.FENCED_WRITER:
             if now_ms - one.raised_ms >= limits.window_ms:

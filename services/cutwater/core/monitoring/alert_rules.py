@@ -202,7 +202,7 @@ JUDGES: dict[Key, Judge] = {
     (alerts.LATE, alerts.SOURCE): _late,
     (alerts.FENCED_WRITER, alerts.BARRIERS): _fenced,
 }
-"""The alerts that watch decides; services that detect a problem write all others."""
+"""Alerts with limits of the settings. `anomaly_rules` has those without."""
 
 
 def _s(ms: int) -> str:

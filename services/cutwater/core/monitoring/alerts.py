@@ -21,7 +21,14 @@ FENCED_WRITER = "fenced-writer"
 DEAD_LETTERS = "dead-letters"
 SKEW = "skew"
 LATE = "late-events"
-KINDS = (STUCK_EPOCH, SILENT, GROWING_DRIFT, DIVERGENCE, FENCED_WRITER, DEAD_LETTERS, SKEW, LATE)
+SLOWER = "slower-than-usual"
+HOT_PARTITION = "hot-partition"
+STUCK_WATERMARK = "stuck-watermark"
+IDLE_PARTITION = "idle-partition"
+KINDS = (
+    *(STUCK_EPOCH, SILENT, GROWING_DRIFT, DIVERGENCE, FENCED_WRITER, DEAD_LETTERS, SKEW, LATE),
+    *(SLOWER, HOT_PARTITION, STUCK_WATERMARK, IDLE_PARTITION),
+)
 """The values of the field `kind`; docs/OPERATING.md describes each and who must act."""
 
 REPEATED_FAILURE = "repeated-failure"
@@ -33,6 +40,24 @@ PUBLISHER = "publisher"
 VIEW = "view"
 SOURCE = "source"
 BARRIERS = "barriers"
+CHANGELOG = "changelog"
+
+FIRST_STEPS = {
+    STUCK_EPOCH: "cutwater history --service driver",
+    SILENT: "cutwater status",
+    GROWING_DRIFT: "cutwater milestones --limit 20",
+    DIVERGENCE: "cutwater verify",
+    FENCED_WRITER: "cutwater generation list",
+    DEAD_LETTERS: "cutwater dead-letters list",
+    SKEW: "cutwater late list",
+    LATE: "cutwater late list",
+    SLOWER: "cutwater milestones --limit 20",
+    HOT_PARTITION: "cutwater milestones --limit 20",
+    STUCK_WATERMARK: "cutwater milestones --limit 20",
+    IDLE_PARTITION: "cutwater status",
+    REPEATED_FAILURE: "cutwater history",
+}
+"""The command that a runbook begins with, by kind (docs/RUNBOOKS.md)."""
 
 TEXT_MAX = 1_000
 """Maximum length of an alert's text in characters."""
@@ -91,6 +116,8 @@ def plain(alert: Alert) -> dict[str, Any]:
         "sequence": alert.sequence,
         "value": alert.value,
         "text": alert.text,
+        "first_step": FIRST_STEPS.get(alert.kind, ""),
+        "runbook": f"docs/RUNBOOKS.md#{alert.kind}",
     }
 
 

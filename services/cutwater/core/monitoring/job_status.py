@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Known
+from cutwater.core.monitoring.history import History
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Milestone
@@ -86,6 +87,7 @@ class JobStatus:
     hidden: int = 0
     """Offsets at the source that cannot be read yet because of an open transaction before them."""
     samples: tuple[Sample, ...] = ()
+    history: History = field(default_factory=History)
     alerts: Known = field(default_factory=dict)
     successor: Generation | None = None
     """The generation that was promoted after this one, which makes this state obsolete."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.monitoring.history import add_milestone
 from cutwater.core.monitoring.job_status import Bucket, JobStatus, Reader, Sample, drift
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Signal, Start, StreamRecord
@@ -55,6 +56,7 @@ def take_stream(state: JobStatus, topic: str, offset: int, record: StreamRecord)
         confirmed=max(read.confirmed, record.epoch),
         owed_ms=max(read.owed_ms, record.committed_ms) if owed else 0,
         buckets=_add_to_bucket(state.buckets, record, state.bucket_ms),
+        history=add_milestone(state.history, record, state.bucket_ms),
         publisher=_mark_behind(state.publisher, record),
         view=_mark_behind(state.view, record) if state.view else None,
     )

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.core.monitoring import alerts
-from cutwater.core.monitoring.alert_changes import decide_changes
-from cutwater.core.monitoring.alert_rules import JUDGES, Limits
+from cutwater.core.monitoring.alert_changes import RULES, decide_changes
+from cutwater.core.monitoring.alert_rules import Limits
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import Drift, JobStatus, Reader, drift, progress_ms
 from cutwater.core.monitoring.job_status_fold import (
@@ -492,7 +492,7 @@ def test_over_any_history_alerts_alternate_and_a_restart_repeats_none(
     for act, seconds, blind in history:
         story.act(act)
         story.tick(seconds, waiting=None if blind else 10 * (seconds == 100))
-    for key in JUDGES:
+    for key in RULES:
         mine = [one for one in story.written if one.key == key]
         assert [one.on for one in mine] == [number % 2 == 0 for number in range(len(mine))]
         raised = [one.raised_ms for one in mine if one.on]
