@@ -42,6 +42,7 @@ SHAPES: dict[str, Any] = {
     ),
     "mirror status": regions.Mirror,
     "plan": job.Plan,
+    "policy check": list[job.PolicyFinding],
     "prepare": job.Prepared,
     "produce": job.Produced,
     "prune": list[state.PrunedRecords],

@@ -172,6 +172,14 @@ class Finding(TypedDict):
     remedy: str
 
 
+class PolicyFinding(TypedDict):
+    job: str
+    check: str
+    level: Literal["ok", "error"]
+    found: str
+    remedy: str
+
+
 class Findings(TypedDict):
     level: Literal["ok", "skipped", "warning", "error"]
     """The worst level of the findings."""

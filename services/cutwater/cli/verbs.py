@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "job.size",
         "Size a job for a load: partitions, cores, memory, disks, snapshots, a restore, and a month's traffic.",
     ),
+    "policy": ("job.policy", "A team's policy for jobs: check job files against it."),
     "prepare": (
         "job.prepare",
         "Create a job's missing topics on your cluster, after checking the existing ones.",

@@ -220,6 +220,10 @@ def breaking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     put(chaos, read_chaos_plan=plan, run_chaos=found, compare_with_replay=rows)(monkeypatch, folder)
 
 
+def ruling(_monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "policy.yaml").write_text("names: team-.*\nlateness: {at_most: 1h}\n")
+
+
 def loading(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     running(load)(monkeypatch, folder)
     sent = Delivery({"plain": 1_234_567, "late": 5}, 60.0, 2.5)
@@ -370,6 +374,7 @@ SAMPLES = [
     ),
     Sample(["plan", str(JOB_FILE), "--mirror-of", "us"], nothing),
     Sample(["size", str(JOB_FILE), "--mirror", "--explain"], nothing),
+    Sample(["policy", "check", str(JOB_FILE), "--policy", "{}/policy.yaml"], ruling, code=1),
     Sample(["prepare", str(JOB_FILE)], put(prepare, job_topics=answering(prepare=[HOSTILE]))),
     Sample(["produce", "/dev/null"], producing),
     Sample(["load", "--zipf", "1", "--late", "0.1"], loading),

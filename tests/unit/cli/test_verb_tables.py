@@ -111,7 +111,19 @@ def test_every_table_can_be_widened() -> None:
     printing = {path.stem for path in files if prints.search(path.read_text())}
     assert printing - {"report", "entries", "resync", "status_rows", "verify_regions", "stack_table"} == {
         *("config", "doctor", "export", "forks", "generation", "history", "lineage", "mirror", "plan", "prune"),
-        *("chaos", "regions", "restore", "size", "snapshots", "get", "distinct", "milestones", "tail", "verify"),
+        *(
+            "chaos",
+            "policy",
+            "regions",
+            "restore",
+            "size",
+            "snapshots",
+            "get",
+            "distinct",
+            "milestones",
+            "tail",
+            "verify",
+        ),
     }
     assert len(takes_wide()) >= 25
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from cutwater.adapters.job_files.document.yaml_reader import Place, read_document, word
+from cutwater.adapters.config.model_file import read_model
+from cutwater.adapters.job_files.document.yaml_reader import Place
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import parse_duration
 from cutwater.core.chaos.plan import KINDS, LASTING, PROCESSES, ChaosPlan, Fault, LoadWish, overlaps
@@ -88,14 +89,7 @@ class _PlanModel(_Model):
 
 def read_chaos_plan(path: Path) -> ChaosPlan:
     """Return a file's plan. Raises UsageError with a line for each mistake: file, line, field, what is allowed."""
-    document = read_document(path, "a plan has a duration and faults by their time (docs/CHAOS.md)")
-    errors = JobErrors(path, document)
-    try:
-        model = _PlanModel.model_validate(document.values)
-    except ValidationError as error:
-        for one in error.errors():
-            errors.add(tuple(word(part) for part in one["loc"] if part != "[key]"), _text(one))
-        return errors.finish(None)
+    model, errors = read_model(path, _PlanModel, "a plan has a duration and faults by their time (docs/CHAOS.md)")
     return errors.finish(_compile(model, errors))
 
 
@@ -118,10 +112,3 @@ def _compile(model: _PlanModel, errors: JobErrors) -> ChaosPlan:
         errors.add(("faults",), why)
     load = model.load.wish() if model.load else None
     return ChaosPlan(model.duration, model.lag_bound, model.recovery, faults, load)
-
-
-def _text(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "is no field of a plan there (docs/CHAOS.md)"
-    text = str(error["msg"]).removeprefix("Value error, ")
-    return "is required" if error["type"] == "missing" else text

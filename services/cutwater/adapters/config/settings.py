@@ -325,6 +325,10 @@ class Settings(BaseSettings):
         description="URL of an S3-compatible object store; Amazon's if empty. Driver and executors take the keys "
         "from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, or from their machine's role.",
     )
+    policy: Path | None = Field(
+        None,
+        description="YAML with the policy that 'doctor' and 'plan' check jobs against (docs/POLICY.md).",
+    )
     snapshots: str = Field(
         "",
         description="Location of the rehydrator's snapshots: a folder or a URL (s3://BUCKET/PREFIX, gs://, "

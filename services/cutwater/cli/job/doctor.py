@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from cutwater.adapters.config.policy_file import read_policy
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
@@ -21,6 +22,7 @@ from cutwater.core.checks import acls, replication
 from cutwater.core.checks.cluster import ClusterFacts, check_cluster, check_topics
 from cutwater.core.checks.findings import Finding, Level, error, ok, skipped, worst
 from cutwater.core.checks.machine import Need, check_machine, check_spark
+from cutwater.core.checks.policy import check_policy
 from cutwater.core.checks.source_topic import check_rights, check_source
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.job.job import Job
@@ -92,6 +94,7 @@ def _findings(
         yield ok("job file", f"job {job.name}: {len(job.measures)} measures, windows of {job.window.size_ms:,} ms")
         if job_file and (found := check_transform(job, job_file)):
             yield found
+        yield from check_policy(job, read_policy(settings.policy)) if settings.policy else ()
     if cluster is None:
         yield skipped("brokers", "none is named", "give --bootstrap-servers, or let 'cutwater up' start one")
         return

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from cutwater.adapters.config.policy_file import read_policy
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
@@ -21,7 +22,9 @@ from cutwater.cli.report import err, out, print_json, print_note, report_errors,
 from cutwater.core.checks import acls, capacity, event_sample, replication
 from cutwater.core.checks.capacity import Load
 from cutwater.core.checks.event_sample import SampledEvent, SampleFigures
+from cutwater.core.checks.findings import Level
 from cutwater.core.checks.plan import Mirroring, Plan, size
+from cutwater.core.checks.policy import check_policy
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.util.text_tables import Column, Lines, Table
@@ -98,6 +101,12 @@ def plan(
         _show(made, principal)
 
 
+def _broken(job: Job, settings: Settings) -> list[str]:
+    """Return what the job breaks of the policy of the settings."""
+    found = check_policy(job, read_policy(settings.policy)) if settings.policy else []
+    return [f"the policy is broken: {one.found}; {one.remedy}" for one in found if one.level is Level.ERROR]
+
+
 def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: LoadOptions) -> Plan:
     if cluster:
         wait_for_broker(cluster, ANSWER_S)
@@ -133,7 +142,7 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: LoadOptio
         topics=specs,
         existing=existing,
         replication=copies,
-        warnings=[*replication.doubts(copies, brokers), *capacity.doubts(job, comes_to)],
+        warnings=[*replication.doubts(copies, brokers), *capacity.doubts(job, comes_to), *_broken(job, settings)],
         acls=acls.required_acls(job.name, job.source, settings.generation),
         load=load,
         estimate=comes_to,
