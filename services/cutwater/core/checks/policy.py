@@ -25,9 +25,11 @@ class Bounds(NamedTuple):
         """Return whether a value is within. None is endless: it has no upper bound of its own."""
         if value is None:
             return self.at_most is None
-        return (self.at_least is None or value >= self.at_least) and (
-            self.at_most is None or value <= self.at_most
-        )
+        low = self.at_least is None or value >= self.at_least
+        return low and (self.at_most is None or value <= self.at_most)
+
+
+ANY = Bounds()
 
 
 @dataclass(frozen=True)
