@@ -37,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # No property is tested against the clock: the machine may be busy.
 settings.register_profile("cutwater", deadline=None)
-settings.register_profile(QUICK, deadline=None, max_examples=40)
+settings.register_profile(QUICK, deadline=None, max_examples=25)
 settings.load_profile("cutwater")
 
 

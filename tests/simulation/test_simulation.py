@@ -30,7 +30,7 @@ from simulation.scenes import (
 )
 from simulation.world import Profile, Services, Step
 
-FIRST = 500
+FIRST = 300
 """So many seeds are quick."""
 SEEDS = int(os.environ.get("CUTWATER_SEEDS", "5000"))
 FAULTS = (

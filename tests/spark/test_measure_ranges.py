@@ -322,6 +322,7 @@ def test_distinct_counts_the_empty_value(spark: SparkSession, tmp_path: Path) ->
     assert measure.present({"d": partial.merge(old["a"], found["a"]["d"])}) == 3
 
 
+@pytest.mark.slow
 def test_theta_sets_over_events_and_a_seed(spark: SparkSession, tmp_path: Path) -> None:
     """Shared values of keys against DuckDB: exact up to 4,096 of them, and within the bounds above."""
     kinds = {"label": ["null", "string"], "big": ["null", "long"], "blob": ["null", "bytes"]}

@@ -92,6 +92,7 @@ def test_events_of_a_copys_new_partition_end_the_query() -> None:
         seen_of({"events": 1, "rejected": 0, "oldest": 3, "unknown": 1}, BOTH)
 
 
+@pytest.mark.slow
 def test_the_next_batch_reads_as_many_as_it_is_told(
     broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

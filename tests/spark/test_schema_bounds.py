@@ -35,6 +35,7 @@ def body(schema: Any, event: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.slow
 def test_an_event_of_few_bytes_does_not_end_the_query(spark: SparkSession, tmp_path: Path) -> None:
     """As deep as a stack, as long as a list of nothing; behind them an ordinary event of each schema but one."""
     deep, long = told.record(["null", NODE]), told.record({"type": "array", "items": "null"})

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_in_a_driver")]
 CASES = 70_000
 
 
+@pytest.mark.slow
 def test_a_second_parser_agrees_on_every_record(spark: SparkSession, tmp_path: Path) -> None:
     """Accepted or rejected, and the value of every field."""
     kinds = {name: type_ for name, type_ in KINDS.items() if name not in ("key", "at")}

@@ -161,6 +161,7 @@ def test_an_aborted_barrier_is_never_read(job: Flow) -> None:
     assert job.milestones()[0][0].digest == 7
 
 
+@pytest.mark.slow
 def test_of_two_signallers_the_older_one_leaves(job: Flow) -> None:
     """A second commit-signal fences the first, which ends with the exit code of a fenced owner; no repeat."""
     driver = Driver(job)

@@ -60,6 +60,7 @@ def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     made.close()
 
 
+@pytest.mark.slow
 def test_each_milestone_says_the_windows_that_it_changed(writing: Writing, tmp_path: Path) -> None:
     """Merged as of that milestone; a restart, also without its store, goes on where the output ends."""
     epochs = [sold(10, 5), sold(11, 50, shops=7), [], sold(12, 9, first=30), sold(10, 6, shops=1)]

@@ -126,6 +126,7 @@ def epochs(driver: subprocess.Popen[str], wanted: int) -> list[list[str]]:
     raise AssertionError(driver.communicate()[1])
 
 
+@pytest.mark.slow
 def test_drivers_have_sessions_of_their_own_and_one_of_them_may_be_killed(served: Served, start: Start) -> None:
     """Of a killed one nothing goes on; the other one does not notice, and the next of its name goes on with it."""
     one, other = start("one", "1"), start("other", "3")
