@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,52 +23,68 @@ Find = Callable[[], Sequence[psutil.Process]]
 _SLICE_S = 1.0
 
 
-def make_fault(fault: Fault, find: Find, until_s: float, clock: Callable[[], float] = time.monotonic) -> int:
-    """Make the fault and return when it is over, at `until_s` of the clock. Returns how many processes had it.
+class Span:
+    """The time of a fault: until `until_s` of the monotonic clock, or until `ended` is set."""
 
-    Processes that are started meanwhile have it, too. Raises UnavailableError if there is none to begin with.
+    def __init__(self, until_s: float, ended: threading.Event) -> None:
+        self._until_s, self._ended = until_s, ended
+
+    @property
+    def is_over(self) -> bool:
+        return self._ended.is_set() or time.monotonic() >= self._until_s
+
+    def wait(self, seconds: float = float("inf")) -> None:
+        """Wait so long, at most to the end."""
+        self._ended.wait(max(0.0, min(seconds, self._until_s - time.monotonic())))
+
+
+def make_fault(fault: Fault, find: Find, span: Span) -> int:
+    """Make the fault, and undo it when its time is over. Returns how many processes had it.
+
+    Processes that are started meanwhile are slow, or have a full disk, too. Raises UnavailableError if there is
+    none to begin with.
     """
     if not find():
         raise UnavailableError(f"'{fault}' cannot be made: {fault.process} does not run")
-    return _FAULTS[fault.kind](find, until_s, clock)
+    return _FAULTS[fault.kind](find, span)
 
 
-def _kill(find: Find, _until_s: float, _clock: Callable[[], float]) -> int:
+def _kill(find: Find, _span: Span) -> int:
     return _each(find(), lambda one: one.send_signal(signal.SIGKILL))
 
 
-def _stop(find: Find, until_s: float, clock: Callable[[], float]) -> int:
+def _stop(find: Find, span: Span) -> int:
     stopped = find()
     count = _each(stopped, lambda one: one.suspend())
     try:
-        _wait(until_s, clock)
+        span.wait()
     finally:
         _each(stopped, lambda one: one.resume())
     return count
 
 
-def _slow(find: Find, until_s: float, clock: Callable[[], float]) -> int:
+def _slow(find: Find, span: Span) -> int:
     """Let the processes run for a tenth of the time."""
     most = 0
-    while clock() < until_s:
+    while not span.is_over:
         stopped = find()
         most = max(most, _each(stopped, lambda one: one.suspend()))
         try:
-            _wait(min(until_s, clock() + _SLICE_S - ON_TIME_S), clock)
+            span.wait(_SLICE_S - ON_TIME_S)
         finally:
             _each(stopped, lambda one: one.resume())
-        _wait(min(until_s, clock() + ON_TIME_S), clock)
+        span.wait(ON_TIME_S)
     return most
 
 
-def _full_disk(find: Find, until_s: float, clock: Callable[[], float]) -> int:
+def _full_disk(find: Find, span: Span) -> int:
     limited: dict[int, tuple[psutil.Process, tuple[int, int]]] = {}
     try:
-        while clock() < until_s:
+        while not span.is_over:
             for one in find():
                 if one.pid not in limited and (before := _limit(one, 0)) is not None:
                     limited[one.pid] = (one, before)
-            _wait(min(until_s, clock() + ON_TIME_S), clock)
+            span.wait(ON_TIME_S)
     finally:
         for one, (soft, _) in limited.values():
             _limit(one, soft)
@@ -94,12 +111,7 @@ def _each(processes: Sequence[psutil.Process], act: Callable[[psutil.Process], N
     return count
 
 
-def _wait(until_s: float, clock: Callable[[], float]) -> None:
-    while (left_s := until_s - clock()) > 0:
-        time.sleep(min(left_s, 0.05))
-
-
-_FAULTS: dict[str, Callable[[Find, float, Callable[[], float]], int]] = {
+_FAULTS: dict[str, Callable[[Find, Span], int]] = {
     KILL: _kill,
     STOP: _stop,
     SLOW: _slow,

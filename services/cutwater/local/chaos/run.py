@@ -21,7 +21,7 @@ from cutwater.core.load.key_draw import KeyDraw
 from cutwater.core.load.load_draw import LoadDraw
 from cutwater.core.load.time_field import TimeField
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.local.chaos.faults import make_fault
+from cutwater.local.chaos.faults import Span, make_fault
 from cutwater.local.chaos.observation import Observation
 from cutwater.local.chaos.processes import service_processes
 from cutwater.local.running_file import RunningStack
@@ -29,6 +29,8 @@ from cutwater.operations.load_sender import LoadPlan, send_load
 
 Say = Callable[[str], None]
 TICK_S = 0.2
+JOIN_S = 10.0
+"""For a fault that is ended early. A load that is in progress ends with the process."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class _Running:
     processes: dict[int, int] = field(default_factory=dict)
     produced: int = 0
     errors: list[CutwaterError] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set if the run is ended early: no fault may stay."""
 
 
 def run_chaos(plan: ChaosPlan, stack: RunningStack, job: Job, settings: Settings, say: Say) -> ChaosResult:
@@ -70,7 +74,12 @@ def run_chaos(plan: ChaosPlan, stack: RunningStack, job: Job, settings: Settings
             threads.append(_thread("load", state, partial(_send, plan.load, plan, stack, job, settings, state)))
         for one in threads:
             one.start()
-        _wait(lambda: seen.now_s >= plan.seconds and not any(map(_lives, threads)), plan.seconds)
+        try:
+            _wait(lambda: seen.now_s >= plan.seconds and not any(map(_lives, threads)), plan.seconds)
+        finally:
+            state.ended.set()
+            for one in threads:
+                one.join(JOIN_S)
         if state.errors:
             raise state.errors[0]
         _raise_unmade(plan, state)
@@ -99,12 +108,11 @@ def _of_fault(
     number: int, fault: Fault, stack: RunningStack, seen: Observation, state: _Running, say: Say
 ) -> Callable[[], None]:
     def work() -> None:
-        time.sleep(max(0.0, fault.at_s - seen.now_s))
+        if state.ended.wait(max(0.0, fault.at_s - seen.now_s)):
+            return
         say(f"{seen.now_s:5.0f} s: {fault}")
-        until_s = seen.began_s + fault.end_s
-        state.processes[number] = make_fault(
-            fault, lambda: service_processes(stack).get(fault.process, []), until_s
-        )
+        span = Span(seen.began_s + fault.end_s, state.ended)
+        state.processes[number] = make_fault(fault, lambda: service_processes(stack).get(fault.process, []), span)
         if fault.for_s:
             say(f"{seen.now_s:5.0f} s: {fault.kind.replace('_', ' ')} {fault.process} is over")
 

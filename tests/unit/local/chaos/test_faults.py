@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from cutwater.core.chaos.plan import FULL_DISK, KILL, SLOW, STOP, Fault
 from cutwater.core.errors import UnavailableError
-from cutwater.local.chaos.faults import make_fault
+from cutwater.local.chaos.faults import Span, make_fault
 
 WRITER = """
 import sys, time
@@ -57,7 +58,8 @@ def wait_for_bytes(file: Path, count: int) -> None:
 
 
 def made(fault: Fault, process: psutil.Process) -> int:
-    return make_fault(fault, lambda: [process] if process.is_running() else [], time.monotonic() + fault.for_s)
+    span = Span(time.monotonic() + fault.for_s, threading.Event())
+    return make_fault(fault, lambda: [process] if process.is_running() else [], span)
 
 
 def test_a_kill_ends_the_process(writer: psutil.Process) -> None:
@@ -75,7 +77,7 @@ def test_a_stopped_process_does_nothing_and_goes_on(writer: psutil.Process, file
     writer.suspend()
     before = size(file)
     writer.resume()
-    assert make_fault(Fault(STOP, "watch", 0, 1), find, time.monotonic() + 1) == 1
+    assert make_fault(Fault(STOP, "watch", 0, 1), find, Span(began + 1, threading.Event())) == 1
     assert time.monotonic() - began >= 1
     sizes.append(size(file))
     assert sizes[0] - before < 50, "at most what it wrote between two lines of this test"
@@ -99,4 +101,20 @@ def test_a_full_disk_fails_writes_and_has_room_again(writer: psutil.Process, fil
 
 def test_a_fault_on_nobody_is_an_error() -> None:
     with pytest.raises(UnavailableError, match="driver does not run"):
-        make_fault(Fault(KILL, "driver", 3), list, 0.0)
+        make_fault(Fault(KILL, "driver", 3), list, Span(0.0, threading.Event()))
+
+
+@pytest.mark.parametrize("kind", [STOP, SLOW, FULL_DISK])
+def test_a_run_that_is_ended_leaves_no_fault(writer: psutil.Process, file: Path, kind: str) -> None:
+    """As by Ctrl-C: the process goes on at once, and not when the fault would be over."""
+    ended = threading.Event()
+    fault = Fault(kind, "watch", 0, 600)
+    thread = threading.Thread(
+        target=make_fault, args=(fault, lambda: [writer], Span(time.monotonic() + 600, ended))
+    )
+    thread.start()
+    time.sleep(0.3)
+    ended.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    wait_for_bytes(file, size(file) + 20)
