@@ -12,8 +12,9 @@ import pytest
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
+from cutwater.local.link import Link
 from cutwater.local.processes.supervisor import Supervisor
-from support.kafka.links import Link, Linked, linked_broker
+from support.kafka.links import Linked, linked_broker
 from support.regions.mirroring import Events
 from support.regions.regional import Regions, two_regions
 from support.views.changelogs import Writing, make_job

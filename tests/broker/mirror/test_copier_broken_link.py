@@ -18,7 +18,8 @@ from broker.cli.regions.test_mirror_verbs import call
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
-from support.kafka.links import FROM_BROKER, TO_BROKER, Link, Linked
+from cutwater.local.link import FROM_BROKER, TO_BROKER, Link
+from support.kafka.links import Linked
 from support.regions.loaded import loaded, require_copied
 from support.regions.mirroring import Events, Running, arrivals, epoch, mirroring, wait_arrived
 from support.views.changelogs import Writing, make_job, until

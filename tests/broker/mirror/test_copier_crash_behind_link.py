@@ -19,8 +19,9 @@ from cutwater.adapters.topics.candidates import candidates, origin_parent
 from cutwater.core.errors import FencedError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records
+from cutwater.local.link import Link
 from cutwater.mirror import copier
-from support.kafka.links import Link, Linked
+from support.kafka.links import Linked
 from support.regions.loaded import loaded, require_copied
 from support.regions.mirroring import (
     ORIGIN,

@@ -45,6 +45,8 @@ class _FaultModel(_Model):
     stop: Process | None = None
     slow: Process | None = None
     full_disk: Process | None = None
+    cut: Literal["link"] | None = None
+    delay: Literal["link"] | None = None
     for_: Seconds | None = Field(None, alias="for")
 
     @model_validator(mode="after")

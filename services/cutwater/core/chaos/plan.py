@@ -10,11 +10,15 @@ from cutwater.core.load.rate_profile import RateProfile
 from cutwater.core.sizing.skew import KeySkew
 
 KILL, STOP, SLOW, FULL_DISK = "kill", "stop", "slow", "full_disk"
-KINDS = (KILL, STOP, SLOW, FULL_DISK)
-LASTING = (STOP, SLOW, FULL_DISK)
+CUT, DELAY = "cut", "delay"
+KINDS = (KILL, STOP, SLOW, FULL_DISK, CUT, DELAY)
+LASTING = (STOP, SLOW, FULL_DISK, CUT, DELAY)
+OF_LINKS = (CUT, DELAY)
 """Kinds that last for a time. A killed process stays so until its supervisor starts it again."""
-BROKER = "broker"
+BROKER, LINK = "broker", "link"
 PROCESSES = ("driver", "commit-signal", "rehydrator", "publisher", "watch", BROKER)
+DELAY_S = 0.5
+"""Of each byte, in each direction."""
 ON_TIME_S = 0.1
 """Of each second, that a process runs which is slow."""
 
@@ -23,6 +27,7 @@ ON_TIME_S = 0.1
 class Fault:
     kind: str
     process: str
+    """Or the link to another region."""
     at_s: float
     """From the plan's start."""
     for_s: float = 0.0

@@ -15,8 +15,9 @@ from contextlib import suppress
 
 import psutil
 
-from cutwater.core.chaos.plan import FULL_DISK, KILL, ON_TIME_S, SLOW, STOP, Fault
+from cutwater.core.chaos.plan import CUT, DELAY_S, FULL_DISK, KILL, ON_TIME_S, SLOW, STOP, Fault
 from cutwater.core.errors import UnavailableError
+from cutwater.local.link import Link
 
 Find = Callable[[], Sequence[psutil.Process]]
 """Returns the present processes of a service."""
@@ -109,6 +110,20 @@ def _each(processes: Sequence[psutil.Process], act: Callable[[psutil.Process], N
             act(one)
             count += 1
     return count
+
+
+def make_link_fault(fault: Fault, link: Link, span: Span) -> int:
+    """Let the link lose all connections and take none, or delay every byte, until the time is over. Returns 1."""
+    try:
+        if fault.kind == CUT:
+            link.refuses = True
+            link.cut()
+        else:
+            link.delay_s = DELAY_S
+        span.wait()
+    finally:
+        link.mend()
+    return 1
 
 
 _FAULTS: dict[str, Callable[[Find, Span], int]] = {

@@ -24,9 +24,15 @@ LOOKS_MAX = 200_000
 class Observation:
     """Takes looks inside a `with` block; `looks` has them in their order."""
 
-    def __init__(self, cluster: Cluster, job: Job, clock: Callable[[], float] = time.monotonic) -> None:
-        """The time of the looks begins now."""
-        self._cluster, self._job, self._clock = cluster, job, clock
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        copied: Callable[[], int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """The time of the looks begins now. `copied`: asks another region how many records it has."""
+        self._cluster, self._job, self._copied, self._clock = cluster, job, copied, clock
         self.began_s = clock()
         self.looks: list[Look] = []
         self.alerts: dict[str, Alert] = {}
@@ -67,9 +73,18 @@ class Observation:
             made = Look(
                 self.now_s, max(produced, before.produced), max(read, before.read), frozenset(active), answers
             )
+        made = made._replace(copied=self._copies(before))
         if len(self.looks) < LOOKS_MAX:
             self.looks.append(made)
         return made
+
+    def _copies(self, before: Look) -> int | None:
+        if self._copied is None:
+            return None
+        try:
+            return max(self._copied(), before.copied or 0)
+        except CutwaterError:
+            return before.copied
 
     def _known(self) -> list[Alert]:
         return list(read_alerts(self._cluster, self._job.name).values())

@@ -12,18 +12,19 @@ from random import Random
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.events.registry import registry_for
-from cutwater.core.chaos.plan import ChaosPlan, Fault, LoadWish
+from cutwater.core.chaos.plan import OF_LINKS, ChaosPlan, Fault, LoadWish
 from cutwater.core.chaos.recovery import Look, Reaction, reactions
-from cutwater.core.errors import CutwaterError, UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.load.event_draw import EventDraw
 from cutwater.core.load.key_draw import KeyDraw
 from cutwater.core.load.load_draw import LoadDraw
 from cutwater.core.load.time_field import TimeField
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.local.chaos.faults import Span, make_fault
+from cutwater.local.chaos.faults import Span, make_fault, make_link_fault
 from cutwater.local.chaos.observation import Observation
 from cutwater.local.chaos.processes import service_processes
+from cutwater.local.link import Link
 from cutwater.local.running_file import RunningStack
 from cutwater.operations.load_sender import LoadPlan, send_load
 
@@ -59,15 +60,37 @@ class _Running:
     """Set if the run is ended early: no fault may stay."""
 
 
-def run_chaos(plan: ChaosPlan, stack: RunningStack, job: Job, settings: Settings, say: Say) -> ChaosResult:
+@dataclass(frozen=True)
+class OtherRegion:
+    """A region that copies the job."""
+
+    link: Link
+    """Its way to this one."""
+    copied: Callable[[], int]
+    """Returns how many records of the source it has milestones of. Raises CutwaterError if it does not answer."""
+
+
+def run_chaos(
+    plan: ChaosPlan,
+    stack: RunningStack,
+    job: Job,
+    settings: Settings,
+    say: Say,
+    other: OtherRegion | None = None,
+) -> ChaosResult:
     """Carry the plan out and wait until the job has read everything. Returns what was observed.
 
-    Raises UnavailableError if a fault could not be made, or an event of the load was not acknowledged.
+    Raises UsageError for a fault of a link without another region. Raises UnavailableError if a fault could not be
+    made, or an event of the load was not acknowledged.
     """
+    if other is None and (of_link := next((one for one in plan.faults if one.kind in OF_LINKS), None)):
+        raise UsageError(f"'{of_link}' is a fault of the link to another region: 'make rehearse' has one")
     state = _Running()
-    with Observation(stack.cluster, job) as seen:
+    with Observation(stack.cluster, job, other.copied if other else None) as seen:
         threads = [
-            _thread(f"fault-{number}", state, _of_fault(number, fault, stack, seen, state, say))
+            _thread(
+                f"fault-{number}", state, _of_fault(number, fault, _maker(fault, stack, other), seen, state, say)
+            )
             for number, fault in enumerate(plan.faults)
         ]
         if plan.load:
@@ -104,15 +127,20 @@ def _thread(name: str, state: _Running, work: Callable[[], None]) -> threading.T
     return threading.Thread(target=run, name=name, daemon=True)
 
 
+def _maker(fault: Fault, stack: RunningStack, other: OtherRegion | None) -> Callable[[Span], int]:
+    if other and fault.kind in OF_LINKS:
+        return lambda span: make_link_fault(fault, other.link, span)
+    return lambda span: make_fault(fault, lambda: service_processes(stack).get(fault.process, []), span)
+
+
 def _of_fault(
-    number: int, fault: Fault, stack: RunningStack, seen: Observation, state: _Running, say: Say
+    number: int, fault: Fault, make: Callable[[Span], int], seen: Observation, state: _Running, say: Say
 ) -> Callable[[], None]:
     def work() -> None:
         if state.ended.wait(max(0.0, fault.at_s - seen.now_s)):
             return
         say(f"{seen.now_s:5.0f} s: {fault}")
-        span = Span(seen.began_s + fault.end_s, state.ended)
-        state.processes[number] = make_fault(fault, lambda: service_processes(stack).get(fault.process, []), span)
+        state.processes[number] = make(Span(seen.began_s + fault.end_s, state.ended))
         if fault.for_s:
             say(f"{seen.now_s:5.0f} s: {fault.kind.replace('_', ' ')} {fault.process} is over")
 

@@ -29,11 +29,11 @@ from cutwater.core.protocol.topics import TopicSpec
 from cutwater.core.state.bulk_load import Slice, Task
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
+from cutwater.local.link import Link
 from cutwater.local.machine.ports import LOOPBACK, free_ports
 from cutwater.local.processes.supervisor import Supervisor
 from cutwater.views.bulk.worker import Worker
 from cutwater.views.changelog.range_reader import STALL_S
-from support.kafka.links import Link
 
 PATIENCE_S = 3.0
 

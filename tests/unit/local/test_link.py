@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import pytest
 
+from cutwater.local.link import FROM_BROKER, TO_BROKER, Link
 from cutwater.local.machine.ports import LOOPBACK, free_ports
-from support.kafka.links import FROM_BROKER, TO_BROKER, Link
 from support.views.changelogs import until
 
 
