@@ -40,7 +40,7 @@ ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-regions up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native lock clean
+.PHONY: help demo demo-regions rehearse up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native lock clean
 
 help: ## Show this list
 	@$(PYTHON) -c 'import re, sys; [print("  make %-15s %s" % found) for found in re.findall(r"^([a-z-]+):.*?## (.*)", open(sys.argv[1]).read(), re.M)]' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +67,9 @@ demo: $(CLASSES) ## Replay real flights through everything, and check every row 
 
 demo-regions: $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo-regions
+
+rehearse: $(CLASSES) ## Load and faults on a job with a second region, eight minutes: what alerts, how it recovers, no difference
+	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/python -m examples.rehearsal.run
 
 up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater up $(JOB) --detach

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from cutwater.adapters.config.settings import Settings, environment
 from cutwater.adapters.kafka.admin import descriptions
@@ -37,6 +38,32 @@ HEAP_MB = 512
 _PORTS = [f"CUTWATER_{of}_PORT" for of in ("DRIVER", "SIGNAL", "MIRROR", "PUBLISHER", "SPARK_UI")]
 API_SECONDS_MAX = 120.0
 _PATIENT = RestartPolicy(restarts_max=10, window_seconds=300.0)
+
+
+class Origin(Protocol):
+    """A region that another one copies."""
+
+    @property
+    def name(self) -> str: ...
+
+    def origin_settings(self) -> dict[str, str]: ...
+
+
+class LinkedOrigin:
+    """A region whose brokers are reached over other addresses than its own processes use. Implements `Origin`."""
+
+    def __init__(self, name: str, cluster: Cluster) -> None:
+        self.name, self._cluster = name, cluster
+
+    def origin_settings(self) -> dict[str, str]:
+        return origin_settings(self.name, self._cluster)
+
+
+def origin_settings(name: str, cluster: Cluster) -> dict[str, str]:
+    """Return the settings by which another region's processes reach this one."""
+    here = environment(cluster)
+    env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in here.items()}
+    return {**env, "CUTWATER_ORIGIN_REGION": name}
 
 
 class Region:
@@ -132,17 +159,14 @@ class Region:
             raise UnavailableError("the command has ended without a claim")
         return made
 
-    def mirror(self, origin: Region, slots: Sequence[int] = ()) -> Supervised:
+    def mirror(self, origin: Origin, slots: Sequence[int] = ()) -> Supervised:
         """Return the mirror that copies `origin` here, or only some of its slots, until it is fenced."""
         env = {**origin.origin_settings(), "CUTWATER_MIRROR_SLOTS": ",".join(map(str, slots))}
         name = "-".join(["mirror-of", origin.name, *map(str, slots)])
         return self._service(name, "cutwater.mirror", env)
 
     def origin_settings(self) -> dict[str, str]:
-        """Return the settings by which the other region's processes reach this one."""
-        here = environment(self.cluster)
-        env = {name.replace("CUTWATER_", "CUTWATER_ORIGIN_", 1): value for name, value in here.items()}
-        return {**env, "CUTWATER_ORIGIN_REGION": self.name}
+        return origin_settings(self.name, self.cluster)
 
     def check(self) -> None:
         """Check every process once. Raise CutwaterError if one ended that must not be restarted."""

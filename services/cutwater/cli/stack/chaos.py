@@ -20,6 +20,8 @@ from cutwater.local import running_file
 from cutwater.local.chaos.replay import Comparison, compare_with_replay
 from cutwater.local.chaos.run import ChaosResult, run_chaos
 
+COLUMNS = ("at", "fault", "alert", "after", "largest lag", "recovered after")
+
 
 @report_errors
 def chaos(
@@ -91,8 +93,7 @@ def _show(plan: ChaosPlan, result: ChaosResult, rows: Comparison | None, notes: 
             }
         )
         return
-    columns = ("at", "fault", "alert", "after", "largest lag", "recovered after")
-    out.table(table("faults", columns, map(_row, result.reactions)))
+    out.table(table("faults", COLUMNS, map(reaction_row, result.reactions)))
     for line in notes:
         out.print(line)
 
@@ -112,7 +113,8 @@ def _plain(number: int, one: Reaction, result: ChaosResult) -> dict[str, Any]:
     }
 
 
-def _row(one: Reaction) -> tuple[str, ...]:
+def reaction_row(one: Reaction) -> tuple[str, ...]:
+    """Return a fault's row below COLUMNS."""
     return (
         f"{one.fault.at_s:g} s",
         str(one.fault),

@@ -6,7 +6,7 @@ The lag at a look is the time since the source had as many events as the newest 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,8 +24,8 @@ class Look(NamedTuple):
     """Names of the active alerts: kind and part."""
     answers: bool = True
     """Whether the brokers answer."""
-    copied: int | None = None
-    """Records below the source cut of the newest arrival in another region; None without one."""
+    region_lag_s: float | None = None
+    """Of another region: from its newest arrival's commit to that of the newest milestone. None without one."""
 
 
 @dataclass(frozen=True)
@@ -44,35 +44,30 @@ class Reaction:
     in_time: bool
 
 
-def lags(looks: Sequence[Look], read: Callable[[Look], int] = lambda look: look.read) -> list[float]:
+def lags(looks: Sequence[Look]) -> list[float]:
     """Return the lag at each look, seconds. `looks` are in their order, and counts never fall."""
     produced = [one.produced for one in looks]
     found = []
     for one in looks:
-        if read(one) >= one.produced:
+        if one.read >= one.produced:
             found.append(0.0)
             continue
         # The first look at which more had been produced than is read by now.
-        at = bisect_left(produced, read(one) + 1)
+        at = bisect_left(produced, one.read + 1)
         found.append(one.at_s - looks[at].at_s)
     return found
 
 
-def _copied(look: Look) -> int:
-    return look.copied or 0
-
-
 def reactions(plan: ChaosPlan, looks: Sequence[Look]) -> list[Reaction]:
     """Return what happened behind each fault of the plan. `looks`: from before the first fault on."""
-    found = []
+    found, of_job, of_region = [], lags(looks), [one.region_lag_s or 0.0 for one in looks]
     for number, fault in enumerate(plan.faults):
-        read: Callable[[Look], int] = _copied if fault.kind in OF_LINKS else lambda look: look.read
-        series = list(zip(looks, lags(looks, read), strict=True))
+        series = list(zip(looks, of_region if fault.kind in OF_LINKS else of_job, strict=True))
         following = plan.faults[number + 1].at_s if number + 1 < len(plan.faults) else float("inf")
         within = [(look, lag) for look, lag in series if fault.at_s <= look.at_s < following]
         known = _alerts_before(looks, fault.at_s)
         alert, alerted_s = _first_alert(within, known, fault)
-        recovered_s = _recovered_s(series, fault, plan.lag_bound_s, read)
+        recovered_s = _recovered_s(series, fault, plan.lag_bound_s)
         in_time = recovered_s is not None and recovered_s <= plan.recovery_s
         lag_max_s = max((lag for _, lag in within), default=0.0)
         found.append(Reaction(fault, alert, alerted_s, lag_max_s, recovered_s, in_time))
@@ -94,15 +89,13 @@ def _first_alert(
     return "", None
 
 
-def _recovered_s(
-    series: Sequence[tuple[Look, float]], fault: Fault, bound_s: float, read: Callable[[Look], int]
-) -> float | None:
+def _recovered_s(series: Sequence[tuple[Look, float]], fault: Fault, bound_s: float) -> float | None:
     """Return the time from the fault's end to the first look from which on a milestone had followed it."""
     begun = next((look for look, _ in series if look.at_s >= fault.at_s), None)
     if begun is None:
         return None
     for look, lag in series:
-        moved = read(look) > read(begun) or read(look) >= look.produced
+        moved = look.read > begun.read or look.read >= look.produced
         if look.at_s >= max(fault.end_s, begun.at_s) and look.answers and moved and lag <= bound_s:
             return max(0.0, look.at_s - fault.end_s)
     return None

@@ -28,11 +28,11 @@ class Observation:
         self,
         cluster: Cluster,
         job: Job,
-        copied: Callable[[], int] | None = None,
+        arrived_ms: Callable[[], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The time of the looks begins now. `copied`: asks another region how many records it has."""
-        self._cluster, self._job, self._copied, self._clock = cluster, job, copied, clock
+        """The time of the looks begins now. `arrived_ms`: asks another region for its newest arrival's commit."""
+        self._cluster, self._job, self._arrived_ms, self._clock = cluster, job, arrived_ms, clock
         self.began_s = clock()
         self.looks: list[Look] = []
         self.alerts: dict[str, Alert] = {}
@@ -70,21 +70,20 @@ class Observation:
             self.alerts |= active
             answers = self._clock() - asked_s <= SLOW_S
             # A milestone that a rollback has withdrawn was read, too.
-            made = Look(
-                self.now_s, max(produced, before.produced), max(read, before.read), frozenset(active), answers
-            )
-        made = made._replace(copied=self._copies(before))
+            counts = max(produced, before.produced), max(read, before.read)
+            lag_s = self._region_lag_s(newest[0][0].committed_ms, before) if newest else None
+            made = Look(self.now_s, *counts, frozenset(active), answers, lag_s)
         if len(self.looks) < LOOKS_MAX:
             self.looks.append(made)
         return made
 
-    def _copies(self, before: Look) -> int | None:
-        if self._copied is None:
+    def _region_lag_s(self, committed_ms: int, before: Look) -> float | None:
+        if self._arrived_ms is None:
             return None
         try:
-            return max(self._copied(), before.copied or 0)
+            return max(0, committed_ms - self._arrived_ms()) / 1_000
         except CutwaterError:
-            return before.copied
+            return before.region_lag_s
 
     def _known(self) -> list[Alert]:
         return list(read_alerts(self._cluster, self._job.name).values())

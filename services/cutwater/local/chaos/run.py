@@ -66,8 +66,8 @@ class OtherRegion:
 
     link: Link
     """Its way to this one."""
-    copied: Callable[[], int]
-    """Returns how many records of the source it has milestones of. Raises CutwaterError if it does not answer."""
+    arrived_ms: Callable[[], int]
+    """Returns when its newest arrival was committed; 0 without one. Raises CutwaterError if it does not answer."""
 
 
 def run_chaos(
@@ -86,7 +86,7 @@ def run_chaos(
     if other is None and (of_link := next((one for one in plan.faults if one.kind in OF_LINKS), None)):
         raise UsageError(f"'{of_link}' is a fault of the link to another region: 'make rehearse' has one")
     state = _Running()
-    with Observation(stack.cluster, job, other.copied if other else None) as seen:
+    with Observation(stack.cluster, job, other.arrived_ms if other else None) as seen:
         threads = [
             _thread(
                 f"fault-{number}", state, _of_fault(number, fault, _maker(fault, stack, other), seen, state, say)

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.chaos.plan import KILL, STOP, ChaosPlan, Fault, overlaps
+from cutwater.core.chaos.plan import CUT, KILL, STOP, ChaosPlan, Fault, overlaps
 from cutwater.core.chaos.recovery import Look, lags, reactions
 from cutwater.core.chaos.report import chaos_page
 
@@ -87,3 +87,11 @@ def test_the_page_shows_each_fault_and_loads_nothing() -> None:
     assert "a&lt;b" in page
     assert "1 &lt; 2 rows" in page
     assert not re.search(r"(src|href)=|https?://|<script", page)
+
+
+def test_a_link_is_recovered_from_once_the_other_region_has_followed() -> None:
+    """Its lag counts, and not the job's, which has none."""
+    looks = [one._replace(region_lag_s=max(0.0, min(one.at_s, 45) - 20)) for one in course([])]
+    looks = [one._replace(region_lag_s=0.5 if one.at_s > 45 else one.region_lag_s) for one in looks]
+    (found,) = reactions(plan(Fault(CUT, "link", 20, 20)), looks)
+    assert (found.recovered_s, found.lag_max_s, found.in_time) == (6, 25, True)
