@@ -103,9 +103,15 @@ def _regions(settings: Settings, folder: Path) -> Iterator[tuple[Stack, RunningS
                 region.start([region.mirror(LinkedOrigin(HERE, linked.far))], stop)
                 job = stack.job
                 _until(lambda: _arrived_ms(region, job) >= 0, "the mirror")
-                yield stack, running, OtherRegion(link, lambda: _arrived_ms(region, job)), region
+                yield stack, running, OtherRegion(link, lambda: _checked(region, job)), region
             finally:
                 region.stop()
+
+
+def _checked(region: Region, job: Job) -> int:
+    """As `_arrived_ms`, after the region's processes that have ended were started again."""
+    region.check()
+    return _arrived_ms(region, job)
 
 
 def _arrived_ms(region: Region, job: Job) -> int:

@@ -172,6 +172,23 @@ class Finding(TypedDict):
     remedy: str
 
 
+class CalibrationPhase(TypedDict):
+    light: int
+    heavy: int
+    epochs: int
+    events: int
+    rows: int
+    driver_s: float
+    view_s: float
+
+
+class Calibrated(TypedDict):
+    path: str
+    figures: dict[str, float]
+    """Those that differ from the defaults."""
+    phases: list[CalibrationPhase]
+
+
 class PolicyFinding(TypedDict):
     job: str
     check: str

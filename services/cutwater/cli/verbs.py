@@ -28,6 +28,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "job.size",
         "Size a job for a load: partitions, cores, memory, disks, snapshots, a restore, and a month's traffic.",
     ),
+    "calibrate": (
+        "job.calibrate",
+        "Measure what a driver and a rehydrator take on this machine, and write a file for 'cutwater size'.",
+    ),
     "policy": ("job.policy", "A team's policy for jobs: check job files against it."),
     "prepare": (
         "job.prepare",

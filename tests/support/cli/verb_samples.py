@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import pytest
 from cutwater.adapters.events.fetched_schema import FetchedSchema
 from cutwater.cli.generations import claim, generation, promotion_wait
 from cutwater.cli.generations import prune as generations_prune
-from cutwater.cli.job import doctor, init, load, prepare, produce, schemas
+from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
 from cutwater.cli.stack import chaos, history, up
@@ -35,7 +36,10 @@ from cutwater.core.chaos.plan import ChaosPlan, Fault
 from cutwater.core.chaos.recovery import Reaction
 from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.monitoring.alerts import plain
+from cutwater.core.sizing.calibration import Phase
+from cutwater.core.sizing.machine import Machine
 from cutwater.core.state.snapshot_manifest import Unusable
+from cutwater.local.calibration.run import Calibration
 from cutwater.local.chaos.replay import Comparison
 from cutwater.local.chaos.run import ChaosResult
 from cutwater.mirror.resync.resync import CopyState
@@ -220,6 +224,11 @@ def breaking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     put(chaos, read_chaos_plan=plan, run_chaos=found, compare_with_replay=rows)(monkeypatch, folder)
 
 
+def measuring(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    phase = Phase(1, 4, 10, 300_000, 1_234_567, 12.5, 3.25)
+    put(calibrate, measure=Calibration(replace(Machine(), row_us=12.3456), [phase]))(monkeypatch, folder)
+
+
 def ruling(_monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / "policy.yaml").write_text("names: team-.*\nlateness: {at_most: 1h}\n")
 
@@ -374,6 +383,7 @@ SAMPLES = [
     ),
     Sample(["plan", str(JOB_FILE), "--mirror-of", "us"], nothing),
     Sample(["size", str(JOB_FILE), "--mirror", "--explain"], nothing),
+    Sample(["calibrate", "--out", "{}/machine.yaml"], measuring),
     Sample(["policy", "check", str(JOB_FILE), "--policy", "{}/policy.yaml"], ruling, code=1),
     Sample(["prepare", str(JOB_FILE)], put(prepare, job_topics=answering(prepare=[HOSTILE]))),
     Sample(["produce", "/dev/null"], producing),

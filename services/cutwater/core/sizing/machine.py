@@ -24,6 +24,8 @@ class Machine:
     """CPU time of the driver for a row that an epoch changes: state, changelog, proof."""
     epoch_ms: float = 400.0
     """CPU time of the driver for an epoch, however few events it has."""
+    commit_ms: float = 100.0
+    """From an epoch's end to its milestone: Spark's commit, and commit-signal."""
     start_s: float = 12.0
     """From a driver's start to the end of its first epoch."""
     view_row_us: float = 5.0

@@ -31,7 +31,7 @@ class Course:
     epochs: int
     p50_s: float
     p99_s: float
-    """From an event's arrival to the end of its epoch, each epoch weighing as many events as it has."""
+    """From an event's arrival to its epoch's milestone, each epoch weighing as many events as it has."""
     backlog_max: float
     """Events."""
     busy: float
@@ -81,7 +81,8 @@ def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance:
         events = min(backlog, float(job.max_events_per_epoch))
         work = (events * event_us(job, machine) + rows_by_events(_rounded(events)) * machine.row_us) / 1e6
         took = fixed_s + max(work / cores, work * largest)
-        ages += [(now + took - arrivals.moment(read + part * events), events) for part in PARTS]
+        shown = now + took + machine.commit_ms / 1_000
+        ages += [(shown - arrivals.moment(read + part * events), events) for part in PARTS]
         if phase_s <= now < 2 * phase_s:
             busy_s += min(work + machine.epoch_ms / 1_000, took * cores)
         read, most, epochs = read + events, max(most, backlog), epochs + 1
