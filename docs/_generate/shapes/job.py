@@ -185,7 +185,7 @@ class CalibrationPhase(TypedDict):
 class Calibrated(TypedDict):
     path: str
     figures: dict[str, float]
-    """Those that differ from the defaults."""
+    """The machine's size, and those that differ from the defaults."""
     phases: list[CalibrationPhase]
 
 

@@ -52,8 +52,8 @@ def calibrate(
 
 
 def _figures(machine: Machine) -> dict[str, float]:
-    """Return what differs from the defaults, to four digits."""
-    default = asdict(Machine())
+    """Return the machine's size and what differs from the defaults, to four digits."""
+    default = {**asdict(Machine()), **dict.fromkeys(("cores", "memory_gb"))}
     return {name: float(f"{value:.4g}") for name, value in asdict(machine).items() if value != default[name]}
 
 
