@@ -1,0 +1,235 @@
+"""Sizing: what `cutwater size` predicts beside what is measured, at three rates.
+
+python -m benchmarks.sizing --size 40000
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks.harness import machine
+from benchmarks.harness.command import Command, print_line
+from benchmarks.harness.measurement import Sampler, cpu_between
+from benchmarks.soak.sizes import size_mb
+from cutwater.adapters.config.figure_files import read_figures
+from cutwater.adapters.config.settings import load_settings
+from cutwater.adapters.events.event_producer import EventWriter
+from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.topics import commit_stream
+from cutwater.core.errors import UnavailableError
+from cutwater.core.load.event_draw import EventDraw
+from cutwater.core.load.key_draw import KeyDraw
+from cutwater.core.load.load_draw import Flaws, LoadDraw
+from cutwater.core.load.rate_profile import RateProfile
+from cutwater.core.load.time_field import TimeField
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.machine import Machine
+from cutwater.core.sizing.recommendation import size_job
+from cutwater.core.sizing.simulation import simulate
+from cutwater.core.sizing.skew import KeySkew
+from cutwater.local.background_stack import Background
+from cutwater.local.stack import Stack, start_stack
+from cutwater.operations.load_sender import LoadPlan, send_load
+
+TITLE = "Sizing: predicted and measured"
+JOB_FILE = Path("deploy/jobs/flights.yaml")
+RATES = (500, 2_000, 8_000)
+KEYS, ZIPF = 3_000, 0.5
+WARM_S, PATIENCE_S = 30.0, 120.0
+WITHIN = 0.2
+"""Prediction and measurement shall differ by no more."""
+
+
+@dataclass(frozen=True)
+class Options:
+    size: int
+    seed: int
+    out: Path
+    machine: Path | None
+
+
+@dataclass(frozen=True)
+class SizingCommand(Command):
+    options: type[Any] = Options
+
+    def add(self, add: Callable[..., Any]) -> None:
+        add("--machine", type=Path, help="figures of 'cutwater calibrate'; default: those of 'cutwater size'")
+
+
+COMMAND = SizingCommand("sizing", TITLE, (), 20_000, 1_000_000, of="events measured at the lowest rate")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one rate: predicted, or measured."""
+
+    driver_cores: float
+    """CPU time of the driver by time."""
+    p50_s: float
+    """From an event's moment to its milestone."""
+    rows_per_s: float
+    view_mb: float
+
+
+def bench(options: Options) -> dict[str, Any]:
+    """The whole benchmark; returns the document that it wrote."""
+    about, figures = machine.describe(), read_figures(options.machine, Machine) if options.machine else Machine()
+    found: dict[int, tuple[Figures, Figures]] = {}
+    for rate in RATES:
+        seconds = options.size / RATES[0]
+        found[rate] = predict(rate, seconds, figures), measure(rate, seconds, options.seed)
+        print_line(f"{rate:,} events/s: predicted {found[rate][0]}, measured {found[rate][1]}")
+    written = document(about, asdict(figures), found)
+    (options.out / "sizing.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    (options.out / "sizing.md").write_text(table(found), encoding="utf-8")
+    return written
+
+
+def predict(rate: int, seconds: float, figures: Machine) -> Figures:
+    """Return what `cutwater size` computes for the rate without a peak, and for a view after so many seconds."""
+    job = load_job(JOB_FILE)
+    demand = Demand(
+        rate, KeySkew(KEYS, ZIPF), event_bytes=80, peak=1.0, epoch_s=load_settings().trigger_ms / 1_000
+    )
+    sizing = size_job(job, demand, figures)
+    course = simulate(job, demand, figures, sizing, Random(0))
+    mean = sizing.estimate
+    whole_s = WARM_S + seconds
+    rows = demand.keys.touched(rate * whole_s)
+    return Figures(
+        course.busy * sizing["driver_cores"],
+        course.p50_s,
+        mean.rows_per_s,
+        rows * mean.row_bytes / 1e6,
+    )
+
+
+def measure(rate: int, seconds: float, seed: int) -> Figures:
+    """Run the job for `seconds` at the rate, behind a warm-up."""
+    folder = Path(tempfile.mkdtemp(prefix="cutwater-sizing-"))
+    settings = load_settings().model_copy(update={"data_dir": folder, "snapshots": ""})
+    stack = Stack(JOB_FILE, settings, print_line)
+    try:
+        with start_stack(stack, threading.Event()), Background(stack) as background:
+            driver = next(one.child for one in stack.supervisor.members if one.child.name == "driver")
+            with Sampler(driver.pids) as sampler:
+                _send(stack, rate, WARM_S, seed)
+                began_s = time.time()
+                before = _read(stack)
+                sent = _send(stack, rate, seconds, seed + 1)
+                ended_s = time.time()
+                _wait(stack, background, before + sent)
+                sampler.sample()
+                milestones = [one for one in _milestones(stack) if one.committed_ms / 1_000 > began_s]
+            cpu_s = cpu_between(sampler.samples, began_s, ended_s)
+            rows = sum(one.rows for one in milestones if one.written_ms / 1_000 <= ended_s)
+            return Figures(
+                cpu_s / (ended_s - began_s),
+                _p50_s(milestones, before, began_s, rate),
+                rows / (ended_s - began_s),
+                size_mb(folder / "views"),
+            )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _send(stack: Stack, rate: int, seconds: float, seed: int) -> int:
+    job, chance = stack.job, Random(seed)
+    draw = LoadDraw(
+        job, EventDraw(job, KEYS, TimeField(job)), KeyDraw(KeySkew(KEYS, ZIPF), chance), Flaws(), chance
+    )
+    writer = EventWriter(stack.cluster, job)
+    return send_load(writer, draw, LoadPlan(RateProfile(rate), seconds), lambda _count: None).events
+
+
+def _milestones(stack: Stack) -> list[Milestone]:
+    return [one for one, _ in commit_stream.milestones(stack.cluster, stack.job.name)]
+
+
+def _read(stack: Stack) -> int:
+    """The records that are on the source topic."""
+    return sum(end for _, end in commit_stream.source_end(stack.cluster, stack.job.topic))
+
+
+def _wait(stack: Stack, background: Background, records: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        newest = commit_stream.milestones(stack.cluster, stack.job.name, 1)
+        if newest and sum(end for _, end in newest[0][0].source_cut) >= records:
+            return
+        background.raise_error()
+        time.sleep(0.2)
+    raise UnavailableError(f"the job does not keep up within {PATIENCE_S:.0f} s")
+
+
+def _p50_s(milestones: Sequence[Milestone], before: int, began_s: float, rate: int) -> float:
+    """The median over events of the time from when an event was due to its milestone's commit."""
+    ages: list[tuple[float, int]] = []
+    read = before
+    for one in milestones:
+        cut = sum(end for _, end in one.source_cut)
+        if cut <= read:
+            continue
+        for share in (0.125, 0.375, 0.625, 0.875):
+            due_s = began_s + (read + share * (cut - read) - before) / rate
+            ages.append((one.committed_ms / 1_000 - due_s, cut - read))
+        read = cut
+    ages.sort()
+    half, seen = sum(weight for _, weight in ages) / 2, 0
+    for age, weight in ages:
+        seen += weight
+        if seen >= half:
+            return age
+    return 0.0
+
+
+def document(
+    about: Mapping[str, Any], figures: Mapping[str, float], found: Mapping[int, tuple[Figures, Figures]]
+) -> dict[str, Any]:
+    ratios = {}
+    for rate, (predicted, measured) in found.items():
+        for name, value in asdict(measured).items():
+            ratio = round(asdict(predicted)[name] / value, 3) if value else 0.0
+            ratios[f"{name}-{rate}"] = {"median": ratio, "min": ratio, "max": ratio, "pairs": 1}
+    runs = [
+        {"rate": rate, "predicted": asdict(one), "measured": asdict(other)} for rate, (one, other) in found.items()
+    ]
+    known = {"machine": dict(about), "figures": dict(figures)}
+    return {"benchmark": "sizing", **known, "exact": True, "ratios": ratios, "runs": runs}
+
+
+def table(found: Mapping[int, tuple[Figures, Figures]]) -> str:
+    lines = [f"# {TITLE}", "", "| events/s | figure | predicted | measured | ratio |", "|---:|---|---:|---:|---:|"]
+    for rate, (predicted, measured) in found.items():
+        for name, value in asdict(measured).items():
+            guess = asdict(predicted)[name]
+            lines.append(f"| {rate:,} | {name} | {guess:,.3g} | {value:,.3g} | {guess / max(value, 1e-9):.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def conclude(ratios: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return [
+        f"{name}: predicted by measured {one['median']} "
+        f"({'within' if 1 - WITHIN <= one['median'] <= 1 + WITHIN else 'NOT within'} {WITHIN:.0%})"
+        for name, one in ratios.items()
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code."""
+    return COMMAND.run(arguments, bench, conclude)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
