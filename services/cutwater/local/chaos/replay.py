@@ -95,10 +95,10 @@ def _replaying(
     stack: RunningStack, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
 ) -> Iterator[tuple[Job, str]]:
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    (folder / "job").mkdir(parents=True)
     own = settings.model_copy(
         update={
-            "data_dir": folder / "data",
+            "data_dir": folder / "stack",
             "bootstrap_servers": stack.cluster.bootstrap,
             "kafka_security_protocol": stack.cluster.security.protocol,
             "snapshots": "",
@@ -110,7 +110,7 @@ def _replaying(
             "watch_port": 0,
         }
     )
-    other = Stack(_job_file(Path(stack.job_file), job, folder), own, say, own_cluster=True)
+    other = Stack(_job_file(Path(stack.job_file), job, folder / "job"), own, say, own_cluster=True)
     try:
         with start_stack(other, threading.Event()), Background(other):
             yield other.job, other.api_url
