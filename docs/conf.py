@@ -36,6 +36,7 @@ html_show_sphinx = False
 html_show_copyright = False
 templates_path = ["_site"]
 html_additional_pages = {"index": "redirect.html"}
+html_extra_path = ["_extra"]
 
 _LISTED = re.compile(r"^- \[(?P<title>[^]]*)\]\((?P<path>[^)#]+)\.md\)", re.MULTILINE)
 

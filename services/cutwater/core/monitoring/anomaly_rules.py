@@ -71,8 +71,7 @@ def _idle_partition(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert 
     at_ms = newest.committed_ms
     found = silent_partitions(state.history, newest.source_cut, at_ms, limits.window_ms, EXPECTED_MIN)
     if found:
-        more = f" and {len(found) - SHOWN_MAX} more" if len(found) > SHOWN_MAX else ""
-        shown = listed(found[:SHOWN_MAX]) + more
+        shown = listed(found, SHOWN_MAX)
         text = f"no record for {limits.window_ms / 1000:.0f} s in {shown}, while others have as many as ever"
         return Verdict(True, text, len(found))
     return Verdict(False, "each partition has records") if len(state.history.cuts) > 1 else None
