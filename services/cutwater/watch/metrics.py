@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import JobStatus, drift
+from cutwater.core.monitoring.milestone_traces import trace_id
 from cutwater.core.protocol.records import Milestone
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -35,10 +36,14 @@ class Metrics:
         self.delivered = Counter("webhook_delivered", "Alerts accepted by the webhook.", **here)
         self.undelivered = Counter("webhook_undelivered", "Alerts not delivered after all tries.", **here)
 
-    def milestone(self, one: Milestone) -> None:
-        """Observe an epoch's steps: `process` ends with its barrier, `commit` with its milestone."""
-        self._steps.labels("process").observe(max(0, one.written_ms - one.epoch_started_ms) / 1000)
-        self._steps.labels("commit").observe(max(0, one.committed_ms - one.written_ms) / 1000)
+    def milestone(self, one: Milestone, is_traced: bool = False) -> None:
+        """Observe an epoch's steps: `process` ends with its barrier, `commit` with its milestone.
+
+        `is_traced`: with its trace as exemplar, which scrapes in OpenMetrics get.
+        """
+        trace = {"trace_id": f"{trace_id(one):032x}"} if is_traced else None
+        self._steps.labels("process").observe(max(0, one.written_ms - one.epoch_started_ms) / 1000, trace)
+        self._steps.labels("commit").observe(max(0, one.committed_ms - one.written_ms) / 1000, trace)
 
     def published(self, one: Milestone, at_ms: int) -> None:
         """Observe the step `publish`: from a milestone's commit to its output."""

@@ -36,6 +36,7 @@ from cutwater.watch.consumer_group import move_group
 from cutwater.watch.faust_app import make_app
 from cutwater.watch.metrics import Metrics
 from cutwater.watch.rehydrator_position import View
+from cutwater.watch.tracing import Tracing
 from cutwater.watch.webhook import Webhook
 
 STOP_S = 5.0
@@ -62,6 +63,10 @@ class Watch:
         )
         views = settings.watch_views
         self._view = View(views, settings.api_headers) if views else None
+        token = settings.otlp_token.get_secret_value()
+        self._tracing = (
+            Tracing(settings.otlp_url, token, self._limits.publishes, bool(views)) if settings.otlp_url else None
+        )
         self._alerts = topics.alerts(job.name)
         self._state = JobStatus(job.name, settings.generation)
         self._stopped = threading.Event()
@@ -111,6 +116,8 @@ class Watch:
             for one in (self._webhook, self._view):
                 if one is not None:
                     await one.close()
+            if self._tracing:
+                await asyncio.to_thread(self._tracing.close)
 
     def _assigned(self) -> None:
         self._gap = True
@@ -126,9 +133,11 @@ class Watch:
 
     def _fold(self, read: Read) -> None:
         before, self._state = self._state, job_status.apply_record(self._state, read)
+        if self._tracing:
+            self._tracing.follow(before, self._state)
         committed = self._state.committed
         if committed and committed is not before.committed:
-            self._metrics.milestone(committed)
+            self._metrics.milestone(committed, bool(self._tracing))
         reader = self._state.publisher
         if committed and reader is not before.publisher and reader.sequence == committed.sequence:
             self._metrics.published(committed, reader.moved_ms)
@@ -167,7 +176,9 @@ class Watch:
             self._state = observe_nothing(self._state, now_ms(), sample_ms)
             self._metrics.blind.set(1)
         if self._view:
-            self._state = observe_view(self._state, await self._view.sequence(), now_ms())
+            before, self._state = self._state, observe_view(self._state, await self._view.sequence(), now_ms())
+            if self._tracing:
+                self._tracing.follow(before, self._state)
 
     async def _write(self, records: list[Alert]) -> None:
         """Write the alerts. Raise if the outcome is unknown; a restart then reads what the topic contains."""

@@ -266,6 +266,12 @@ class Settings(BaseSettings):
     alert_webhook_token: SecretStr = Field(
         SecretStr(""), description="Token sent with them (Authorization: Bearer)."
     )
+    otlp_url: str = Field(
+        "",
+        description="URL of an OpenTelemetry collector, such as http://collector:4318, to which the watch sends a "
+        "trace of each milestone; none if empty. Needs cutwater[otel].",
+    )
+    otlp_token: SecretStr = Field(SecretStr(""), description="Token sent with them (Authorization: Bearer).")
     api_token: SecretStr = Field(
         SecretStr(""), description="Token that the HTTP API requires (Authorization: Bearer); none if empty."
     )

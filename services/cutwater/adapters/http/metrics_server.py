@@ -6,14 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.access import (
@@ -76,9 +70,15 @@ class _Exposition:
         elif scope["path"] in OPEN_PATHS:
             await answer(send, 200, b'{"status": "ok"}', "application/json")
         elif scope["path"] == METRICS_PATH:
-            await answer(send, 200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+            encode, content_type = choose_encoder(_accepted(scope))
+            await answer(send, 200, encode(self._registry), content_type)
         else:
             await refuse(send, 404, f"only {METRICS_PATH} and {', '.join(sorted(OPEN_PATHS))} are served here")
+
+
+def _accepted(scope: Scope) -> str:
+    """Return what the client accepts; OpenMetrics has exemplars, too."""
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
 
 
 class JvmFigures(NamedTuple):
