@@ -182,7 +182,21 @@ def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:
 
 def merged_row(measures: Sequence[Measure], one: Partials, other: Partials) -> dict[str, Any]:
     """Merge the partials of one key and window over two disjoint sets of events."""
-    return {name: value for measure in measures for name, value in merge(measure, one, other).items()}
+    return row_merge(measures)(one, other)
+
+
+def row_merge(measures: Sequence[Measure]) -> Callable[[Partials, Partials], dict[str, Any]]:
+    """Return `merged_row` for many rows."""
+    parts = [(partial.column, partial.merge) for measure in measures for partial in measure.partials]
+
+    def merged(one: Partials, other: Partials) -> dict[str, Any]:
+        made = {}
+        for column, combine in parts:
+            a, b = one[column], other[column]
+            made[column] = b if a is None else a if b is None else combine(a, b)
+        return made
+
+    return merged
 
 
 def _merge_nullable(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:

@@ -139,4 +139,4 @@ def parse(storage: bytes) -> Window:
 
 
 def _clamp(number: int) -> int:
-    return min(max(number, _MIN), _MAX)
+    return number if _MIN <= number <= _MAX else min(max(number, _MIN), _MAX)

@@ -6,7 +6,8 @@ these segments the rows of one key are adjacent, so one pass over them side by s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from heapq import merge as merged_in_order
 from itertools import groupby
 from typing import Protocol
@@ -14,7 +15,7 @@ from typing import Protocol
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, without_dates
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import Partials, merged_row
+from cutwater.core.job.measures import Partials, row_merge
 from cutwater.core.job.panes import merged_windows
 from cutwater.views.store import key_layout
 from cutwater.views.store.pinned_rows import PIECE_ROWS
@@ -22,6 +23,8 @@ from cutwater.views.store.pinned_rows import PIECE_ROWS
 StoredRow = tuple[bytes, bytes]
 """Storage key and value."""
 _KEY_END = b"\x00\x00"
+AROUND_MAX = 10_000
+"""Windows of which the bytes around a key are kept: many keys have the same windows."""
 
 
 class StoredRows(Protocol):
@@ -51,11 +54,11 @@ class ValueMerge:
         # Times as numbers: a date beyond the year 9999 can be compared, but is no datetime.
         self._codec = Codec(without_dates(job.state_schema))
         self._header = Codec(job.state_schema).header
-        self._measures = job.measures
+        self._merged = row_merge(job.measures)
 
     def merge(self, one: MergedValue, other: MergedValue) -> MergedValue:
         """Raises UsageError for damaged bytes."""
-        return MergedValue(None, merged_row(self._measures, self._partials(one), self._partials(other)))
+        return MergedValue(None, self._merged(self._partials(one), self._partials(other)))
 
     def encode(self, value: MergedValue) -> bytes:
         """Return the value as in the changelog; that of one row unchanged, in whatever framing."""
@@ -80,6 +83,7 @@ class WindowRows:
         self._overlap_ms = job.overlap_ms
         self._segment_ms = segment_ms
         self._merge = ValueMerge(job)
+        self._around = lru_cache(AROUND_MAX)(self._bytes_around)
 
     def rows(self, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS) -> Iterator[StoredRow]:
         """Yield the windows whose storage keys are in [start, stop), in order, with their merged values."""
@@ -97,19 +101,35 @@ class WindowRows:
 
     def touched_by(self, panes: Iterable[bytes]) -> Iterator[StoredRow]:
         """Yield the windows that any of these panes (storage keys) is part of, by key and time."""
+        size_ms = self._window.size_ms
         for key, group in groupby(sorted(panes, key=_behind_segment), key=key_layout.key_of):
             starts = {first for pane in group for first in self._window.starts(key_layout.end_of(pane) - 1)}
-            places = [self._place(key, first_ms) for first_ms in sorted(starts)]
-            for segment, some in groupby(places, key=key_layout.parse_segment):
-                wanted = list(some)
-                touched = set(wanted)
-                for place, value in self._segment(segment, wanted[0], wanted[-1] + b"\x00"):
-                    if place in touched:
-                        yield place, self._merge.encode(value)
+            for run in _runs(sorted(starts), size_ms):
+                held = self._panes_of(key, run[0], run[-1] + size_ms)
+                bounds = run[0] + size_ms - 1, run[-1] + size_ms
+                for first_ms, value in merged_windows(held, self._window, self._merge.merge, *bounds):
+                    if first_ms in starts:
+                        yield self._place(key, first_ms), self._merge.encode(value)
+
+    def _panes_of(self, key: bytes, from_ms: int, to_ms: int) -> Iterator[tuple[int, MergedValue]]:
+        """Yield ends and values of a key's panes within a time, by their ends."""
+        low, high = key + key_layout.time_suffix(from_ms), key + key_layout.time_suffix(to_ms)
+        first = key_layout.segment_of(from_ms + 1, self._segment_ms)
+        for segment in range(first, key_layout.segment_of(to_ms, self._segment_ms) + 1):
+            prefix = key_layout.segment_prefix(segment)
+            for storage, value in self._panes.rows(prefix + low, prefix + high):
+                yield key_layout.end_of(storage), MergedValue(value)
 
     def _place(self, key: bytes, first_ms: int) -> bytes:
+        before, behind = self._around(first_ms)
+        return before + key + behind
+
+    def _bytes_around(self, first_ms: int) -> tuple[bytes, bytes]:
+        """Return what is before and behind the key in the storage key of a window."""
         end_ms = first_ms + self._window.size_ms
-        return key_layout.storage_key_in(key_layout.segment_of(end_ms, self._segment_ms), key, first_ms, end_ms)
+        segment = key_layout.segment_of(end_ms, self._segment_ms)
+        whole = key_layout.storage_key_in(segment, b"", first_ms, end_ms)
+        return whole[: key_layout.SEGMENT_BYTES], whole[key_layout.SEGMENT_BYTES :]
 
     def _segment(
         self, segment: int, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS
@@ -161,6 +181,15 @@ class WindowRows:
     def _lowest(self, segment: int) -> int:
         """Return the first segment that may hold a pane of a window of this segment."""
         return key_layout.segment_of(segment * self._segment_ms + 1 - self._overlap_ms, self._segment_ms)
+
+
+def _runs(starts: Sequence[int], size_ms: int) -> Iterator[Sequence[int]]:
+    """Yield the starts of windows in groups that are apart by more than a window: little between is read."""
+    first = 0
+    for at in range(1, len(starts) + 1):
+        if at == len(starts) or starts[at] - starts[at - 1] > size_ms:
+            yield starts[first:at]
+            first = at
 
 
 def _parts(name: bytes) -> tuple[bytes, int | None]:
