@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from cutwater.core.monitoring import alerts
-from cutwater.core.monitoring.alert_rules import Limits
+from cutwater.core.monitoring.alert_rules import DRIFT_EPOCHS_MIN, DRIFT_EVENTS_MIN, Limits
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import JobStatus, Reader, drift
 from cutwater.core.monitoring.status_text import status_by_part
@@ -17,6 +17,8 @@ from cutwater.core.monitoring.status_text import status_by_part
 OK, BEHIND, ALERT, UNKNOWN = "ok", "behind", "alert", "unknown"
 """The states of a stage."""
 ALERTS_MAX = 200
+MILESTONES_MOST = 1
+"""One milestone is always in progress while the job works."""
 SOURCE, DRIVER, CHANGELOG, SIGNAL = "source", "driver", "changelog", "commit-signal"
 VIEW, PUBLISHER, OUTPUT = "view", "publisher", "output"
 _PARTS = {
@@ -78,10 +80,14 @@ def _links(status: JobStatus, limits: Limits, now_ms: int) -> list[dict[str, Any
     took = None if processed is None else max(0, processed.written_ms - processed.epoch_started_ms)
     rows = None if processed is None else processed.rows
     known = processed is not None
+    waiting_most = max(DRIFT_EVENTS_MIN, 3 * processed.events if processed else 0)
     found = [
-        _link(SOURCE, DRIVER, far.waiting, "events", None),
-        _link(DRIVER, CHANGELOG, rows, "rows", took, counts=False),
-        _link(CHANGELOG, SIGNAL, far.epochs if known else None, "epochs", far.ms if known else None),
+        _link(SOURCE, DRIVER, far.waiting, "events", None, most=waiting_most),
+        _link(DRIVER, CHANGELOG, rows, "rows", took, is_drift=False),
+        _link(
+            *(CHANGELOG, SIGNAL, far.epochs if known else None, "epochs", far.ms if known else None),
+            most=DRIFT_EPOCHS_MIN - 1,
+        ),
         _reader_link(SIGNAL, VIEW, status, status.view, now_ms),
     ]
     if limits.publishes:
@@ -91,10 +97,25 @@ def _links(status: JobStatus, limits: Limits, now_ms: int) -> list[dict[str, Any
 
 
 def _link(
-    start: str, end: str, behind: int | None, unit: str, ms: int | None, counts: bool = True
+    start: str,
+    end: str,
+    behind: int | None,
+    unit: str,
+    ms: int | None,
+    is_drift: bool = True,
+    most: int = MILESTONES_MOST,
 ) -> dict[str, Any]:
-    """`counts`: whether `behind` is a drift; the rows of the newest epoch are none."""
-    return {"from": start, "to": end, "behind": behind, "unit": unit, "ms": ms, "is_drift": counts}
+    """`is_drift`: the rows of the newest epoch are none. `most`: the drift of a job that is in step."""
+    state = OK if not is_drift else UNKNOWN if behind is None else BEHIND if behind > most else OK
+    return {
+        "from": start,
+        "to": end,
+        "behind": behind,
+        "unit": unit,
+        "ms": ms,
+        "is_drift": is_drift,
+        "state": state,
+    }
 
 
 def _reader_link(start: str, end: str, status: JobStatus, reader: Reader | None, now_ms: int) -> dict[str, Any]:
@@ -136,8 +157,5 @@ def _of_stage(name: str, active: list[Alert]) -> list[Alert]:
 def _state(name: str, active: list[Alert], links: list[dict[str, Any]]) -> str:
     if _of_stage(name, active):
         return ALERT
-    into = [one for one in links if one["to"] == name and one["is_drift"]]
-    if any(one["behind"] is None for one in into):
-        return UNKNOWN
-    # One epoch or milestone is always in progress while the job works.
-    return BEHIND if any(one["behind"] > 1 for one in into) else OK
+    into = {one["state"] for one in links if one["to"] == name}
+    return UNKNOWN if UNKNOWN in into else BEHIND if BEHIND in into else OK

@@ -1,0 +1,147 @@
+// The windows of one key as a chart, and their differences from an earlier answer.
+
+import { lineChart } from "../charts.js";
+import { empty, figures, h, note, section, table } from "../dom.js";
+import { count, duration, printable, time, value } from "../format.js";
+
+const SHOWN_MAX = 3;
+const ROWS_MAX = 500;
+
+export const explore = {
+  id: "explore",
+  title: "Explore",
+  live: false,
+  load: (context) => (context.query.get("key") ? context.ask("explore", asked(context)) : { no_key: true }),
+  render: (data, context) => {
+    if (data.no_key) return [form(context), empty("Enter a key to see its windows, for example one of the page Keys.")];
+    return [form(context), answer(data, context)];
+  },
+  mount: (page, data, context) => {
+    page.querySelector("#explore-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      const given = Object.fromEntries(new FormData(event.target));
+      const query = { ...given, key: given.key };
+      if (new URLSearchParams(query).toString() === new URLSearchParams(asked(context)).toString()) context.again();
+      else context.go(query);
+    });
+    const into = page.querySelector("#windows");
+    if (!into) return null;
+    const names = chosen(data, context);
+    return lineChart(into, {
+      times: data.starts_ms,
+      series: series(data, names),
+      format: value,
+      label: `${names.join(", ")} of key ${data.key} by window; the table below has the values`,
+    });
+  },
+};
+
+const asked = (context) =>
+  Object.fromEntries(["key", "from", "to", "against"].map((name) => [name, context.query.get(name) ?? ""]).filter(([, of]) => of));
+
+const chosen = (data, context) => {
+  const names = Object.keys(data.series);
+  const wanted = context.query.getAll("show").filter((one) => names.includes(one));
+  return wanted.length ? wanted : names.slice(0, SHOWN_MAX);
+};
+
+function series(data, names) {
+  const found = names.map((name) => ({ name, values: data.series[name] }));
+  if (!data.against) return found;
+  const at = new Map(data.against.starts_ms.map((start, number) => [start, number]));
+  const then = (name) => data.starts_ms.map((start) => data.against.series[name]?.[at.get(start)] ?? null);
+  return [...found, ...names.map((name) => ({ name: `${name} at ${data.against.milestone.token}`, values: then(name) }))];
+}
+
+function form(context) {
+  const input = (name, label, more = {}) =>
+    h("label", { for: `explore-${name}` }, label, h("input", { id: `explore-${name}`, name, value: context.query.get(name) ?? "", ...more }));
+  return h(
+    "form",
+    { id: "explore-form", class: "controls" },
+    input("key", "Key", { required: true, maxlength: 4096, autocomplete: "off", spellcheck: "false" }),
+    input("from", "From", { maxlength: 40, placeholder: "2026-01-01T00:00:00Z" }),
+    input("to", "To", { maxlength: 40, placeholder: "2026-01-02T00:00:00Z" }),
+    h("button", { type: "submit" }, "Show"),
+  );
+}
+
+function answer(data, context) {
+  const at = figures(
+    ["Milestone", h("code", null, data.milestone.token)],
+    ["Its age", duration(data.milestone.age_ms)],
+    ["Windows", count(data.rows.length)],
+  );
+  if (!data.rows.length) return [at, empty(`The key ${printable(data.key)} has no windows at this milestone.`), note(data.lacking)];
+  return [
+    at,
+    Object.keys(data.series).length ? [measures(data, context), h("div", { id: "windows" })] : empty("No measure of this job is a number."),
+    data.more ? note(`Only the first ${count(data.rows.length)} windows are shown: narrow the range.`) : null,
+    data.hint ? note(data.hint) : null,
+    section("Compare", compare(data, context)),
+    section("Windows", rows(data)),
+  ];
+}
+
+function measures(data, context) {
+  const names = chosen(data, context);
+  const toggle = (name) => () => {
+    const next = names.includes(name) ? names.filter((one) => one !== name) : [...names, name];
+    const query = new URLSearchParams(asked(context));
+    for (const one of next) query.append("show", one);
+    location.hash = `${context.link("explore")}?${query}`;
+  };
+  return h(
+    "p",
+    { class: "controls", role: "group", "aria-label": "Measures" },
+    Object.keys(data.series).map((name, number) =>
+      h("button", { type: "button", id: `measure-${number}`, "aria-pressed": String(names.includes(name)), on: { click: toggle(name) } }, name),
+    ),
+  );
+}
+
+function compare(data, context) {
+  const tokens = data.shown_before;
+  const pick = h(
+    "label",
+    { for: "against" },
+    "With the answer at ",
+    h(
+      "select",
+      { id: "against", disabled: !tokens.length, on: { change: (event) => context.go({ ...asked(context), against: event.target.value }) } },
+      h("option", { value: "" }, tokens.length ? "no other milestone" : "none was shown before"),
+      tokens.map((one) => h("option", { value: one, selected: one === data.against?.milestone.token }, one)),
+    ),
+  );
+  return [h("p", { class: "controls" }, pick), note(data.lacking), data.against ? differences(data) : null];
+}
+
+function differences(data) {
+  const title = `${count(data.differences.length)} windows differ from ${data.against.milestone.token}`;
+  if (!data.differences.length) return empty(`No window differs from ${data.against.milestone.token}.`);
+  return table(
+    title,
+    [
+      { name: "window from", of: (one) => time(one.start_ms) },
+      { name: "is", of: (one) => one.is },
+      {
+        name: "before → after",
+        of: (one) => Object.entries(one.values).map(([name, [old, now]]) => h("div", null, `${name}: ${value(old)} → ${value(now)}`)),
+      },
+    ],
+    data.differences.slice(0, ROWS_MAX),
+  );
+}
+
+function rows(data) {
+  const names = Object.keys(data.rows[0]).filter((name) => name !== "key" && name !== "window_start");
+  const shown = data.rows.slice(-ROWS_MAX);
+  return table(
+    shown.length < data.rows.length ? `The last ${count(shown.length)} windows` : "All windows",
+    [
+      { name: "window_start", of: (row) => String(row.window_start) },
+      ...names.map((name) => ({ name, number: typeof shown[0][name] === "number", of: (row) => printable(value(row[name])) })),
+    ],
+    shown,
+  );
+}
