@@ -149,12 +149,12 @@ class JobFollower:
 
     def _fold(self, picture: JobPicture, found: list[Read]) -> None:
         job = picture.status.job
+        for each in milestones_in(found, job):
+            picture.take_milestone(each)
         for one in found:
             picture.take(apply_record(picture.status, one))
             if one.topic == topics.published(job) and (sequence := published_position(one.value)):
                 picture.take_published(sequence, one.at_ms)
-        for each in milestones_in(found, job):
-            picture.take_milestone(each)
 
     def _observe(self, picture: JobPicture) -> None:
         end = self.reader.source_end(picture.status)

@@ -44,6 +44,10 @@ class OnDemand:
             value = make()
             self._keep(name, value)
             return value
+        except BaseException:
+            with self._lock:
+                self._making.pop(name, None)  # names come from requests: only kept answers keep their lock
+            raise
         finally:
             making.release()
 

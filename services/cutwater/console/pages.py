@@ -56,10 +56,14 @@ class Pages:
 
     def milestones(self, job: FollowedJob, from_ms: int | None, to_ms: int | None, columns: int) -> dict[str, Any]:
         """Return the timeline of the milestones, aggregated, and the newest ones."""
-        with job.follower.reading() as picture:
-            found = picture.timeline.columns_of(from_ms, to_ms, columns)
-            newest = picture.timeline.newest(NEWEST)
-        return {**found, "newest": newest, "publishes": job.follower.limits.publishes}
+
+        def read() -> dict[str, Any]:
+            with job.follower.reading() as picture:
+                found = picture.timeline.columns_of(from_ms, to_ms, columns)
+                return {**found, "newest": picture.timeline.newest(NEWEST)}
+
+        found = job.kept.get(f"milestones {job.follower.version} {from_ms} {to_ms} {columns}", LONG_S, read)
+        return {**found, "publishes": job.follower.limits.publishes}
 
     def shards(self, job: FollowedJob, of: str, first: int, end: int | None) -> dict[str, Any]:
         """Return a heat map: `writes` by partition, or `state` by shard."""

@@ -127,11 +127,9 @@ class ConstructedReader:
         found = load_job(JOB_FILE)
         self.job = replace(found, shards=ShardMap(self.shards, min(self.shards, self.partitions)))
         self._newest: Milestone | None = None
-        for self._newest in () if self.empty else milestones(1, self.partitions):
-            pass
-        if self._newest:
-            last = self.many - 1
-            self._newest = replace(self._newest, sequence=self.many, epoch=last)
+        if not self.empty:
+            only = next(milestones(1, self.partitions))
+            self._newest = replace(only, sequence=self.many, epoch=self.many - 1)
 
     def _ask(self) -> None:
         if self.away:

@@ -11,13 +11,17 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections.abc import Sequence
-from operator import add
+from operator import add, sub
 from typing import Any
 
 COLUMNS_MAX = 240
 BANDS_MAX = 512
 WIDTH_MS, WIDTH_MS_MAX = 1_000, 2**12 * 1_000
 HOTTEST = 20
+VIEWS_MAX = 4
+"""The most pictures that are remembered."""
+_View = tuple[int, int, int]
+"""(first lane, end, lanes in a band)."""
 
 
 class HeatMap:
@@ -32,6 +36,10 @@ class HeatMap:
         self._width = WIDTH_MS
         self._columns: dict[int, array[int]] = {}
         """By number of the column, which is the time divided by the width; in ascending order."""
+        self._totals = array("q", bytes(8 * lanes))
+        """The sum of each lane; of a gauge its newest value."""
+        self._banded: dict[_View, dict[int, list[int]]] = {}
+        """The bands of the columns as they were last shown: a picture costs only what is new."""
 
     def take(self, at_ms: int, values: Sequence[int]) -> bool:
         """Add one number for each lane; return False if there are more or fewer."""
@@ -39,7 +47,11 @@ class HeatMap:
             return False
         # After a clock was set back, the values count in the newest column.
         number = max(at_ms // self._width, next(reversed(self._columns), 0))
-        self._columns[number] = self._merged(self._columns.get(number), array("q", values))
+        added = array("q", values)
+        self._columns[number] = self._merged(self._columns.get(number), added)
+        self._totals = self._merged(self._totals, added)
+        for known in self._banded.values():
+            known.pop(number, None)
         while self._span() > self._columns_max:
             self._widen()
         self.version += 1
@@ -50,16 +62,14 @@ class HeatMap:
         first = max(0, min(first, self.lanes))
         end = self.lanes if end is None else max(first, min(end, self.lanes))
         band = max(1, -(-(end - first) // max(1, min(bands_max, BANDS_MAX))))
-        starts = range(first, end, band)
-        # Slicing an array costs less than asking it for each of its numbers.
-        found = [[max(one[at : min(at + band, end)]) for at in starts] for one in self._columns.values()]
+        found = self._bands((first, end, band))
         oldest = next(iter(self._columns), 0)
         return {
             "lanes": self.lanes,
             "first": first,
             "end": end,
             "band": band,
-            "bands": len(starts),
+            "bands": len(range(first, end, band)),
             "width_ms": self._width,
             "from_ms": oldest * self._width,
             "at": [number - oldest for number in self._columns],
@@ -70,10 +80,7 @@ class HeatMap:
 
     def hottest(self, many: int = HOTTEST) -> list[dict[str, int]]:
         """Return the lanes with the largest sum (of a gauge: newest value), and their part in 1/1000 of all."""
-        columns = list(self._columns.values())
-        if not columns:
-            return []
-        totals = list(columns[-1]) if self._gauge else [sum(each) for each in zip(*columns, strict=True)]
+        totals = self._totals
         all_of = sum(totals) or 1
         best = heapq.nlargest(many, range(self.lanes), key=lambda lane: (totals[lane], -lane))
         return [
@@ -81,6 +88,19 @@ class HeatMap:
             for one in best
             if totals[one]
         ]
+
+    def _bands(self, view: _View) -> list[list[int]]:
+        first, end, band = view
+        if view not in self._banded:
+            while len(self._banded) >= VIEWS_MAX:
+                del self._banded[next(iter(self._banded))]
+            self._banded[view] = {}
+        known = self._banded[view]
+        for number, one in self._columns.items():
+            if number not in known:
+                # Slicing an array costs less than asking it for each of its numbers.
+                known[number] = [max(one[at : min(at + band, end)]) for at in range(first, end, band)]
+        return [known[number] for number in self._columns]
 
     def _merged(self, before: array[int] | None, after: array[int]) -> array[int]:
         if before is None or self._gauge:
@@ -95,9 +115,18 @@ class HeatMap:
     def _widen(self) -> None:
         if self._width >= WIDTH_MS_MAX:
             first = next(reversed(self._columns)) - self._columns_max + 1
-            self._columns = {number: one for number, one in self._columns.items() if number >= first}
+            for number in [one for one in self._columns if one < first]:
+                self._forget(number)
             return
         self._width *= 2
+        self._banded.clear()
         before, self._columns = self._columns, {}
         for number, one in before.items():
             self._columns[number // 2] = self._merged(self._columns.get(number // 2), one)
+
+    def _forget(self, number: int) -> None:
+        gone = self._columns.pop(number)
+        if not self._gauge:
+            self._totals = array("q", map(sub, self._totals, gone))
+        for known in self._banded.values():
+            known.pop(number, None)

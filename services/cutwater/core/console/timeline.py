@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutwater.core.protocol.records import Milestone
 
@@ -21,9 +22,18 @@ STEPS = ("written", "committed", "applied", "published")
 """From the epoch's start to its rows; from there to the milestone; from the milestone to view and output."""
 KEPT_MAX = 100_000
 COLUMNS_MAX = 600
-NEWEST_MAX = 500
+EARLY_MAX = 64
 UNKNOWN_MS = -1
 _COUNTS = ("events", "rows", "late", "rejected")
+
+
+class _Mark(NamedTuple):
+    """A step of the milestones from `first` to `last`, done by `at_ms`."""
+
+    step: str
+    first: int
+    last: int
+    at_ms: int
 
 
 class Timeline:
@@ -41,6 +51,8 @@ class Timeline:
         """The generations' ids, each once."""
         self._of = array("q")
         """By milestone: the index of its generation."""
+        self._early: deque[_Mark] = deque(maxlen=EARLY_MAX)
+        """Times of milestones that are not here yet: topics are read one after the other."""
 
     def __len__(self) -> int:
         return len(self._sequences)
@@ -63,6 +75,9 @@ class Timeline:
             self._steps[name].append(UNKNOWN_MS)
         for name in _COUNTS:
             self._counts[name].append(getattr(one, name))
+        for mark in self._early:
+            if mark.first <= one.sequence <= mark.last:
+                self._steps[mark.step][-1] = max(0, mark.at_ms - self._times[-1])
         self._forget_oldest()
         return True
 
@@ -102,6 +117,8 @@ class Timeline:
         for one in range(bisect_left(self._sequences, first), bisect_right(self._sequences, last)):
             if into[one] == UNKNOWN_MS:
                 into[one] = max(0, at_ms - self._times[one])
+        if last > self.last_sequence:
+            self._early.append(_Mark(step, first, last, at_ms))
 
     def _slices(self, first: int, end: int, columns: int) -> list[tuple[int, int]]:
         """Return the indices of each slice of time that has a milestone; one each if they are few."""

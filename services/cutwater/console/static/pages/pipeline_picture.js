@@ -45,7 +45,7 @@ function drawing(data, width) {
     const [column, row] = shape[name];
     return { x: 2 + column * gap.x, y: wide ? 80 + row * gap.y : 8 + row * gap.y };
   };
-  const size = wide ? { width: 4 + 5 * gap.x + BOX.width, height: 236 } : { width: 2 * BOX.width + 30, height: 5 * gap.y + BOX.height + 16 };
+  const size = wide ? { width: 4 + 5 * gap.x + BOX.width, height: 236 } : { width: 2 * BOX.width + 56, height: 5 * gap.y + BOX.height + 16 };
   const label = `Pipeline of job ${data.job}: ${data.stages.map((one) => `${one.id} ${NAMES[one.state]}`).join(", ")}`;
   return h(
     "div",
