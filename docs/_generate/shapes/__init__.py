@@ -12,6 +12,7 @@ from docs._generate.shapes import job, regions, state
 
 SHAPES: dict[str, Any] = {
     "config show": list[job.Setting],
+    "console": job.Console,
     "dead-letters list": state.DeadLetters,
     "dead-letters replay": state.Replayed,
     "demo-regions": job.Demonstration,
