@@ -13,8 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from cutwater.console.jobs import FollowedJob, Jobs, UnknownJobError
 from cutwater.console.live import LiveAnswer, Streams, changes
-from cutwater.console.pages import Pages
-from cutwater.core.console.heat_map import BANDS_MAX
+from cutwater.console.pages import AskedWindows, Pages
 from cutwater.core.console.job_picture import LANES_MAX
 from cutwater.core.console.timeline import COLUMNS_MAX
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
@@ -22,6 +21,7 @@ from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 KEY_CHARS_MAX = 4_096
 _TIME = 40
 Time = Annotated[str | None, Query(max_length=_TIME)]
+Milestone = Annotated[str | None, Query(max_length=80, description="A token, or a time.")]
 Moment = Annotated[int | None, Query(ge=-(2**62), le=2**62)]
 
 
@@ -32,7 +32,7 @@ def create_app(
     app = FastAPI(title="Cutwater console", docs_url=None, redoc_url=None, openapi_url=None)
     pages, streams = Pages(clock_ms), Streams()
     routes = _Routes(jobs, pages)
-    app.get("/api/jobs")(jobs.list_json)
+    app.get("/api/jobs")(routes.jobs)
     for name in ("overview", "keys", "generations", "regions", "recovery", "restorable", "late"):
         app.get(f"/api/jobs/{{job}}/{name}")(routes.of(getattr(pages, name)))
     app.get("/api/jobs/{job}/dead-letters")(routes.of(pages.dead_letters))
@@ -44,7 +44,13 @@ def create_app(
     async def events(job: str) -> Response:
         followed = await asyncio.to_thread(jobs.find, job)
         return LiveAnswer(
-            changes(lambda: followed.follower.version, lambda: _live(pages, followed), look_s), streams
+            changes(
+                lambda: followed.follower.version,
+                lambda: _live(pages, followed),
+                lambda: followed.follower.stopped,
+                look_s,
+            ),
+            streams,
         )
 
     @app.get("/healthz")
@@ -68,11 +74,14 @@ class _Routes:
     def __init__(self, jobs: Jobs, pages: Pages) -> None:
         self._jobs, self._pages = jobs, pages
 
-    def of(self, page: Callable[[FollowedJob], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+    def jobs(self) -> Response:
+        return _json(self._jobs.list_json())
+
+    def of(self, page: Callable[[FollowedJob], dict[str, Any]]) -> Callable[[str], Response]:
         """Return the route of a page without parameters."""
 
-        def route(job: str) -> dict[str, Any]:
-            return page(self._jobs.find(job))
+        def route(job: str) -> Response:
+            return _json(page(self._jobs.find(job)))
 
         return route
 
@@ -82,8 +91,8 @@ class _Routes:
         start: Annotated[int | None, Query(alias="from", ge=-(2**62), le=2**62)] = None,
         to: Moment = None,
         columns: Annotated[int, Query(ge=1, le=COLUMNS_MAX)] = 300,
-    ) -> dict[str, Any]:
-        return self._pages.milestones(self._jobs.find(job), start, to, columns)
+    ) -> Response:
+        return _json(self._pages.milestones(self._jobs.find(job), start, to, columns))
 
     def shards(
         self,
@@ -91,8 +100,8 @@ class _Routes:
         of: Literal["writes", "state"] = "writes",
         first: Annotated[int, Query(ge=0, le=LANES_MAX)] = 0,
         end: Annotated[int | None, Query(ge=1, le=LANES_MAX)] = None,
-    ) -> dict[str, Any]:
-        return self._pages.shards(self._jobs.find(job), of, first, end) | {"bands_max": BANDS_MAX}
+    ) -> Response:
+        return _json(self._pages.shards(self._jobs.find(job), of, first, end))
 
     def explore(
         self,
@@ -100,9 +109,16 @@ class _Routes:
         key: Annotated[str, Query(min_length=1, max_length=KEY_CHARS_MAX)],
         start: Annotated[str | None, Query(alias="from", max_length=_TIME)] = None,
         to: Time = None,
-        against: Annotated[str | None, Query(max_length=80)] = None,
-    ) -> dict[str, Any]:
-        return self._pages.explore(self._jobs.find(job), key, start, to, against)
+        at: Milestone = None,
+        against: Milestone = None,
+    ) -> Response:
+        asked = AskedWindows(key, start, to, at, against)
+        return _json(self._pages.explore(self._jobs.find(job), asked))
+
+
+def _json(document: dict[str, Any]) -> Response:
+    """Return the answer. FastAPI's own way would look at each of a heat map's numbers."""
+    return JSONResponse(document)
 
 
 def _live(pages: Pages, job: FollowedJob) -> dict[str, Any]:

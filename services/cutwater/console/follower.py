@@ -68,6 +68,10 @@ class JobFollower:
         """Let the thread end; it may wait for a broker meanwhile."""
         self._stop.set()
 
+    @property
+    def stopped(self) -> bool:
+        return self._stop.is_set()
+
     def standing_json(self) -> dict[str, Any]:
         """Return whether the job's topics are read, and since when not."""
         return {
@@ -110,6 +114,8 @@ class JobFollower:
                 self._become(AWAY, f"unexpected: {error!r}; this is a bug of the console")
                 pause_s = 10 * AGAIN_S
             self._stop.wait(pause_s)
+        self.reader.close()
+        self.view.close()
 
     def _read(self) -> None:
         if self._picture is None:
@@ -157,11 +163,12 @@ class JobFollower:
                 picture.take_published(sequence, one.at_ms)
 
     def _observe(self, picture: JobPicture) -> None:
-        end = self.reader.source_end(picture.status)
+        found = self.reader.source_end(picture.status)
         sequence = self.view.sequence()
         now = self._now_ms()
         with self._lock:
-            picture.see_end(end, now, self.limits.window_ms)
+            end, hidden = found or (None, 0)
+            picture.see_end(end, now, self.limits.window_ms, hidden)
             picture.see_view(sequence, now)
         if self._ticks % CENSUS_EVERY == 0 and sequence:
             self._read_census(picture)

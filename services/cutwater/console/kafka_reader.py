@@ -12,7 +12,8 @@ from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import candidates, recovery_log, rejected_events
-from cutwater.console.ports import JobPlace, RegionState, Restorable
+from cutwater.console.past_windows import PastWindows
+from cutwater.console.ports import JobPlace, RegionState, Restorable, SourceEnd
 from cutwater.core.console.timeline import KEPT_MAX
 from cutwater.core.driver.rejected_events import Choice, LatePair, Letter
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
@@ -20,7 +21,6 @@ from cutwater.core.generations.candidates import Candidates
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.output.position import Published
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.recovery_log import Recovery
@@ -52,6 +52,9 @@ class KafkaReader:
         self._settings = place.settings.model_copy(update={"snapshots": place.snapshots})
         self._limits = job_status.limits_of(self.job, place.settings)
         self._ends = SourceEnds(self._cluster, self.job.topic)
+        self._past = PastWindows(self._cluster, self.job, self._settings)
+        self._consumer: Any = None
+        """For `poll`, which is called every second: a new connection each time would cost more than the read."""
 
     def status(self) -> JobStatus:
         """Return the status of the promoted generation, from the ends of the topics."""
@@ -79,12 +82,26 @@ class KafkaReader:
 
     def poll(self, status: JobStatus) -> Sequence[Read]:
         """Return the records above those that the status has read."""
-        return job_status.read_new(self._cluster, self.job, status)
+        if self._consumer is None:
+            self._consumer = make_consumer(self._cluster)
+        try:
+            return job_status.read_new_with(self._consumer, self.job, status)
+        except BaseException:
+            self.close()
+            raise
 
-    def source_end(self, status: JobStatus) -> Cut | None:
+    def close(self) -> None:
+        """Give the connection of `poll` back; a later one opens another."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def source_end(self, status: JobStatus) -> SourceEnd | None:
         """Return the end of the source; None if it is unknown."""
         try:
-            return self._ends.ask(status)
+            # Before the end, so that a transaction that commits meanwhile is counted in one of the two.
+            hidden = sum(one.records for one in self._ends.open_transactions(status))
+            return SourceEnd(self._ends.ask(status), hidden)
         except CutwaterError:
             return None
 
@@ -119,6 +136,10 @@ class KafkaReader:
             known = read_sources(self._cluster, self.job, generation, None, now_ms(), (), notes)
             notes.found.append(f"snapshots are left out: {error}")
         return Restorable([one.milestone for one in restorable(known)], known.snapshots, notes.found)
+
+    def windows_at(self, at: str, key: str, start: str | None, end: str | None, limit: int) -> dict[str, Any]:
+        """Return the windows of a key at an older milestone, in the form of the API."""
+        return self._past.read(at, key, start, end, limit)
 
     def dead_letters(self) -> Choice[Letter]:
         """Return the dead letters of the promoted generation's lineage. Raises UsageError if they are too many."""

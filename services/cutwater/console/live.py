@@ -46,14 +46,15 @@ class Streams:
 async def changes(
     version: Callable[[], int],
     page: Callable[[], dict[str, Any]],
+    ended: Callable[[], bool],
     look_s: float = LOOK_S,
     silent_s: float = SILENT_S,
 ) -> AsyncIterator[str]:
-    """Return the page at once, and again after each change of `version`. Ends when the page cannot be made."""
+    """Return the page at once, and again after each change of `version`, until `ended`."""
     yield BEGIN
     known: int | None = None
     silent = 0.0
-    while True:
+    while not ended():
         now = version()
         if now != known:
             known, silent = now, 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutwater.console.jobs import FollowedJob
 from cutwater.core.console import generation_tree, hot_keys, recovery_page, region_table, rejected_page
@@ -26,10 +26,21 @@ NO_SHARD_LOAD = (
     "A milestone has the rows that it wrote by partition of the changelog, and not by shard. The state's size is "
     "known by shard, from the rehydrator's censuses since this console started."
 )
-NOT_AT_OLDER = (
-    "The rehydrator answers at its newest milestone only. An older one can be restored into a folder with "
-    "'cutwater restore'. Each answer that this console has shown stays available for a comparison."
-)
+
+
+class AskedWindows(NamedTuple):
+    """A question about one key. `at`, `against`: tokens or times; None for the view's milestone, and for none."""
+
+    key: str
+    start: str | None = None
+    end: str | None = None
+    at: str | None = None
+    against: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Equal for questions whose answers can be compared."""
+        return f"{self.key}\0{self.start or ''}\0{self.end or ''}"
 
 
 class Pages:
@@ -62,7 +73,9 @@ class Pages:
                 found = picture.timeline.columns_of(from_ms, to_ms, columns)
                 return {**found, "newest": picture.timeline.newest(NEWEST)}
 
-        found = job.kept.get(f"milestones {job.follower.version} {from_ms} {to_ms} {columns}", LONG_S, read)
+        with job.follower.reading() as picture:
+            version = picture.timeline.version
+        found = job.kept.get(f"milestones {version} {from_ms} {to_ms} {columns}", LONG_S, read)
         return {**found, "publishes": job.follower.limits.publishes}
 
     def shards(self, job: FollowedJob, of: str, first: int, end: int | None) -> dict[str, Any]:
@@ -158,30 +171,43 @@ class Pages:
         """Return late events by delay, and samples."""
         return dict(job.kept.get("late", LONG_S, lambda: rejected_page.late_page(job.follower.reader.late())))
 
-    def explore(
-        self, job: FollowedJob, key: str, start: str | None, end: str | None, against: str | None
-    ) -> dict[str, Any]:
-        """Return the windows of a key, and their differences from an earlier answer. `against`: its token."""
-        answer = job.follower.view.windows(key, start, end, ROWS_MAX)
-        columns = [one.name for one in job.follower.reader.job.key_columns or ()]
-        token = str(answer["milestone"]["token"])
-        name = f"{key}\0{start or ''}\0{end or ''}"
+    def explore(self, job: FollowedJob, asked: AskedWindows) -> dict[str, Any]:
+        """Return the windows of a key, and their differences from another milestone's."""
+        found = self._windows(job, asked, asked.at)
+        known = {at: one for at, one in self._shown(job, asked) if at != found["milestone"]["token"]}
+        document = {**found, "shown_before": list(known), "against": None, "differences": []}
+        if not asked.against:
+            return document
+        before = known.get(asked.against) or self._windows(job, asked, asked.against)
+        different = window_differences(before["rows"], found["rows"])
+        return {**document, "against": before, "differences": different}
+
+    def _windows(self, job: FollowedJob, asked: AskedWindows, at: str | None) -> dict[str, Any]:
+        """Return one answer, and keep it. `at`: a token or a time; None for the view's milestone."""
+        follower = job.follower
+        if at:
+            answer = follower.reader.windows_at(at, asked.key, asked.start, asked.end, ROWS_MAX)
+        else:
+            answer = follower.view.windows(asked.key, asked.start, asked.end, ROWS_MAX)
+        columns = [one.name for one in follower.reader.job.key_columns or ()]
         found: dict[str, Any] = {
-            "key": key,
+            "key": asked.key,
+            "at": at,
             "milestone": answer["milestone"],
             **chart(answer["rows"], columns),
             "more": bool(answer.get("next_from") or answer.get("next")),
             "hint": answer.get("hint") or "",
-            "lacking": NOT_AT_OLDER,
         }
         with self._lock:
-            before = self._explored.get((job.place.job, name, against or ""))
-            self._explored[job.place.job, name, token] = found
+            self._explored[job.place.job, asked.name, str(answer["milestone"]["token"])] = found
             while len(self._explored) > EXPLORED_MAX:
                 self._explored.popitem(last=False)
-            others = [at for of, asked, at in self._explored if (of, asked) == (job.place.job, name)]
-        found = {**found, "shown_before": [one for one in others if one != token]}
-        if before is None:
-            return {**found, "against": None, "differences": []}
-        different = window_differences(before["rows"], found["rows"])
-        return {**found, "against": before, "differences": different}
+        return found
+
+    def _shown(self, job: FollowedJob, asked: AskedWindows) -> list[tuple[str, dict[str, Any]]]:
+        with self._lock:
+            return [
+                (token, one)
+                for (of, name, token), one in self._explored.items()
+                if (of, name) == (job.place.job, asked.name)
+            ]

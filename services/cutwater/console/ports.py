@@ -52,6 +52,14 @@ class RunningJob(NamedTuple):
     """Alerts that are on no topic: processes of the stack that end again and again."""
 
 
+class SourceEnd(NamedTuple):
+    """The end of a job's source."""
+
+    end: Cut
+    hidden: int
+    """Offsets after the start of an open transaction: they cannot be read yet."""
+
+
 class RegionState(NamedTuple):
     """What is copied to this region."""
 
@@ -87,8 +95,11 @@ class JobReader(Protocol):
     def poll(self, status: JobStatus) -> Sequence[Read]:
         """Return the records above those that the status has read."""
 
-    def source_end(self, status: JobStatus) -> Cut | None:
+    def source_end(self, status: JobStatus) -> SourceEnd | None:
         """Return the end of the source; None if it is unknown."""
+
+    def close(self) -> None:
+        """Give the reader's connection back."""
 
     def generations(self) -> tuple[Candidates, Mapping[Generation, Milestone]]:
         """Return the claims, and the parent milestone of each."""
@@ -99,13 +110,16 @@ class JobReader(Protocol):
 
     def restorable(self, generation: Generation) -> Restorable: ...
 
+    def windows_at(self, at: str, key: str, start: str | None, end: str | None, limit: int) -> dict[str, Any]:
+        """Return the windows of a key at an older milestone, in the form of the API. `at`: a token or a time."""
+
     def dead_letters(self) -> Choice[Letter]: ...
 
     def late(self) -> Choice[LatePair]: ...
 
 
 class ViewReader(Protocol):
-    """Asks a job's rehydrator. Every method may raise CutwaterError."""
+    """Asks a job's rehydrator. Every method but `sequence` may raise CutwaterError."""
 
     def sequence(self) -> int:
         """Return the sequence of the milestone shown; 0 if it does not answer or shows none."""
@@ -115,3 +129,6 @@ class ViewReader(Protocol):
     def top(self, measure: str, limit: int) -> dict[str, Any]: ...
 
     def windows(self, key: str, start: str | None, end: str | None, limit: int) -> dict[str, Any]: ...
+
+    def close(self) -> None:
+        """Give the connection back."""

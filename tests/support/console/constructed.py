@@ -19,7 +19,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.console.follower import JobFollower
-from cutwater.console.ports import JobPlace, RegionState, Restorable, RunningJob
+from cutwater.console.ports import JobPlace, RegionState, Restorable, RunningJob, SourceEnd
 from cutwater.console.service import Console
 from cutwater.core.driver.rejected_events import Choice, EventPosition, LatePair, Letter, Listed
 from cutwater.core.errors import UnavailableError, UsageError
@@ -35,7 +35,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import Mirrored, Steering
 from cutwater.core.protocol.records import Barrier, Claim, Milestone
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
-from cutwater.core.state.point_in_time_restore import RestorableSnapshot
+from cutwater.core.state.point_in_time_restore import RestorableSnapshot, Target
 from cutwater.core.util.timestamps import iso
 from cutwater.operations.job_status import Read
 from support.protocol_samples import GENERATION, JOB, OTHER, barrier, milestone
@@ -155,11 +155,12 @@ class ConstructedReader:
         found, self.coming = self.coming, []
         return found
 
-    def source_end(self, status: JobStatus) -> Cut | None:
+    def source_end(self, status: JobStatus) -> SourceEnd | None:
         self._ask()
-        if self.empty:
-            return Cut.of_topic("flights.events", [0, 0])
-        return Cut.of_topic("flights.events", [100 * (self.many + 2), 90 * (self.many + 1)])
+        ends = [0, 0] if self.empty else [100 * (self.many + 2), 90 * (self.many + 1)]
+        return SourceEnd(Cut.of_topic("flights.events", ends), 0)
+
+    def close(self) -> None: ...
 
     def generations(self) -> tuple[Candidates, dict[Generation, Milestone]]:
         self._ask()
@@ -207,6 +208,13 @@ class ConstructedReader:
         found = [one for one in milestones(min(self.many, 200), 2) if one.sequence != 20]
         kept = RestorableSnapshot(found[0], 12, 34_000_000)
         return Restorable(found, [kept], ["snapshot not usable: sequence 3, reason damaged"])
+
+    def windows_at(self, at: str, key: str, start: str | None, end: str | None, limit: int) -> dict[str, Any]:
+        self._ask()
+        target = Target.of(at)
+        if target.token is None:
+            raise UsageError(f"the commit stream does not hold a milestone committed by {at}")
+        return windows_of(key, target.token.sequence)
 
     def dead_letters(self) -> Choice[Letter]:
         self._ask()
@@ -298,30 +306,38 @@ class ConstructedView:
         self.asked.append(key)
         if key == "too long":
             raise UsageError("the key is too long for a URL, and for an event")
-        rows = [
-            {
-                "key": key,
-                "window_start": f"2026-01-{1 + at // 24:02}T{at % 24:02}:00:00Z",
-                "window_end": f"2026-01-{1 + (at + 1) // 24:02}T{(at + 1) % 24:02}:00:00Z",
-                "movements": 20 + at % 9 + self.newest % 2,
-                "mean_delay": 12.5 + at % 5,
-                "last_carrier": "UA",
-            }
-            for at in range(48)
-        ]
-        return {
-            "key": key,
-            "milestone": self._milestone(),
-            "rows": [] if self.empty or key == "NOPE" else rows,
-            "next_from": None,
-        }
+        found = windows_of(key, self.newest)
+        return {**found, "rows": []} if self.empty else found
+
+    def close(self) -> None: ...
 
     def _milestone(self) -> dict[str, Any]:
-        return {"token": f"{GENERATION}:{self.newest}", "age_ms": 350, "watermark": "2026-01-01T00:00:00Z"}
+        return milestone_json(self.newest)
 
     def _ask(self) -> None:
         if self.away:
             raise UnavailableError("the rehydrator does not answer; see its log")
+
+
+def milestone_json(sequence: int) -> dict[str, Any]:
+    return {"token": f"{GENERATION}:{sequence}", "age_ms": 350, "watermark": "2026-01-01T00:00:00Z"}
+
+
+def windows_of(key: str, sequence: int) -> dict[str, Any]:
+    """The windows of a key at a milestone: one measure is one higher at every second milestone."""
+    rows = [
+        {
+            "key": key,
+            "window_start": f"2026-01-{1 + at // 24:02}T{at % 24:02}:00:00Z",
+            "window_end": f"2026-01-{1 + (at + 1) // 24:02}T{(at + 1) % 24:02}:00:00Z",
+            "movements": 20 + at % 9 + sequence % 2,
+            "mean_delay": 12.5 + at % 5,
+            "last_carrier": "UA",
+        }
+        for at in range(48)
+    ]
+    found = [] if key == "NOPE" else rows
+    return {"key": key, "milestone": milestone_json(sequence), "rows": found, "next_from": None}
 
 
 def alert(kind: str = "silent", part: str = "driver", text: str = HOSTILE) -> Alert:

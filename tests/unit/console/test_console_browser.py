@@ -396,6 +396,22 @@ def test_a_key_is_compared_with_an_answer_before(chromium: Any) -> None:
         assert shown.page.locator("#windows canvas").count() == 1
 
 
+def test_a_key_at_an_older_milestone(chromium: Any) -> None:
+    """Chosen by its token, and compared with another one that was never shown."""
+    with tab(chromium) as shown:
+        shown.open("explore?key=JFK")
+        shown.wait("All windows")
+        shown.page.locator("#explore-at").fill(f"{GENERATION}:41")
+        shown.page.locator("#explore-form button").click()
+        shown.wait("Committed ago")
+        shown.page.locator("#other").fill(f"{GENERATION}:8")
+        shown.page.locator("#compare-form button").click()
+        shown.wait(f"48 windows differ from {GENERATION}:8")
+        shown.page.locator("#other").fill("1970-01-01")
+        shown.page.locator("#compare-form button").click()
+        shown.wait("This cannot be shown")
+
+
 def test_ten_thousand_partitions(chromium: Any) -> None:
     """The heat map is there, a band opens at once, and all of it works by keys."""
     with tab(chromium, ConstructedReader(450, 10_000, shards=16_384)) as shown:

@@ -18,8 +18,10 @@ from cutwater.core.console.timeline import KEPT_MAX
 from cutwater.core.driver.rejected_events import Choice
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.candidates import fold_candidates
+from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.output.position import nothing
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.cuts import Cut
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.point_in_time_restore import RestoreSources
 from support.cli.verb_records import CLAIM, STREAM
@@ -27,6 +29,7 @@ from support.console.constructed import NOW_MS, milestones, place
 from support.protocol_samples import GENERATION, JOB, OTHER, heartbeat
 
 NEWEST = STREAM[-1][0]
+STATUS = JobStatus(JOB, GENERATION)
 
 
 class Broker:
@@ -150,8 +153,36 @@ def test_an_unknown_end_is_no_error(reader: KafkaReader, monkeypatch: pytest.Mon
     def away(_status: Any) -> Any:
         raise UnavailableError("no answer")
 
+    monkeypatch.setattr(reader._ends, "open_transactions", lambda _status: [SimpleNamespace(records=3)])
+    monkeypatch.setattr(reader._ends, "ask", lambda _status: Cut.of_topic("flights.events", [5]))
+    assert reader.source_end(STATUS) == (Cut.of_topic("flights.events", [5]), 3)
     monkeypatch.setattr(reader._ends, "ask", away)
-    assert reader.source_end(SimpleNamespace()) is None  # type: ignore[arg-type]
+    assert reader.source_end(STATUS) is None
+
+
+def test_polls_share_a_connection_until_an_error(
+    broker: Broker, reader: KafkaReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection each second would cost the brokers more than the read."""
+    used: list[Any] = []
+    monkeypatch.setattr(
+        kafka_reader.job_status,
+        "read_new_with",
+        lambda consumer, _job, _status: used.append(consumer) or [],  # type: ignore[func-returns-value]
+    )
+    for _ in range(3):
+        reader.poll(STATUS)
+    assert (len({id(one) for one in used}), broker.closed) == (1, 0)
+
+    def away(*_given: Any) -> Any:
+        raise UnavailableError("no answer")
+
+    monkeypatch.setattr(kafka_reader.job_status, "read_new_with", away)
+    with pytest.raises(UnavailableError):
+        reader.poll(STATUS)
+    assert broker.closed == 1
+    reader.close()
+    assert broker.closed == 1
 
 
 def test_without_its_object_store_the_changelog_is_still_restorable(

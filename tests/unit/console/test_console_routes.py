@@ -135,7 +135,7 @@ def test_a_key_is_compared_with_an_answer_before() -> None:
     assert (found["shown_before"], found["against"]["milestone"]["token"]) == ([token], token)
     assert len(found["differences"]) == 48
     assert found["differences"][0]["values"] == {"movements": [20, 21]}
-    assert here.get(f"explore?key=EWR&against={token}")["against"] is None
+    assert here.get(f"explore?key=EWR&against={token}")["against"]["key"] == "EWR"
     assert here.get("explore?key=NOPE")["rows"] == []
     assert view.asked == ["JFK", "JFK", "EWR", "NOPE"]
 
@@ -147,6 +147,20 @@ def test_only_so_many_answers_are_kept() -> None:
         view.newest += 1
         here.get("explore?key=JFK")
     assert len(here.get("explore?key=JFK")["shown_before"]) == 63
+
+
+def test_a_key_at_an_older_milestone() -> None:
+    """By a token; compared with the newest, which need not have been shown."""
+    view = ConstructedView()
+    here = Asked(follower(view=view))
+    old = f"{GENERATION}:41"
+    found = here.get(f"explore?key=JFK&at={old}")
+    assert (found["milestone"]["token"], found["at"], found["rows"][0]["movements"]) == (old, old, 21)
+    assert view.asked == []
+    both = here.get(f"explore?key=JFK&against={GENERATION}:7")
+    assert both["against"]["milestone"]["token"] == f"{GENERATION}:7"
+    assert both["differences"][0] == {"start_ms": NOW_MS, "is": "changed", "values": {"movements": [21, 20]}}
+    assert here.get("explore?key=JFK&at=2020-01-01", 400)["kind"] == "usage"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -208,7 +222,7 @@ def test_without_a_rehydrator_the_topics_are_still_shown() -> None:
         *("milestones?columns=0", "milestones?columns=601", "milestones?from=x", f"milestones?to={2**70}"),
         *("shards?of=nothing", "shards?first=-1", "shards?end=0", "shards?end=99999999"),
         *("explore", "explore?key=", f"explore?key={'k' * 4_097}", f"explore?key=a&from={'1' * 41}"),
-        f"explore?key=a&against={'t' * 81}",
+        *(f"explore?key=a&against={'t' * 81}", f"explore?key=a&at={'t' * 81}"),
     ],
 )
 def test_parameters_out_of_bounds_are_refused(asked: Asked, page: str) -> None:

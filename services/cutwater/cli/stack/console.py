@@ -24,9 +24,9 @@ PORT = 8330
 
 @report_errors
 def console(
-    host: Annotated[str, typer.Option(help="Address to bind to. Others than this machine need a token.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, typer.Option(help="Address to bind to. For others than this machine's own, set a token.")
+    ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to bind to; 0 for a free one.")] = PORT,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,

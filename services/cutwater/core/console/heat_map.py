@@ -15,6 +15,9 @@ from operator import add, sub
 from typing import Any
 
 COLUMNS_MAX = 240
+COLUMNS_MIN = 4
+CELLS_MAX = 4_000_000
+"""Numbers of a map, 32 MB: with very many lanes there are fewer columns."""
 BANDS_MAX = 512
 WIDTH_MS, WIDTH_MS_MAX = 1_000, 2**12 * 1_000
 HOTTEST = 20
@@ -32,7 +35,7 @@ class HeatMap:
         self.version = 0
         """Changes with each change of the map."""
         self._gauge = gauge
-        self._columns_max = columns_max
+        self._columns_max = max(COLUMNS_MIN, min(columns_max, CELLS_MAX // max(1, lanes)))
         self._width = WIDTH_MS
         self._columns: dict[int, array[int]] = {}
         """By number of the column, which is the time divided by the width; in ascending order."""

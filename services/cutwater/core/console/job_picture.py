@@ -66,9 +66,10 @@ class JobPicture:
 
     def take(self, status: JobStatus) -> None:
         """Take the status after one more record."""
-        if status is not self.status:
-            self.status = status
+        # The time since which nothing waits is always now.
+        if replace(status, waiting_ms=self.status.waiting_ms) != self.status:
             self.version += 1
+        self.status = status
 
     def take_milestone(self, one: Milestone) -> None:
         """Add one milestone of the commit stream."""
@@ -93,12 +94,12 @@ class JobPicture:
         self._view_sequence = sequence
         self.take(observe_view(self.status, sequence, now_ms))
 
-    def see_end(self, end: Cut | None, now_ms: int, sample_ms: int) -> None:
-        """Add the source's end; None if it is unknown."""
+    def see_end(self, end: Cut | None, now_ms: int, sample_ms: int, hidden: int = 0) -> None:
+        """Add the source's end; None if it is unknown. `hidden`: offsets behind an open transaction."""
         if end is None:
             self.take(observe_nothing(self.status, now_ms, sample_ms))
         else:
-            self.take(observe_end(self.status, end, now_ms, sample_ms))
+            self.take(replace(observe_end(self.status, end, now_ms, sample_ms), hidden=hidden))
 
     def see_census(self, counted: str, at_ms: int, sizes: Sequence[int]) -> None:
         """Add a census of the view: bytes by shard. The same census again changes nothing."""

@@ -10,6 +10,8 @@ from cutwater.core.util.timestamps import moment_ms
 ROWS_MAX = 2_000
 NOT_MEASURES = frozenset({"key", "window_start", "window_end"})
 
+NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
+
 Row = Mapping[str, Any]
 
 
@@ -17,7 +19,7 @@ def chart(rows: Sequence[Row], key_columns: Iterable[str] = ()) -> dict[str, Any
     """Return the numbers of each measure by window; measures whose values are no numbers by name only."""
     named = NOT_MEASURES | set(key_columns)
     measures = [name for name in (rows[0] if rows else ()) if name not in named]
-    columns = {name: [row.get(name) for row in rows] for name in measures}
+    columns = {name: [finite(row.get(name)) for row in rows] for name in measures}
     numeric = [name for name in measures if all(is_number(one) or one is None for one in columns[name])]
     plotted = [name for name in numeric if any(one is not None for one in columns[name])]
     return {
@@ -48,6 +50,11 @@ def _difference(start_ms: int, old: Row | None, new: Row | None) -> dict[str, An
         if name not in NOT_MEASURES and old.get(name) != new.get(name)
     }
     return {"start_ms": start_ms, "is": "changed", "values": changed} if changed else None
+
+
+def finite(value: Any) -> Any:
+    """Return the value; None in the place of NaN and the infinities, which the API writes as texts."""
+    return None if isinstance(value, str) and value in NOT_FINITE else value
 
 
 def is_number(value: Any) -> bool:

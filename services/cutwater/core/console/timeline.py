@@ -41,6 +41,8 @@ class Timeline:
 
     def __init__(self, most: int = KEPT_MAX) -> None:
         self._most = most
+        self.version = 0
+        """Changes with each change of what is shown."""
         self._sequences = array("q")
         self._times = array("q")
         """When each was committed; never smaller than the one before, so that a range can be searched."""
@@ -79,6 +81,7 @@ class Timeline:
             if mark.first <= one.sequence <= mark.last:
                 self._steps[mark.step][-1] = max(0, mark.at_ms - self._times[-1])
         self._forget_oldest()
+        self.version += 1
         return True
 
     def mark_published(self, sequence: int, at_ms: int) -> None:
@@ -117,6 +120,7 @@ class Timeline:
         for one in range(bisect_left(self._sequences, first), bisect_right(self._sequences, last)):
             if into[one] == UNKNOWN_MS:
                 into[one] = max(0, at_ms - self._times[one])
+                self.version += 1
         if last > self.last_sequence:
             self._early.append(_Mark(step, first, last, at_ms))
 

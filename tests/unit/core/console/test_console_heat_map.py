@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.console.heat_map import BANDS_MAX, WIDTH_MS, WIDTH_MS_MAX, HeatMap
+from cutwater.core.console.heat_map import BANDS_MAX, CELLS_MAX, WIDTH_MS, WIDTH_MS_MAX, HeatMap
 
 STEPS = st.lists(
     st.tuples(st.integers(0, 400_000), st.lists(st.integers(0, 50), min_size=3, max_size=3)), max_size=60
@@ -88,6 +88,15 @@ def test_other_lanes_are_refused() -> None:
     found = HeatMap(2)
     assert not found.take(0, [1, 2, 3])
     assert (found.version, found.picture()["cells"], found.hottest()) == (0, [], [])
+
+
+def test_very_many_lanes_have_fewer_columns() -> None:
+    """The memory of a map is bounded, whatever the number of lanes."""
+    lanes = 65_536
+    found = HeatMap(lanes)
+    for at in range(100):
+        found.take(at * WIDTH_MS, [1] * lanes)
+    assert found.picture(0, 1)["columns"] * lanes <= CELLS_MAX
 
 
 def test_after_a_long_pause_the_oldest_columns_are_forgotten() -> None:

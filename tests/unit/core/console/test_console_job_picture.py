@@ -91,6 +91,19 @@ def test_an_unknown_end_of_the_source_is_unknown() -> None:
     assert found.status.waiting == 10
 
 
+def test_time_alone_changes_nothing() -> None:
+    """An idle job's pages are not drawn again every second."""
+    found = picture()
+    end = Cut.of_topic("flights.events", [0, 0])
+    found.see_end(end, 1_000, 10**6)
+    found.see_view(20, 1_000)
+    version = found.version
+    for now in (2_000, 3_000):
+        found.see_end(end, now, 10**6)
+        found.see_view(20, now)
+    assert found.version == version
+
+
 def test_each_change_changes_the_version() -> None:
     """A page that has this version is current."""
     found = picture()

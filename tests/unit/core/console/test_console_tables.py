@@ -160,6 +160,8 @@ def test_a_chart_has_the_measures_that_are_numbers() -> None:
     assert found["others"] == ["text", "is_on", "of"]
     assert found["starts_ms"] == [time_ms("2026-01-01T00:00:00Z"), time_ms("2026-01-01T01:00:00Z")]
     assert chart([])["series"] == {}
+    infinite = chart([row("2026-01-01T00:00:00Z", n="Infinity"), row("2026-01-01T01:00:00Z", n=2.5)])
+    assert infinite["series"] == {"n": [None, 2.5]}
     assert chart([row("2026-01-01T00:00:00Z", carrier="UA", n=1)], ["carrier"])["others"] == []
 
 

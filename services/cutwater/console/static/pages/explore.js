@@ -1,4 +1,4 @@
-// The windows of one key as a chart, and their differences from an earlier answer.
+// The windows of one key as a chart, at the newest or an older milestone, and their differences from another one.
 
 import { lineChart } from "../charts.js";
 import { empty, figures, h, note, section, table } from "../dom.js";
@@ -20,9 +20,13 @@ export const explore = {
     page.querySelector("#explore-form").addEventListener("submit", (event) => {
       event.preventDefault();
       const given = Object.fromEntries(new FormData(event.target));
-      const query = { ...given, key: given.key };
-      if (new URLSearchParams(query).toString() === new URLSearchParams(asked(context)).toString()) context.again();
+      const query = { ...given, against: context.query.get("against") };
+      if (text(query) === text(asked(context))) context.again();
       else context.go(query);
+    });
+    page.querySelector("#compare-form")?.addEventListener("submit", (event) => {
+      event.preventDefault();
+      context.go({ ...asked(context), against: new FormData(event.target).get("against") });
     });
     const into = page.querySelector("#windows");
     if (!into) return null;
@@ -37,7 +41,9 @@ export const explore = {
 };
 
 const asked = (context) =>
-  Object.fromEntries(["key", "from", "to", "against"].map((name) => [name, context.query.get(name) ?? ""]).filter(([, of]) => of));
+  Object.fromEntries(["key", "from", "to", "at", "against"].map((name) => [name, context.query.get(name) ?? ""]).filter(([, of]) => of));
+
+const text = (query) => new URLSearchParams(Object.entries(query).filter(([, of]) => of)).toString();
 
 const chosen = (data, context) => {
   const names = Object.keys(data.series);
@@ -62,6 +68,7 @@ function form(context) {
     input("key", "Key", { required: true, maxlength: 4096, autocomplete: "off", spellcheck: "false" }),
     input("from", "From", { maxlength: 40, placeholder: "2026-01-01T00:00:00Z" }),
     input("to", "To", { maxlength: 40, placeholder: "2026-01-02T00:00:00Z" }),
+    input("at", "At", { maxlength: 80, placeholder: "newest; a token or a time" }),
     h("button", { type: "submit" }, "Show"),
   );
 }
@@ -69,10 +76,10 @@ function form(context) {
 function answer(data, context) {
   const at = figures(
     ["Milestone", h("code", null, data.milestone.token)],
-    ["Its age", duration(data.milestone.age_ms)],
+    [data.at ? "Committed ago" : "Its age", duration(data.milestone.age_ms)],
     ["Windows", count(data.rows.length)],
   );
-  if (!data.rows.length) return [at, empty(`The key ${printable(data.key)} has no windows at this milestone.`), note(data.lacking)];
+  if (!data.rows.length) return [at, empty(`The key ${printable(data.key)} has no windows at this milestone.`)];
   return [
     at,
     Object.keys(data.series).length ? [measures(data, context), h("div", { id: "windows" })] : empty("No measure of this job is a number."),
@@ -105,15 +112,28 @@ function compare(data, context) {
   const pick = h(
     "label",
     { for: "against" },
-    "With the answer at ",
+    "With an answer that was shown",
     h(
       "select",
       { id: "against", disabled: !tokens.length, on: { change: (event) => context.go({ ...asked(context), against: event.target.value }) } },
-      h("option", { value: "" }, tokens.length ? "no other milestone" : "none was shown before"),
+      h("option", { value: "" }, tokens.length ? "choose a milestone" : "none at another milestone"),
       tokens.map((one) => h("option", { value: one, selected: one === data.against?.milestone.token }, one)),
     ),
   );
-  return [h("p", { class: "controls" }, pick), note(data.lacking), data.against ? differences(data) : null];
+  const other = h(
+    "form",
+    { id: "compare-form", class: "controls" },
+    h("label", { for: "other" }, "With the milestone", h("input", { id: "other", name: "against", maxlength: 80, value: context.query.get("against") ?? "", placeholder: "a token or a time" })),
+    h("button", { type: "submit" }, "Compare"),
+  );
+  return [
+    h("div", { class: "controls" }, pick, other),
+    note(
+      "An older milestone is rebuilt from the key's partition of the changelog, which takes some seconds. " +
+        "The page Recovery lists the milestones that can be restored.",
+    ),
+    data.against ? differences(data) : null,
+  ];
 }
 
 function differences(data) {
