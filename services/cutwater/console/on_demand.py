@@ -14,7 +14,7 @@ WAIT_S = 30.0
 KEPT_MAX = 64
 
 
-class _Kept(NamedTuple):
+class _Answer(NamedTuple):
     value: Any
     made_s: float
 
@@ -26,7 +26,7 @@ class OnDemand:
         self._clock_s, self._most = clock_s, most
         self._lock = threading.Lock()
         self._making: dict[str, threading.Lock] = {}
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _Answer] = OrderedDict()
 
     def get(self, name: str, for_s: float, make: Callable[[], Any]) -> Any:
         """Return the answer of that name, made at most `for_s` ago. An error is kept by nobody.
@@ -58,7 +58,7 @@ class OnDemand:
 
     def _keep(self, name: str, value: Any) -> None:
         with self._lock:
-            self._kept[name] = _Kept(value, self._clock_s())
+            self._kept[name] = _Answer(value, self._clock_s())
             self._kept.move_to_end(name)
             while len(self._kept) > self._most:
                 oldest, _ = self._kept.popitem(last=False)

@@ -23,7 +23,7 @@ def chart(rows: Sequence[Row], key_columns: Iterable[str] = ()) -> dict[str, Any
     numeric = [name for name in measures if all(is_number(one) or one is None for one in columns[name])]
     plotted = [name for name in numeric if any(one is not None for one in columns[name])]
     return {
-        "starts_ms": [time_ms(row["window_start"]) for row in rows],
+        "starts_ms": [milliseconds_of(row["window_start"]) for row in rows],
         "series": {name: columns[name] for name in plotted},
         "others": [name for name in measures if name not in plotted],
         "rows": list(rows),
@@ -32,8 +32,8 @@ def chart(rows: Sequence[Row], key_columns: Iterable[str] = ()) -> dict[str, Any
 
 def window_differences(before: Iterable[Row], after: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the windows that differ between two answers, oldest first: each value on both sides."""
-    old = {time_ms(row["window_start"]): row for row in before}
-    new = {time_ms(row["window_start"]): row for row in after}
+    old = {milliseconds_of(row["window_start"]): row for row in before}
+    new = {milliseconds_of(row["window_start"]): row for row in after}
     return [
         found
         for start in sorted({*old, *new})
@@ -62,6 +62,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def time_ms(value: str | int) -> int:
+def milliseconds_of(value: str | int) -> int:
     """Return a time of the API in ms; it is text within the years 1 to 9999."""
     return value if isinstance(value, int) else moment_ms(value)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.console import hot_keys, recovery_page, region_table, rejected_page
-from cutwater.core.console.key_windows import chart, time_ms, window_differences
+from cutwater.core.console.key_windows import chart, milliseconds_of, window_differences
 from cutwater.core.driver.rejected_events import Choice, EventPosition, LatePair, Letter, Listed
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.protocol.mirror_records import Mirrored, Steering
@@ -158,7 +158,7 @@ def test_a_chart_has_the_measures_that_are_numbers() -> None:
     found = chart(rows)
     assert found["series"] == {"n": [1, None]}
     assert found["others"] == ["text", "is_on", "of"]
-    assert found["starts_ms"] == [time_ms("2026-01-01T00:00:00Z"), time_ms("2026-01-01T01:00:00Z")]
+    assert found["starts_ms"] == [milliseconds_of("2026-01-01T00:00:00Z"), milliseconds_of("2026-01-01T01:00:00Z")]
     assert chart([])["series"] == {}
     infinite = chart([row("2026-01-01T00:00:00Z", n="Infinity"), row("2026-01-01T01:00:00Z", n=2.5)])
     assert infinite["series"] == {"n": [None, 2.5]}
@@ -180,5 +180,5 @@ def test_differences_are_exactly_what_differs(before: dict[int, int], after: dic
 
 
 def test_times_beyond_the_calendar_are_numbers() -> None:
-    assert time_ms(10**16) == 10**16
+    assert milliseconds_of(10**16) == 10**16
     assert isinstance(MIRRORED, Mirrored)
