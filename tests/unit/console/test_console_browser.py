@@ -267,6 +267,16 @@ def test_the_skip_link_leads_to_the_page(busy: Shown) -> None:
     assert "regions" in busy.page.url
 
 
+def test_the_focus_stays_on_the_link_that_was_followed(busy: Shown) -> None:
+    busy.open("overview")
+    busy.page.locator("#nav-regions").focus()
+    busy.page.keyboard.press("Enter")
+    busy.wait("From us")
+    assert busy.page.evaluate("document.activeElement.id") == "nav-regions"
+    busy.page.keyboard.press("Tab")
+    assert busy.page.evaluate("document.activeElement.id") == "nav-recovery"
+
+
 def test_the_theme_is_chosen_and_kept(chromium: Any) -> None:
     with tab(chromium, color_scheme="light") as shown:
         shown.wait("live")

@@ -87,10 +87,13 @@ function problemBox(problem) {
 // Puts a page's content in place, without taking the focus or the scrolled place from it.
 function place(...children) {
   const focused = document.activeElement?.id;
+  const scrolled = new Map([...main.querySelectorAll(".scroll")].map((one) => [one.ariaLabel, one.scrollLeft]));
   now.cleanup?.();
   now.cleanup = null;
   const body = h("div", { id: "page" }, children);
-  element("page")?.replaceWith(body) ?? main.append(body);
+  if (element("page")) element("page").replaceWith(body);
+  else main.append(body);
+  for (const one of body.querySelectorAll(".scroll")) one.scrollLeft = scrolled.get(one.ariaLabel) ?? 0;
   if (focused && focused !== document.activeElement?.id) document.getElementById(focused)?.focus({ preventScroll: true });
   return body;
 }
@@ -135,21 +138,17 @@ function redraw() {
   draw(now.data);
 }
 
+const links = PAGES.map((one, at) =>
+  h("a", { id: `nav-${one.id}` }, h("span", { class: "nav-key", "aria-hidden": "true" }, String(at + 1)), one.title),
+);
+element("nav").replaceChildren(...links.map((one) => h("li", null, one)));
+
+// The links stay, so that the focus does.
 function showNav() {
-  element("nav").replaceChildren(
-    ...PAGES.map((one, at) =>
-      h(
-        "li",
-        null,
-        h(
-          "a",
-          { href: address(now.job, one.id), id: `nav-${one.id}`, "aria-current": one === now.page ? "page" : undefined },
-          h("span", { class: "nav-key", "aria-hidden": "true" }, String(at + 1)),
-          one.title,
-        ),
-      ),
-    ),
-  );
+  PAGES.forEach((one, at) => {
+    links[at].href = address(now.job, one.id);
+    links[at].ariaCurrent = one === now.page ? "page" : null;
+  });
 }
 
 function route() {
@@ -194,8 +193,9 @@ function refreshSoon() {
   const wait = Math.max(0, REFRESH_MS - (performance.now() - (now.loadedAt ?? 0)));
   now.refreshing = setTimeout(() => {
     now.refreshing = null;
-    if (!document.hidden && !main.contains(document.querySelector(":popover-open"))) load();
-  }, wait);
+    if (now.pressed) refreshSoon(); // a range is being selected
+    else if (!document.hidden) load();
+  }, Math.max(100, wait));
 }
 
 function takeReader(reader) {
@@ -241,10 +241,13 @@ function showJobs(found) {
     return;
   }
   showState("no job", "away");
+  const problem = found.problem || "No job runs.";
+  if (!now.job && main.querySelector(".empty")?.textContent === problem) return;
   startJob(null);
+  showBanner("");
   showNav();
   main.replaceChildren(h("h2", { id: "title" }, now.page?.title ?? PAGES[0].title));
-  place(empty(found.problem || "No job runs."));
+  place(empty(problem));
 }
 
 function askForToken() {
@@ -271,6 +274,17 @@ addEventListener("hashchange", () => {
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the hash is the address of the page
   main.focus();
+});
+addEventListener("pointerdown", () => {
+  now.pressed = true;
+});
+for (const ended of ["pointerup", "pointercancel", "blur"]) {
+  addEventListener(ended, () => {
+    now.pressed = false;
+  });
+}
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && now.page?.live === true) refreshSoon();
 });
 onTheme(redraw);
 startTheme(element("theme"));

@@ -6,6 +6,7 @@ import { count, time } from "./format.js";
 const HEIGHT_MIN = 160;
 const HEIGHT_MAX = 520;
 const STEPS = 64;
+const cursors = new Map(); // where the cursor was, by map: a new picture keeps it
 
 // `picture`: as /shards answers. `unit`: value => text. `opened`: gets the first and the end lane of a chosen band.
 export function heatMap(picture, { lane, unit, opened, back }) {
@@ -17,7 +18,7 @@ export function heatMap(picture, { lane, unit, opened, back }) {
     "aria-label": `Heat map of ${picture.bands} bands over time. Arrow keys move the cursor, Enter looks into a band.`,
   });
   const said = h("p", { class: "heat-said", role: "status" }, "Move over the map, or use the arrow keys.");
-  const cursor = { column: picture.at.length - 1, band: 0, on: false };
+  const cursor = kept(picture);
   const image = cells(picture);
   const at = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -26,7 +27,7 @@ export function heatMap(picture, { lane, unit, opened, back }) {
   };
   const say = () => {
     const lanes = lanesOf(picture, cursor.band, lane);
-    const moment = time(picture.from_ms + picture.at[cursor.column] * picture.width_ms);
+    const moment = time(momentOf(picture, cursor.column));
     const value = picture.cells[cursor.column]?.[cursor.band];
     said.textContent = `${lanes}, ${moment}: ${picture.band > 1 ? "at most " : ""}${unit(value ?? 0)}`;
   };
@@ -35,6 +36,8 @@ export function heatMap(picture, { lane, unit, opened, back }) {
     cursor.column = Math.max(0, Math.min(picture.at.length - 1, column));
     cursor.band = Math.max(0, Math.min(picture.bands - 1, band));
     cursor.on = true;
+    cursor.ms = momentOf(picture, cursor.column);
+    cursors.set(nameOf(picture), cursor);
     paint();
     say();
   };
@@ -59,7 +62,20 @@ export function heatMap(picture, { lane, unit, opened, back }) {
   });
   const resized = new ResizeObserver(paint);
   resized.observe(canvas);
+  if (cursor.on) say();
   return { body: h("div", { class: "heat-place" }, canvas, said, legend(picture, unit)), end: () => resized.disconnect() };
+}
+
+const nameOf = (picture) => `${picture.of} ${picture.first} ${picture.end}`;
+const momentOf = (picture, column) => picture.from_ms + picture.at[column] * picture.width_ms;
+
+// The cursor as it was in an earlier picture of the same lanes, at the same moment.
+function kept(picture) {
+  const before = cursors.get(nameOf(picture));
+  const newest = picture.at.length - 1;
+  if (!before) return { column: newest, band: 0, on: false };
+  const column = picture.at.findLastIndex((_, number) => momentOf(picture, number) <= before.ms);
+  return { column: Math.max(0, column), band: Math.min(before.band, picture.bands - 1), on: true, ms: before.ms };
 }
 
 const lanesOf = (picture, band, name) => {
