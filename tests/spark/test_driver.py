@@ -291,6 +291,7 @@ def test_a_clean_stop_leaves_nothing_to_replay(job: Flow) -> None:
     assert told == sorted(set(told))
 
 
+@pytest.mark.slow
 def test_a_missing_source_topic_is_named(job: Flow) -> None:
     """A job whose topic does not exist ends with exit code 2 and the topic's name."""
     missing = job.job_file.read_text().replace(job.job.topic, "no.such.topic")

@@ -131,6 +131,7 @@ value that does not fit. Of a map's key it shows the first 60 characters.
 """
 
 
+@pytest.mark.slow
 def test_the_page_says_what_spark_does(spark: SparkSession, tmp_path: Path) -> None:
     """Each case of docs/EVENTS.md, asked again."""
     job = wide.job(tmp_path / "last", SCHEMA, "format: json")

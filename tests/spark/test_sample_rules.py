@@ -158,6 +158,7 @@ def test_avro_is_told_as_it_is_done(spark: SparkSession, tmp_path: Path) -> None
     assert {reason for reason, _ in expected} == wanted
 
 
+@pytest.mark.slow
 def test_paths_are_told_as_they_are_done(spark: SparkSession, tmp_path: Path, asked_here: None) -> None:
     """Of records, maps and arrays, in both formats: what is null or missing on the way, an element that is not
     there, and values at their bounds. Spark tells the columns' types."""

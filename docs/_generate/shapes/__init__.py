@@ -35,6 +35,7 @@ SHAPES: dict[str, Any] = {
     "late list": state.LatePairs,
     "late replay": regions.ClaimedForLate,
     "lineage": list[state.Lineage],
+    "load": job.Loaded,
     "milestones": list[state.ListedMilestone],
     "mirror resync": (
         regions.Resynced | regions.ResyncWithdrawn | regions.ResyncPlan | regions.ResyncFromSnapshot

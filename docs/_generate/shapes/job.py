@@ -366,6 +366,18 @@ class Produced(TypedDict):
     delivered: int
 
 
+class Loaded(TypedDict):
+    topic: str
+    delivered: int
+    plain: int
+    late: int
+    bad: int
+    duplicate: int
+    seconds: float
+    behind_s: float
+    """How far the sending was behind the plan at most."""
+
+
 class Setting(TypedDict):
     name: str
     value: str | int | bool | None

@@ -100,6 +100,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "Count the different values of several rows: of any set, in every set, in no set.",
     ),
     "produce": ("job.produce", "Produce events to the running job, checked against its schema."),
+    "load": (
+        "job.load",
+        "Produce events of the running job's schema at a rate, with frequent keys, spikes, late or bad events.",
+    ),
     "demo": (
         "demo.demo",
         "Replay the flights of 2013, and compare every served row with DuckDB. Exit 1 on any difference.",

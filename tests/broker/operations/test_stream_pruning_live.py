@@ -86,6 +86,7 @@ def kept(cluster: Cluster, job: Job) -> list[int]:
     return [one.sequence for one, _ in milestones(cluster, job.name)]
 
 
+@pytest.mark.slow
 def test_every_reader_goes_on(long: Writing, tmp_path: Path) -> None:
     """New and old views, the publisher, a new client; only a token of a milestone that is gone is refused."""
     cluster, job = long.cluster, long.job

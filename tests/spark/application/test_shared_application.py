@@ -141,6 +141,7 @@ def test_drivers_have_sessions_of_their_own_and_one_of_them_may_be_killed(served
     assert served.queries() == 2
 
 
+@pytest.mark.slow
 def test_two_drivers_of_one_name_never_run_at_once(served: Served, start: Start) -> None:
     """The second one waits for the end of the first, as long as it was told to wait."""
     first = start("one")

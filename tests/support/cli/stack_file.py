@@ -11,16 +11,22 @@ from cutwater.local.running_file import RunningStack
 from support.views.changelogs import GENERATION
 
 
-def write_stack(folder: Path, url: str, key_columns: list[str] | None = None) -> None:
+def write_stack(
+    folder: Path,
+    url: str,
+    key_columns: list[str] | None = None,
+    job_file: str = "job.yaml",
+    bootstrap: str = "127.0.0.1:9",
+) -> None:
     """Write the file to `folder`. `url`: the API's address."""
     RunningStack(
         pid=os.getpid(),
         started=psutil.Process().create_time(),
         ready=True,
-        job_file="job.yaml",
+        job_file=job_file,
         job="job",
         generation=str(GENERATION),
-        bootstrap_servers="127.0.0.1:9",
+        bootstrap_servers=bootstrap,
         api_url=url,
         spark_ui_url="",
         data_dir=str(folder),

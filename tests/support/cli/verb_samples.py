@@ -13,7 +13,7 @@ import pytest
 from cutwater.adapters.events.fetched_schema import FetchedSchema
 from cutwater.cli.generations import claim, generation, promotion_wait
 from cutwater.cli.generations import prune as generations_prune
-from cutwater.cli.job import doctor, init, prepare, produce, schemas
+from cutwater.cli.job import doctor, init, load, prepare, produce, schemas
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
 from cutwater.cli.stack import history, up
@@ -37,6 +37,7 @@ from cutwater.core.state.snapshot_manifest import Unusable
 from cutwater.mirror.resync.resync import CopyState
 from cutwater.operations.generations.claims import Planned
 from cutwater.operations.job_status import OpenTransaction
+from cutwater.operations.load_sender import Delivery
 from cutwater.operations.regions.failover import Releasing
 from support.cli import verb_records as records
 from support.cli.verb_records import HOSTILE, JOB_FILE, OTHER
@@ -203,6 +204,12 @@ def producing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(produce, "EventWriter", lambda *_args: answering(write_all=1_234_567))
 
 
+def loading(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    running(load)(monkeypatch, folder)
+    sent = Delivery({"plain": 1_234_567, "late": 5}, 60.0, 2.5)
+    put(load, registry_for=None, EventWriter=None, send_load=sent)(monkeypatch, folder)
+
+
 def registering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     made: Any = nullcontext()
     made.register = lambda *_args: 7
@@ -359,6 +366,7 @@ SAMPLES = [
     Sample(["size", str(JOB_FILE), "--mirror", "--explain"], nothing),
     Sample(["prepare", str(JOB_FILE)], put(prepare, job_topics=answering(prepare=[HOSTILE]))),
     Sample(["produce", "/dev/null"], producing),
+    Sample(["load", "--zipf", "1", "--late", "0.1"], loading),
     Sample(["prune", "--dry-run"], pruning_streams),
     Sample(["regions", str(JOB_FILE)], put(regions, replicas_of=records.SAFE)),
     Sample(

@@ -79,11 +79,12 @@ class Nested:
 
     def _type(self, kind: str, level: int) -> dict[str, Any]:
         self._made += 1
+        number = self._made
         kind = kind or self._rng.choice(["leaf", "leaf", "record", "array", "map"])
         if kind == "record" and level <= LEVELS_MAX:
             names = self._rng.sample(NAMES, self._rng.randrange(1, 4))
             fields = [self._field(one, level + 1) for one in names]
-            return {"type": "record", "name": f"R{self._made}", "fields": fields}
+            return {"type": "record", "name": f"R{number}", "fields": fields}
         if kind in ("array", "map") and level <= LEVELS_MAX:
             inner: Any = self._type("", level + 1)
             inner = ["null", inner] if self._rng.random() < 0.3 else inner
@@ -92,7 +93,7 @@ class Nested:
         plain: Any = strangers.KINDS[leaf]
         plain = plain[1] if isinstance(plain, list) else plain
         made = dict(plain) if isinstance(plain, dict) else {"type": plain}
-        made |= {"name": f"T{self._made}"} if "name" in made else {}
+        made |= {"name": f"T{number}"} if "name" in made else {}
         self._tokens[id(made)] = [one for one in strangers.FITTING[leaf] if one != "null"]
         return made
 

@@ -134,9 +134,13 @@ class EventWriter:
         Raises UsageError for an invalid event, which is not sent; UnavailableError if the queue stays full or an
         earlier event was not delivered. The latter repeats until `flush` has raised it.
         """
+        self.send_encoded(self.encoded(event))
+
+    def send_encoded(self, encoded: Encoded) -> None:
+        """Hand one record to the client, whatever its bytes are; otherwise as `send`."""
         self.poll(0)
         self._raise_failure()
-        encoded, deadline = self.encoded(event), time.monotonic() + self._wait_s
+        deadline = time.monotonic() + self._wait_s
         while not self.offer(encoded, self._note):
             if time.monotonic() > deadline:
                 raise UnavailableError(

@@ -56,6 +56,7 @@ def values(writing: Writing, topic: str) -> list[tuple[bytes | None, bytes]]:
     return found
 
 
+@pytest.mark.slow
 def test_confluents_own_deserializer_reads_the_output(writing: Writing, tmp_path: Path, url: str) -> None:
     """Rows and end markers, by schema numbers alone: the same values as `committed()` gives."""
     with warnings.catch_warnings():

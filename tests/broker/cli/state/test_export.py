@@ -80,6 +80,7 @@ def wide(tmp_path: Path) -> Iterator[tuple[Own, Path, Expected]]:
     own.close()
 
 
+@pytest.mark.slow
 def test_every_measure_of_every_type(
     wide: tuple[Own, Path, Expected], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

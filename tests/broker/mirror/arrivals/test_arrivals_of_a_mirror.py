@@ -35,6 +35,7 @@ from support.regions.mirroring import (
 from support.views.changelogs import HOUR_MS, Sold, Writing, encoded, make_job, now_ms, until
 
 
+@pytest.mark.slow
 def test_every_arrival_holds_what_its_milestone_says(
     broker: Any, writing: Writing, unique: Callable[[str], str]
 ) -> None:

@@ -132,6 +132,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(TREES)
 def test_what_holds_itself_is_read_as_before(tree: Any) -> None:
     """Lists, records in between, the event itself within, an enum of all levels: not a byte is read otherwise."""

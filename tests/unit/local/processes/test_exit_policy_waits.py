@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cutwater.core.errors import FencedError
 from cutwater.core.failover.rejoin import ResumeDecision
 from cutwater.local.processes.exit_policy import RegionWait
@@ -15,6 +17,7 @@ def test_a_wait_is_asked_for_each_time() -> None:
     assert not RegionWait().is_waiting()
 
 
+@pytest.mark.slow
 def test_who_is_refused_does_not_wait() -> None:
     def refused() -> ResumeDecision:
         raise FencedError("eu has gone on")
