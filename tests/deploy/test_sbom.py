@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_the_bill_of_materials_has_each_part_with_its_hash() -> None:
-    """Each pinned Python package, a jar of Kafka, one inside pyspark, the chart library, a crate if one was built."""
+    """Each pinned Python package, a jar of Kafka, one inside pyspark, the charts' library, a crate if built in."""
     done = subprocess.run(["make", "sbom"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     made = json.loads((ROOT / "build" / "sbom.cdx.json").read_text(encoding="utf-8"))
