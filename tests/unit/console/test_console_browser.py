@@ -420,6 +420,18 @@ def test_a_key_at_an_older_milestone(chromium: Any) -> None:
         shown.page.locator("#other").fill("1970-01-01")
         shown.page.locator("#compare-form button").click()
         shown.wait("This cannot be shown")
+        assert shown.page.locator("#explore-key").input_value() == "JFK"
+
+
+def test_measures_are_chosen_one_by_one(busy: Shown) -> None:
+    """Though the answer is the same, the chart is another one."""
+    busy.open("explore?key=JFK")
+    busy.wait("All windows")
+    label = "document.querySelector('#windows .chart').ariaLabel.startsWith('movements of key')"
+    assert not busy.page.evaluate(label)
+    busy.page.locator("#measure-1").click()
+    busy.page.wait_for_function(label)
+    assert busy.page.locator("#measure-1").get_attribute("aria-pressed") == "false"
 
 
 def test_ten_thousand_partitions(chromium: Any) -> None:

@@ -1,7 +1,7 @@
 // The frame of all pages: the chosen job, the address, the live stream, and what is shown while nothing is there.
 
 import { ask, follow, Problem, setToken } from "./api.js";
-import { empty, h } from "./dom.js";
+import { empty, h, problemBox } from "./dom.js";
 import { duration } from "./format.js";
 import { startKeys } from "./keys.js";
 import { startTheme, onTheme } from "./theme.js";
@@ -9,6 +9,7 @@ import { PAGES } from "./pages/all.js";
 
 const REFRESH_MS = 2_000; // at most so often, however fast milestones come
 const JOBS_MS = 5_000;
+const SLOW_MS = 300; // a page that takes longer says so
 const element = (id) => document.getElementById(id);
 const main = element("main");
 
@@ -67,23 +68,6 @@ function showBanner(text) {
   if (banner.textContent !== text) banner.textContent = text;
 }
 
-function problemBox(problem) {
-  const titles = {
-    unavailable: "The brokers or the rehydrator do not answer",
-    unknown: "This job does not run here",
-    usage: "This cannot be shown",
-    gone: "The console does not answer",
-    token: "The token is missing or wrong",
-  };
-  return h(
-    "div",
-    { class: "error", role: "alert" },
-    h("h3", null, titles[problem.kind] ?? "This page failed"),
-    h("p", null, problem.message),
-    h("button", { type: "button", id: "retry", on: { click: () => load(true) } }, "Try again"),
-  );
-}
-
 // Puts a page's content in place, without taking the focus or the scrolled place from it.
 function place(...children) {
   const focused = document.activeElement?.id;
@@ -106,6 +90,7 @@ async function load(fresh = false) {
     now.shown = "";
     place(h("p", { class: "loading", role: "status" }, `Loading ${page.title.toLowerCase()}…`));
   }
+  const slow = setTimeout(() => main.setAttribute("aria-busy", "true"), SLOW_MS);
   try {
     const data = await page.load(context);
     if (asked !== now.asked) return;
@@ -114,10 +99,15 @@ async function load(fresh = false) {
     if (asked !== now.asked || error.name === "AbortError") return;
     if (error.kind === "token") askForToken();
     now.shown = "";
-    place(problemBox(error instanceof Problem ? error : new Problem(0, String(error), "broken")));
+    const problem = error instanceof Problem ? error : new Problem(0, String(error), "broken");
+    place(problemBox(problem, () => load(true)));
     if (!(error instanceof Problem)) console.error(error);
   } finally {
-    if (asked === now.asked) now.loadedAt = performance.now();
+    clearTimeout(slow);
+    if (asked === now.asked) {
+      main.removeAttribute("aria-busy");
+      now.loadedAt = performance.now();
+    }
   }
 }
 
@@ -163,6 +153,7 @@ function route() {
   now.stop.abort();
   now.stop = new AbortController();
   now.data = undefined;
+  now.shown = ""; // what is shown depends on the query, too
   if (changedPage) {
     main.replaceChildren(h("h2", { id: "title" }, now.page.title));
     now.cleanup?.();

@@ -44,6 +44,25 @@ export function bar(text, perMille) {
   return h("span", { class: "bar" }, h("span", { class: "bar-fill", "width%": width, "aria-hidden": "true" }), h("span", { class: "bar-text" }, text));
 }
 
+const TITLES = {
+  unavailable: "The brokers or the rehydrator do not answer",
+  unknown: "This job does not run here",
+  usage: "This cannot be shown",
+  gone: "The console does not answer",
+  token: "The token is missing or wrong",
+};
+
+// An error with a button to try again.
+export function problemBox(problem, again) {
+  return h(
+    "div",
+    { class: "error", role: "alert" },
+    h("h3", null, TITLES[problem.kind] ?? "This page failed"),
+    h("p", null, problem.message),
+    h("button", { type: "button", id: "retry", on: { click: again } }, "Try again"),
+  );
+}
+
 export const empty = (text) => h("p", { class: "empty" }, text);
 export const note = (text) => h("p", { class: "note" }, text);
 export const section = (title, ...children) => h("section", null, h("h3", null, title), children);

@@ -1,7 +1,8 @@
 // The windows of one key as a chart, at the newest or an older milestone, and their differences from another one.
 
+import { Problem } from "../api.js";
 import { lineChart } from "../charts.js";
-import { empty, figures, h, note, section, table } from "../dom.js";
+import { empty, figures, h, note, problemBox, section, table } from "../dom.js";
 import { count, duration, printable, time, value } from "../format.js";
 
 const SHOWN_MAX = 3;
@@ -11,9 +12,10 @@ export const explore = {
   id: "explore",
   title: "Explore",
   live: false,
-  load: (context) => (context.query.get("key") ? context.ask("explore", asked(context)) : { no_key: true }),
+  load: (context) => (context.query.get("key") ? answered(context) : { no_key: true }),
   render: (data, context) => {
     if (data.no_key) return [form(context), empty("Enter a key to see its windows, for example one of the page Keys.")];
+    if (data.problem) return [form(context), problemBox(data.problem, context.again)];
     return [form(context), answer(data, context)];
   },
   mount: (page, data, context) => {
@@ -42,6 +44,13 @@ export const explore = {
 
 const asked = (context) =>
   Object.fromEntries(["key", "from", "to", "at", "against"].map((name) => [name, context.query.get(name) ?? ""]).filter(([, of]) => of));
+
+// The form stays with an error: the question may be what is wrong.
+const answered = (context) =>
+  context.ask("explore", asked(context)).catch((problem) => {
+    if (!(problem instanceof Problem) || problem.kind === "token") throw problem;
+    return { problem: { kind: problem.kind, message: problem.message } };
+  });
 
 const text = (query) => new URLSearchParams(Object.entries(query).filter(([, of]) => of)).toString();
 
