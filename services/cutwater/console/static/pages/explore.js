@@ -37,7 +37,7 @@ export const explore = {
       times: data.starts_ms,
       series: series(data, names),
       format: value,
-      label: `${names.join(", ")} of key ${data.key} by window; the table below has the values`,
+      label: `${names.join(", ")} of key ${printable(data.key)} by window; the table below has the values`,
     });
   },
 };
