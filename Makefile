@@ -70,6 +70,7 @@ demo-regions: $(CLASSES) ## Two regions on this machine: one dies by kill -9, th
 
 up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater up $(JOB) --detach
+	@echo "To see it in a browser: $(BIN)/cutwater console"
 
 down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down
