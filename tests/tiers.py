@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from cutwater.adapters.fetch.native_rows import usable
 from seconds import expected_s
 
 QUICK, SLOW, ALL = "quick", "slow", "all"
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def _engine_answers() -> bool:
@@ -35,9 +37,10 @@ TOOLS = {
     "docker": lambda: shutil.which("dockerd") is not None or _engine_answers(),
     "native": usable,
     "mount": lambda: shutil.which("mount") is not None and os.geteuid() == 0,
+    "browser": lambda: find_spec("playwright") is not None and any(map(shutil.which, CHROMIUMS)),
 }
 """What a machine may lack, and how that is found out. `native` is what `make native` builds, with Rust; `mount`
-is the right to mount a small file system, which is filled."""
+is the right to mount a small file system, which is filled; `browser` is Chromium with Playwright."""
 
 
 def add_options(parser: pytest.Parser) -> None:

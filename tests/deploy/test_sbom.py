@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_the_bill_of_materials_has_each_part_with_its_hash() -> None:
-    """Each pinned Python package, a jar of Kafka, one inside pyspark, and a crate where one was built in."""
+    """Each pinned Python package, a jar of Kafka, one inside pyspark, the charts' library, a crate if built in."""
     done = subprocess.run(["make", "sbom"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     made = json.loads((ROOT / "build" / "sbom.cdx.json").read_text(encoding="utf-8"))
@@ -25,7 +25,7 @@ def test_the_bill_of_materials_has_each_part_with_its_hash() -> None:
         assert hashes[f"pkg:pypi/{re.sub(r'[-_.]+', '-', name).lower()}@{version}"], name
     built = (ROOT / "native" / "Cargo.lock").is_file()
     assert ("crates are left out" in done.stderr) != built
-    parts = ["pkg:maven/org.apache.kafka/kafka-server@", "pkg:maven/org.apache.spark/spark-sql"]
+    parts = ["pkg:maven/org.apache.kafka/kafka-server@", "pkg:maven/org.apache.spark/spark-sql", "pkg:npm/uplot@1"]
     for part in [*parts, "pkg:cargo/"] if built else parts:
         found = [purl for purl in hashes if purl.startswith(part)]
         assert found, part

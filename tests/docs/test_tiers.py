@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 SLOW_MARKS = {"slow", "needs"}
 CALLS = ("run", "json", "call", "invoke")
 """Functions that call the command line: of `support.cli.commandline.Cli`, of typer's runner, and of tests."""
-BROKERLESS = {"config", "policy", "schemas", "size"}
-SERVICES = ("commit_signal", "mirror", "publisher", "rehydrator", "watch")
+BROKERLESS = {"config", "console", "policy", "schemas", "size"}
+SERVICES = ("commit_signal", "console", "mirror", "publisher", "rehydrator", "watch")
 
 
 def marks(nodes: list[Any]) -> set[str]:

@@ -14,6 +14,7 @@ SHAPES: dict[str, Any] = {
     "calibrate": job.Calibrated,
     "chaos": job.Chaos,
     "config show": list[job.Setting],
+    "console": job.Console,
     "dead-letters list": state.DeadLetters,
     "dead-letters replay": state.Replayed,
     "demo-regions": job.Demonstration,

@@ -125,6 +125,12 @@ class Statuses(TypedDict):
     jobs: list[Status | Unread]
 
 
+class Console(TypedDict):
+    """Printed once the console answers."""
+
+    url: str
+
+
 class Down(TypedDict):
     stopped: bool
     deleted: bool

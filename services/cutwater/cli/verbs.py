@@ -42,6 +42,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "Start driver, commit-signal and rehydrator on this machine, and a broker unless you name your own.",
     ),
     "status": ("stack.status", "Show what runs, the progress of each part, and the active alerts."),
+    "console": (
+        "stack.console",
+        "Serve the console: pages about the jobs that run on the data folder, until Ctrl-C. It only reads.",
+    ),
     "down": ("stack.down", "Stop the stack that runs on the data folder, with all its jobs."),
     "milestones": (
         "state.milestones",

@@ -121,15 +121,20 @@ def recover(cluster: Cluster, job: Job, generation: Generation, bucket_ms: int) 
 
 def read_new(cluster: Cluster, job: Job, state: JobStatus) -> list[Read]:
     """Return the records above those that the state has read. Raises as any read does."""
-    found: list[Read] = []
     consumer = make_consumer(cluster)
     try:
-        for topic in followed(job):
-            low, high = bounds(consumer, topic, 0)
-            first = max(low, state.reads.get(topic, 0))
-            found += map(_read, read_range(consumer, topic, 0, first)) if first < high else ()
+        return read_new_with(consumer, job, state)
     finally:
         consumer.close()
+
+
+def read_new_with(consumer: Consumer, job: Job, state: JobStatus) -> list[Read]:
+    """Return the same with a consumer of the caller's, which needs a new one after an error."""
+    found: list[Read] = []
+    for topic in followed(job):
+        low, high = bounds(consumer, topic, 0)
+        first = max(low, state.reads.get(topic, 0))
+        found += map(_read, read_range(consumer, topic, 0, first)) if first < high else ()
     return found
 
 

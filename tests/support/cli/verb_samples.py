@@ -309,8 +309,18 @@ several_jobs = all_of(
 )
 
 
+def console_that_ends(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    """It serves nobody, and the test keeps its own handling of signals."""
+    from cutwater.console.service import Console
+    from cutwater.operations import service_main
+
+    put(Console, run=None)(monkeypatch, _folder)
+    put(service_main, listen=None)(monkeypatch, _folder)
+
+
 SAMPLES = [
     Sample(["config", "show"], nothing),
+    Sample(["console", "--port", "0"], console_that_ends),
     Sample(
         ["dead-letters", "list"],
         all_of(running(rejected_events), put(rejected_events, dead_letters=listed(records.LETTERS))),

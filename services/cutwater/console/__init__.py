@@ -1,0 +1,1 @@
+"""The console: pages about the jobs of a running stack, read-only."""

@@ -1,0 +1,74 @@
+// The generations as a tree: each below its parent, with its claim.
+
+import { empty, figures, h, note } from "../dom.js";
+import { count, printable, time } from "../format.js";
+
+const STATES = {
+  current: "current",
+  replaced: "replaced",
+  candidate: "candidate",
+  promoting: "promotion requested",
+  aborted: "given up",
+};
+
+export const generations = {
+  id: "generations",
+  title: "Generations",
+  live: false,
+  load: (context) => context.ask("generations"),
+  render: (data) => {
+    if (!data.generations.length) return empty("No generation has written a milestone, and none was claimed.");
+    const known = new Set(data.generations.map((one) => one.id));
+    const below = (parent) => data.generations.filter((one) => one.parent === parent);
+    const roots = data.generations.filter((one) => !known.has(one.parent));
+    return [
+      h("ul", { class: "tree" }, roots.map((one) => node(one, below))),
+      note(
+        "Parents of generations that were promoted long ago are known by their claims. Canaries are in no record today, " +
+          "and forks are known as claims that continue another region's milestone.",
+      ),
+    ];
+  },
+};
+
+function node(one, below) {
+  const children = below(one.id);
+  return h(
+    "li",
+    null,
+    h(
+      "article",
+      { class: `generation ${one.state}`, "aria-label": `generation ${one.id}, ${STATES[one.state]}` },
+      h("h3", null, h("code", null, one.id), h("span", { class: `state ${one.state}` }, STATES[one.state])),
+      figures(...facts(one)),
+    ),
+    children.length ? h("ul", null, children.map((child) => node(child, below))) : null,
+  );
+}
+
+function facts(one) {
+  const { reign, claim } = one;
+  const found = [];
+  if (one.parent_token) found.push(["From", h("code", null, one.parent_token)]);
+  if (reign) {
+    found.push(["Milestones", `${count(reign.first_sequence)} to ${count(reign.last_sequence)}`]);
+    found.push(["Wrote", `${time(reign.first_ms)} to ${time(reign.last_ms)}`]);
+    found.push(["Partitions", count(reign.partitions)]);
+    if (reign.rewinds_to) found.push(["Went back to", `milestone ${count(reign.rewinds_to)}`]);
+  }
+  if (claim) {
+    found.push(["Claimed", time(claim.at_ms)]);
+    if (!reign) found.push(["Partitions", count(claim.partitions)]);
+    if (claim.reason) found.push(["Reason", printable(claim.reason)]);
+    if (claim.origin) found.push(["Fork of region", printable(claim.origin)]);
+    if (claim.decision) found.push(["The line that counts", h("code", null, claim.decision)]);
+    if (!reign && claim.epoch !== null) {
+      found.push(["Its epoch", count(claim.epoch)]);
+      found.push(["Events since its parent", count(claim.events_since_parent)]);
+      found.push(["Watermark", time(claim.watermark_ms)]);
+    } else if (!reign) found.push(["Its epoch", "none yet: no driver has written one"]);
+    if (claim.counts_late_events) found.push(["Late events", "it counts those that its parent listed"]);
+    if (claim.withdrawn !== null) found.push(["Given up", printable(claim.withdrawn || "without a reason")]);
+  }
+  return found;
+}

@@ -1,0 +1,1 @@
+"""Tests of the console on a real broker."""

@@ -1,0 +1,1 @@
+"""Tests of the console that need neither broker nor Spark."""

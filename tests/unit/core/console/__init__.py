@@ -1,0 +1,1 @@
+"""Tests of core/console that need neither broker nor Spark."""
