@@ -18,6 +18,7 @@ import pytest
 
 from cutwater.adapters.fetch.native_rows import usable
 from seconds import expected_s
+from support.kubernetes.chart import has_tools
 
 QUICK, SLOW, ALL = "quick", "slow", "all"
 
@@ -35,9 +36,12 @@ TOOLS = {
     "docker": lambda: shutil.which("dockerd") is not None or _engine_answers(),
     "native": usable,
     "mount": lambda: shutil.which("mount") is not None and os.geteuid() == 0,
+    "helm": lambda: has_tools("helm", "kubeconform", "schemas"),
+    "apiserver": lambda: has_tools("helm", "etcd", "kube-apiserver"),
 }
 """What a machine may lack, and how that is found out. `native` is what `make native` builds, with Rust; `mount`
-is the right to mount a small file system, which is filled."""
+is the right to mount a small file system, which is filled; `helm` is what `make helm-tools` builds, with Go, and
+`apiserver` is what it builds with APISERVER=1."""
 
 
 def add_options(parser: pytest.Parser) -> None:

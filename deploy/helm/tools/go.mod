@@ -1,6 +1,6 @@
 module cutwater.invalid/helm-tools
 
-go 1.26.8
+go 1.26.0
 
 tool (
 	github.com/yannh/kubeconform/cmd/kubeconform
