@@ -74,9 +74,17 @@ def test_the_schema_has_each_default_and_nothing_else_is_taken() -> None:
             found = SCHEMA["definitions"][found["$ref"].rpartition("/")[2]] if "$ref" in found else found
             assert name in found["properties"], place
             found = found["properties"][name]
-    for name, one in SCHEMA["definitions"].items():
-        if one.get("type") == "object":
-            assert one.get("additionalProperties") is False, name
+    for one in objects(SCHEMA):
+        assert one["additionalProperties"] is False, one["properties"].keys()
+
+
+def objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a schema that describes its fields."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+            yield schema
+        for one in schema.values():
+            yield from objects(one)
 
 
 def test_the_readme_describes_each_value() -> None:
@@ -84,10 +92,10 @@ def test_the_readme_describes_each_value() -> None:
     shown = set(re.findall(r"^\| `([\w.]+)`", text_of("deploy/helm/cutwater/README.md"), re.MULTILINE))
     known = {".".join(place[:depth]) for place in leaves(DEFAULTS) for depth in range(1, len(place) + 1)}
     frame = {"nodeSelector", "tolerations", "affinity", "priorityClassName", "podAnnotations", "podLabels"}
-    assert shown <= known | frame | {"serviceAccountAnnotations", "jobs.NAME.file", "jobs.NAME.files"}
+    common = {"enabled", "settings", "resources", "startupSeconds", "terminationGracePeriodSeconds"}
+    assert shown <= known | frame | common | {"serviceAccountAnnotations", "jobs.NAME.file", "jobs.NAME.files"}
     missing = [place for place in leaves(DEFAULTS) if not {".".join(place[: at + 1]) for at in range(len(place))} & shown]
     components = {name for name, one in DEFAULTS.items() if isinstance(one, dict) and "resources" in one}
-    common = {"enabled", "settings", "resources", "startupSeconds", "terminationGracePeriodSeconds"}
     assert [place for place in missing if not (place[0] in components and place[1] in common)] == []
 
 

@@ -27,7 +27,7 @@ def folder() -> Path:
     from cutwater.adapters.runtime.cache_folder import cache_dir
 
     digest = hashlib.sha256()
-    for file in ("go.sum", "schemas.lock", "schemas.py", "apiserver/go.sum"):
+    for file in ("build.py", "go.sum", "schemas.lock", "schemas.py", "apiserver/go.sum"):
         digest.update((HERE / file).read_bytes())
     return cache_dir() / "helm-tools" / digest.hexdigest()[:12]
 
@@ -51,7 +51,7 @@ def _compile(into: Path, module: Path, package: str, flags: str = "") -> None:
 def main() -> None:
     made = folder()
     made.mkdir(parents=True, exist_ok=True)
-    major, minor, _ = KUBERNETES
+    major, minor, patch = KUBERNETES
     chartutil = f"{HELM}/pkg/chartutil.k8sVersion"
     flags = f"-X {HELM}/internal/version.version={helm_version()} -X {chartutil}Major={major} -X {chartutil}Minor={minor}"
     _compile(made / "kubeconform", HERE, "github.com/yannh/kubeconform/cmd/kubeconform")
@@ -61,7 +61,9 @@ def main() -> None:
         (made / "schemas.unfinished").replace(made / "schemas")
     if "--apiserver" in sys.argv[1:]:
         _compile(made / "etcd", HERE / "apiserver", "go.etcd.io/etcd/server/v3")
-        _compile(made / "kube-apiserver", HERE / "apiserver", "k8s.io/kubernetes/cmd/kube-apiserver")
+        version = "k8s.io/component-base/version.git"
+        flags = f"-X {version}Version=v{major}.{minor}.{patch} -X {version}Major={major} -X {version}Minor={minor}"
+        _compile(made / "kube-apiserver", HERE / "apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", flags)
     print(made)
 
 

@@ -2,7 +2,8 @@
 
     python deploy/helm/tools/schemas.py FOLDER
 
-They are strict: a field that no object has is an error. Go downloads the modules and checks them; nothing is built.
+They are strict: a field that no object has is an error. The definition of ServiceMonitors is copied beside them, for an
+API server. Go downloads the modules and checks them; nothing is built.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kubernetes, operator = modules()
     found = dict(of_openapi((kubernetes / OPENAPI).read_text(encoding="utf-8")))
-    found.update(of_crd((operator / CRD).read_text(encoding="utf-8")))
+    definition = (operator / CRD).read_text(encoding="utf-8")
+    found.update(of_crd(definition))
+    (folder / "servicemonitors.crd.yaml").write_text(definition, encoding="utf-8")
     for name, schema in found.items():
         (folder / name).write_text(json.dumps(schema, separators=(",", ":")), encoding="utf-8")
     print(f"{len(found)} schemas in {folder}")

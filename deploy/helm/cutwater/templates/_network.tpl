@@ -42,14 +42,14 @@ spec:
     {{- include "cutwater.egress" . | trim | nindent 4 }}
 {{- end }}
 
-{{/* Egress to what is not part of the release. `address`: host:port, several with commas, or a URL. */}}
+{{/* Egress to what is not part of the release. `address`: host:port or a URL, also us=URL; several with commas. */}}
 {{- define "cutwater.outside" -}}
 {{- $ports := .rule.ports -}}
 {{- if not $ports -}}
 {{- range splitList "," (toString .address) -}}
-{{- $bare := regexReplaceAll "/.*$" (regexReplaceAll "^[a-z0-9]+://" (trim .) "") "" -}}
+{{- $bare := regexReplaceAll "/.*$" (regexReplaceAll "^.*://" (trim .) "") "" -}}
 {{- $port := regexFind ":[0-9]+$" $bare | trimPrefix ":" -}}
-{{- if not $port -}}{{- $port = ternary "80" (toString $.default) (hasPrefix "http://" (trim .)) -}}{{- end -}}
+{{- if not $port -}}{{- $port = ternary "80" (toString $.default) (contains "http://" .) -}}{{- end -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
 {{- end -}}
