@@ -160,7 +160,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("origin.region", "us", "set origin.bootstrapServers too"),
     ("origin", {"region": "local", "bootstrapServers": "k:9092"}, "no region mirrors itself"),
     ("readers", {"enabled": True, "autoscaling": {"enabled": True, "minReplicas": 9}}, "and maxReplicas is 8"),
-    ("readers", {"enabled": True, "autoscaling": {"enabled": True, "cpuPercent": 0}}, "needs a measure"),
+    ("readers", {"enabled": True, "autoscaling": {"enabled": True, "cpuPercent": 0}}, "needs cpuPercent or requestsInProgress"),
     ("networkPolicy.clients", [{"podselector": {}}], "additional properties 'podselector' not allowed"),
     ("jobs.flights.driver.spark.cores", 0, "at '/jobs/flights/driver/spark/cores': minimum: got 0, want 1"),
     ("region", "EU-1", "at '/region'"),

@@ -72,8 +72,8 @@
 {{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) -}}
 {{- fail (printf "jobs.%s: readers.autoscaling.minReplicas is %v, and maxReplicas is %v" .job $scaling.minReplicas $scaling.maxReplicas) -}}
 {{- end -}}
-{{- if not (or $scaling.cpuPercent $scaling.requestsInProgress $scaling.backlogMilestones) -}}
-{{- fail (printf "jobs.%s: readers.autoscaling needs a measure: cpuPercent, requestsInProgress or backlogMilestones" .job) -}}
+{{- if not (or $scaling.cpuPercent $scaling.requestsInProgress) -}}
+{{- fail (printf "jobs.%s: readers.autoscaling needs cpuPercent or requestsInProgress. A backlog alone is zero as long as there are enough readers, so they would come and go all the time" .job) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (hasKey .values.rehydrator "autoscaling") -}}
