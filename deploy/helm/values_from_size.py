@@ -1,6 +1,6 @@
 """Turn the figures of `cutwater size` into values of the chart.
 
-    cutwater size JOB_FILE --events-per-second 5000 --keys 3000 --json | python deploy/helm/values_from_size.py > sized.yaml
+    cutwater size JOB_FILE --events-per-second 5000 --keys 3000 --json | python deploy/helm/values_from_size.py
 
 Limits of memory are a quarter above the requests. CPU has none: an epoch that is throttled is late.
 """

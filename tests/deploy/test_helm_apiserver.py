@@ -48,7 +48,7 @@ def install(server: ApiServer, namespace: str, values: dict[str, Any], verb: str
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_release_is_installed(server: ApiServer, namespace: str, case: str) -> None:
-    """The server takes each object, and the notes name each job's view. Uninstalled, only a checkpoint's claim stays."""
+    """The server takes each object; the notes name each view. Uninstalled, only a checkpoint's claim stays."""
     notes = install(server, namespace, CASES[case]())
     for job in CASES[case]()["jobs"]:
         assert f"service/{RELEASE}-{job}-view" in notes
@@ -71,13 +71,17 @@ def test_each_pod_is_admitted(server: ApiServer, namespace: str, case: str) -> N
         one["spec"]["containers"][0]["volumeMounts"] = [
             mount for mount in one["spec"]["containers"][0]["volumeMounts"] if has_volume(pod, mount["name"])
         ]
-        answer = server.create(f"/api/v1/namespaces/{namespace}/pods", {**one, "apiVersion": "v1", "kind": "Pod"}, dry=True)
+        answer = server.create(
+            f"/api/v1/namespaces/{namespace}/pods", {**one, "apiVersion": "v1", "kind": "Pod"}, dry=True
+        )
         assert answer.status_code == 201, answer.text
         assert "warning" not in answer.headers
     wrong = copy.deepcopy(every[0])
     wrong["metadata"] |= {"name": "wrong", "namespace": namespace}
     del wrong["spec"]["containers"][0]["securityContext"]
-    answer = server.create(f"/api/v1/namespaces/{namespace}/pods", {**wrong, "apiVersion": "v1", "kind": "Pod"}, dry=True)
+    answer = server.create(
+        f"/api/v1/namespaces/{namespace}/pods", {**wrong, "apiVersion": "v1", "kind": "Pod"}, dry=True
+    )
     assert answer.status_code == 403, "the standard is not enforced, and the test shows nothing"
 
 
@@ -124,7 +128,9 @@ def test_the_autoscaler_may_scale_the_readers(server: ApiServer, namespace: str)
 
 def test_a_driver_has_the_rights_of_its_executors_and_no_others(server: ApiServer, namespace: str) -> None:
     install(server, namespace, executors())
-    driver, view = (f"system:serviceaccount:{namespace}:{RELEASE}-flights-{one}" for one in ("driver", "rehydrator"))
+    driver, view = (
+        f"system:serviceaccount:{namespace}:{RELEASE}-flights-{one}" for one in ("driver", "rehydrator")
+    )
     assert all(server.may(driver, verb, "pods", namespace) for verb in ("create", "list", "watch", "delete"))
     assert server.may(driver, "create", "configmaps", namespace)
     assert not server.may(driver, "get", "secrets", namespace)

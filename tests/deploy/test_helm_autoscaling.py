@@ -1,16 +1,27 @@
-"""How the chart's autoscaler goes up and down: against loads, with the algorithm of Kubernetes, without flapping."""
+"""How the chart's autoscaler goes up and down against loads, with the algorithm of Kubernetes."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import yaml
 
-from support.kubernetes.autoscaler import SYNC_S, TOLERANCE, Autoscaler, Behaviour, Moment, Policy, Reader, play, turns
+from support.kubernetes.autoscaler import (
+    SYNC_S,
+    TOLERANCE,
+    Autoscaler,
+    Behaviour,
+    Moment,
+    Policy,
+    Reader,
+    play,
+    turns,
+)
 from support.kubernetes.chart import CHART, named, of_kind, render
 from support.kubernetes.values import everything, least
 
@@ -55,15 +66,15 @@ def test_a_spike_is_met_within_minutes_and_without_excess() -> None:
 
 
 def test_a_load_that_goes_is_followed_down_slowly() -> None:
-    """One reader in five minutes, after ten quiet ones; never below what the load needs; down to the least at the end."""
+    """One reader in five minutes, after ten quiet ones; never below what the load needs; at the end the least."""
     course = play(CHARTS, lambda at: 260.0 if at < HOUR_S else 40.0, CPU, 4 * HOUR_S)
     before = max(one.pods for one in course)
     falling = settled(course, HOUR_S)
     quiet_s = SCALING["scaleDown"]["stabilizationSeconds"]
     assert {one.pods for one in falling if one.at_s < HOUR_S + quiet_s - SYNC_S} == {before}
-    falls = [after.at_s for one, after in zip(falling, falling[1:], strict=False) if after.pods < one.pods]
-    assert all(one.pods - after.pods <= 1 for one, after in zip(falling, falling[1:], strict=False))
-    assert min(b - a for a, b in zip(falls, falls[1:], strict=False)) >= SCALING["scaleDown"]["periodSeconds"]
+    falls = [after.at_s for one, after in pairwise(falling) if after.pods < one.pods]
+    assert all(one.pods - after.pods <= 1 for one, after in pairwise(falling))
+    assert min(b - a for a, b in pairwise(falls)) >= SCALING["scaleDown"]["periodSeconds"]
     assert course[-1].pods == CHARTS.least
     assert len(falls) == before - CHARTS.least
     assert max(one.load for one in falling) < 1
@@ -78,7 +89,7 @@ def test_noise_changes_nothing() -> None:
 
 @pytest.mark.parametrize("period_s", [120, 300, 600, 1_200])
 def test_a_saw_does_not_make_it_flap(period_s: int) -> None:
-    """A load that comes and goes within ten minutes changes nothing; a slower one moves one reader, once each way."""
+    """A load that comes and goes within ten minutes changes nothing; a slower one moves one reader each way."""
     course = play(CHARTS, lambda at: 60 + 180 * (at % period_s) / period_s, CPU, 6 * HOUR_S)
     late = settled(course, HOUR_S)
     teeth = 5 * HOUR_S // period_s
@@ -118,13 +129,13 @@ def test_lag_by_load_is_cured_by_more_readers() -> None:
 
 
 def test_lag_alone_flaps() -> None:
-    """It is zero whenever there are enough readers, so they are taken away until it is there again: the chart refuses it."""
+    """It is zero if there are enough readers, so they are taken away until it is there again. It is refused."""
     course = play(CHARTS, busy, {"backlog": BOTH["backlog"]}, 6 * HOUR_S)
     assert turns(course) > 20
 
 
 def test_lag_that_readers_do_not_cure_costs_the_most_of_them() -> None:
-    """Slow brokers hold up every reader: the autoscaler starts all it may, keeps them, and goes down when it is over."""
+    """Slow brokers hold up every reader: the autoscaler starts all it may, and goes down when it is over."""
     course = play(CHARTS, lambda _at: 60.0, BOTH, 6 * HOUR_S, held_up=lambda at: HOUR_S <= at < 2 * HOUR_S)
     assert {one.pods for one in course if 1.5 * HOUR_S <= one.at_s < 2 * HOUR_S} == {CHARTS.most}
     assert course[-1].pods == CHARTS.least
@@ -173,7 +184,9 @@ def test_what_is_simulated_is_what_is_rendered() -> None:
 
     def policies(rule: dict[str, Any]) -> list[Policy]:
         kinds = {"Pods": "pods", "Percent": "percent"}
-        return [Policy(**{kinds[one["type"]]: one["value"]}, period_s=one["periodSeconds"]) for one in rule["policies"]]
+        return [
+            Policy(**{kinds[one["type"]]: one["value"]}, period_s=one["periodSeconds"]) for one in rule["policies"]
+        ]
 
     assert (spec["minReplicas"], spec["maxReplicas"]) == (CHARTS.least, CHARTS.most)
     assert (up["stabilizationWindowSeconds"], down["stabilizationWindowSeconds"]) == (

@@ -12,7 +12,28 @@ from support.kubernetes.chart import NAMESPACE, Object, component, job_of, of_ki
 from support.kubernetes.network import Place, may_connect
 from support.kubernetes.values import CASES, everything, executors, least, several_jobs
 
-PORTS = (53, 80, 443, 5432, 6443, 7077, 7078, 7079, 8080, 8321, 8443, 9000, 9092, 9093, 9094, 9101, 9102, 9103, 9104, 9105)
+PORTS = (
+    53,
+    80,
+    443,
+    5432,
+    6443,
+    7077,
+    7078,
+    7079,
+    8080,
+    8321,
+    8443,
+    9000,
+    9092,
+    9093,
+    9094,
+    9101,
+    9102,
+    9103,
+    9104,
+    9105,
+)
 OWN = {"driver": 9101, "commit-signal": 9102, "publisher": 9103, "watch": 9104, "mirror": 9105}
 OWN |= {"rehydrator": 8321, "standby": 8321, "reader": 8321}
 DNS = Place("dns", "kube-system", {"k8s-app": "kube-dns"})
@@ -75,13 +96,16 @@ def test_jobs_do_not_reach_each_other() -> None:
     views = ["flights/rehydrator", "flights/standby"]
     peers = set().union(*(to(["flights/watch", *views], one, 8321) for one in views))
     assert open_flows(rendered("several jobs")) == (
-        to(mine, "dns", 53) | anywhere(mine, mine, 9092) | peers | to(["revenue/watch"], "revenue/rehydrator", 8321)
+        to(mine, "dns", 53)
+        | anywhere(mine, mine, 9092)
+        | peers
+        | to(["revenue/watch"], "revenue/rehydrator", 8321)
     )
 
 
 @pytest.mark.needs("helm")
 def test_everything_opens_what_each_component_needs() -> None:
-    """Kafka by its addresses; the other region, registries, the store, the webhook by port; clients and Prometheus."""
+    """Kafka by address; the other region, registries, the store, the webhook by port; clients and Prometheus."""
     every = {one.name.removeprefix("flights/"): one.name for one in places(rendered("everything"))}
     mine = list(every.values())
     views = [every[one] for one in ("rehydrator", "standby", "reader")]
@@ -144,7 +168,10 @@ def rule(way: str, peers: list[dict[str, Any]], port: int) -> Object:
     """A policy of ONE with one rule."""
     key = {"Ingress": "from", "Egress": "to"}[way]
     spec = {"podSelector": {"matchLabels": {"x": "1"}}, "policyTypes": [way]}
-    return {"metadata": {"namespace": "a"}, "spec": {**spec, way.lower(): [{key: peers, "ports": [{"port": port}]}]}}
+    return {
+        "metadata": {"namespace": "a"},
+        "spec": {**spec, way.lower(): [{key: peers, "ports": [{"port": port}]}]},
+    }
 
 
 def test_the_evaluation_of_policies_is_that_of_kubernetes() -> None:

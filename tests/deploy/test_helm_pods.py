@@ -73,7 +73,7 @@ def test_a_pod_has_nobodys_rights(case: str) -> None:
 
 @every_case
 def test_no_pod_gets_a_token_of_kubernetes(case: str) -> None:
-    """But for a driver that starts executors: its token is mounted by name, and its role is for pods and their files."""
+    """But for a driver that starts executors: its token is mounted by name, and its role is for their pods."""
     assert not [one for one in of_kind(rendered(case), "ServiceAccount") if one["automountServiceAccountToken"]]
     for pod in pods(rendered(case)):
         assert pod["spec"]["automountServiceAccountToken"] is False
@@ -170,7 +170,7 @@ def test_no_secret_has_a_value(case: str) -> None:
 
 
 def test_each_secret_goes_to_those_that_use_it() -> None:
-    """A component reads its own user and no other's; tokens go to views and watch, keys of stores to views and driver."""
+    """A component reads its own user and no other's; tokens go to views and watch, keys to views and driver."""
     found: dict[str, set[str]] = {}
     for pod in pods(rendered("everything")):
         for name, _ in secrets(pod):
@@ -195,7 +195,9 @@ def test_each_secret_goes_to_those_that_use_it() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["driver", "commit-signal", "publisher", "watch", "rehydrator", "mirror", "topics"])
+@pytest.mark.parametrize(
+    "name", ["driver", "commit-signal", "publisher", "watch", "rehydrator", "mirror", "topics"]
+)
 def test_a_container_runs_what_compose_runs(name: str) -> None:
     """The same image, module and port as in docker-compose.yml."""
     (pod, *_) = [one for one in pods(rendered("everything")) if component(one) == name]
@@ -208,7 +210,11 @@ def test_a_container_runs_what_compose_runs(name: str) -> None:
         assert container(pod)["args"] == run[1:]
     else:
         assert container(pod)["args"] == run
-    ports = {key: int(value) for key, value in other["environment"].items() if re.fullmatch(r"CUTWATER_(\w+_)?PORT", key)}
+    ports = {
+        key: int(value)
+        for key, value in other["environment"].items()
+        if re.fullmatch(r"CUTWATER_(\w+_)?PORT", key)
+    }
     told = environment(pod)
     assert {key: int(told[key] or 0) for key in told if re.fullmatch(r"CUTWATER_(\w+_)?PORT", key)} == ports
 
@@ -238,7 +244,11 @@ def test_owners_hold_each_partition_once(case: str, tmp_path: Path) -> None:
         settings = {at: of_pod(owned, at) for at in range(owned["spec"]["replicas"])}
         held = {f"owner {at}": one.held(4) for at, one in settings.items()}
         require_whole_once(held, 4)
-        standing = [one for one in of_kind(rendered(case), "StatefulSet") if one["metadata"]["name"].endswith(f"{job}-standby")]
+        standing = [
+            one
+            for one in of_kind(rendered(case), "StatefulSet")
+            if one["metadata"]["name"].endswith(f"{job}-standby")
+        ]
         assert bool(standing) == (case != "least" and job == "flights")
         for one in standing:
             for at in range(one["spec"]["replicas"]):
@@ -341,7 +351,11 @@ def test_an_executor_starts_as_spark_starts_one(tmp_path: Path) -> None:
     assert words[words.index("-cp") + 2].endswith(".KubernetesExecutorBackend")
     options = dict(zip(words[7::2], words[8::2], strict=True))
     assert options["--driver-url"] == told["SPARK_DRIVER_URL"]
-    assert (options["--executor-id"], options["--cores"], options["--podName"]) == ("7", "2", "shop-flights-exec-7")
+    assert (options["--executor-id"], options["--cores"], options["--podName"]) == (
+        "7",
+        "2",
+        "shop-flights-exec-7",
+    )
 
 
 @pytest.mark.parametrize(("ends_with", "code"), [(0, 143), (4, 4), (6, 6)])
@@ -355,7 +369,9 @@ def test_a_mirror_that_ends_tells_kubernetes_why(ends_with: int, code: int, tmp_
 def test_a_mirror_is_asked_to_stop(tmp_path: Path) -> None:
     """SIGTERM reaches it, and it has its time to end."""
     (pod, *_) = [one for one in pods(render(everything())) if component(one) == "mirror"]
-    program(tmp_path / "python3", 'trap "sleep 0.3; echo ended; exit 0" TERM; echo "$@"; while :; do sleep 0.1; done')
+    program(
+        tmp_path / "python3", 'trap "sleep 0.3; echo ended; exit 0" TERM; echo "$@"; while :; do sleep 0.1; done'
+    )
     words = [*container(pod)["command"], *container(pod)["args"]]
     with subprocess.Popen(words, env=path_of(tmp_path), stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout
@@ -366,7 +382,7 @@ def test_a_mirror_is_asked_to_stop(tmp_path: Path) -> None:
 
 
 def test_a_fenced_mirror_stays_away() -> None:
-    """A failover fences it with exit code 6. A drain of its node does not count, and a broker's outage is tried again."""
+    """A failover fences it with exit code 6. A drain does not count, and after an outage it is tried again."""
     for one in of_kind(rendered("everything"), "Job"):
         if "-mirror-" not in one["metadata"]["name"]:
             continue
@@ -402,7 +418,9 @@ def path_of(folder: Path) -> dict[str, str]:
 def run_container(pod: Object, folder: Path, told: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
     """Run the command of a container with programs of a folder in place of its own."""
     words = [*container(pod)["command"], *args]
-    return subprocess.run(words, env=path_of(folder) | told, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(
+        words, env=path_of(folder) | told, capture_output=True, text=True, timeout=30, check=False
+    )
 
 
 def test_several_jobs_keep_their_spark_cores() -> None:

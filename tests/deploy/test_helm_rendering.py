@@ -13,7 +13,6 @@ import yaml
 from support.kubernetes.chart import (
     CHART,
     NAMESPACE,
-    RELEASE,
     WORKLOADS,
     Object,
     conform,
@@ -75,7 +74,9 @@ def test_names_are_unique_and_fit(case: str) -> None:
 def test_what_is_named_is_there(case: str) -> None:
     """Accounts, files, claims and services that a workload names are objects of the same rendering."""
     every = rendered(case)
-    known = {kind: {one["metadata"]["name"] for one in of_kind(every, kind)} for kind in {o["kind"] for o in every}}
+    known = {
+        kind: {one["metadata"]["name"] for one in of_kind(every, kind)} for kind in {o["kind"] for o in every}
+    }
     for pod in pods(every):
         assert pod["spec"]["serviceAccountName"] in known["ServiceAccount"]
         for volume in pod["spec"].get("volumes", ()):
@@ -103,7 +104,9 @@ def test_each_selector_fits_its_pods_and_no_others(case: str) -> None:
     """Of workloads and services: pods of another component or another job are none of theirs."""
     labelled = {one["metadata"]["name"]: one["spec"]["template"] for one in of_kind(rendered(case), *WORKLOADS)}
     for one in of_kind(rendered(case), "Deployment", "StatefulSet"):
-        fitting = [name for name, pod in labelled.items() if selects(one["spec"]["selector"], pod["metadata"]["labels"])]
+        fitting = [
+            name for name, pod in labelled.items() if selects(one["spec"]["selector"], pod["metadata"]["labels"])
+        ]
         assert fitting == [one["metadata"]["name"]]
     for one in of_kind(rendered(case), "Service"):
         selector = {"matchLabels": one["spec"]["selector"]}
@@ -129,7 +132,9 @@ def test_each_budget_selects_pods(case: str) -> None:
         roles = {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in found}
         own = one["metadata"]["labels"]["app.kubernetes.io/component"]
         assert roles <= {own, "standby"}
-    shares = [one for one in of_kind(every, "PodDisruptionBudget") if one["metadata"]["name"].endswith("rehydrator")]
+    shares = [
+        one for one in of_kind(every, "PodDisruptionBudget") if one["metadata"]["name"].endswith("rehydrator")
+    ]
     assert len(shares) == len(of_kind(every, "StatefulSet")) - len(
         [one for one in of_kind(every, "StatefulSet") if one["metadata"]["name"].endswith("standby")]
     )
@@ -192,7 +197,7 @@ def test_a_changed_job_file_restarts_its_pods_only() -> None:
 
 
 def test_jobs_of_kubernetes_run_again_if_they_have_to() -> None:
-    """A Job cannot be changed. Topics are prepared again for another job file, a mirror starts for another `run`."""
+    """A Job cannot be changed. Topics are prepared for another job file, a mirror starts for another `run`."""
     values = everything()
     again = everything()
     again["mirror"]["run"] = 2

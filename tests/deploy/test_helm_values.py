@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import Machine
 from cutwater.core.sizing.recommendation import size_job
 from cutwater.core.sizing.skew import KeySkew
-from support.kubernetes.chart import CHART, helm, kubernetes, refusal
+from support.kubernetes.chart import CHART, has_value, helm, kubernetes, refusal
 from support.kubernetes.values import CASES, everything, executors, flights, least
 from support.pages import text_of
 
@@ -37,7 +39,9 @@ def test_a_setting_is_free_unless_the_chart_sets_it() -> None:
     prefix = "CUTWATER_"
     written = set(re.findall(rf'"{prefix}([A-Z0-9_]+)"', TEMPLATES))
     for kind in ("KAFKA", "ORIGIN_KAFKA"):
-        written |= {f"{kind}_{one}" for one in ("SASL_USERNAME", "SSL_CA_FILE", "SSL_CERTIFICATE_FILE", "SSL_KEY_FILE")}
+        written |= {
+            f"{kind}_{one}" for one in ("SASL_USERNAME", "SSL_CA_FILE", "SSL_CERTIFICATE_FILE", "SSL_KEY_FILE")
+        }
     written |= {"REGISTRY_USERNAME", "ORIGIN_REGISTRY_USERNAME"}
     written |= {one["setting"] for one in ports().values()}
     own = {one.lower() for one in written} & set(Settings.model_fields) | OTHERS
@@ -94,7 +98,9 @@ def test_the_readme_describes_each_value() -> None:
     frame = {"nodeSelector", "tolerations", "affinity", "priorityClassName", "podAnnotations", "podLabels"}
     common = {"enabled", "settings", "resources", "startupSeconds", "terminationGracePeriodSeconds"}
     assert shown <= known | frame | common | {"serviceAccountAnnotations", "jobs.NAME.file", "jobs.NAME.files"}
-    missing = [place for place in leaves(DEFAULTS) if not {".".join(place[: at + 1]) for at in range(len(place))} & shown]
+    missing = [
+        place for place in leaves(DEFAULTS) if not {".".join(place[: at + 1]) for at in range(len(place))} & shown
+    ]
     components = {name for name, one in DEFAULTS.items() if isinstance(one, dict) and "resources" in one}
     assert [place for place in missing if not (place[0] in components and place[1] in common)] == []
 
@@ -111,6 +117,37 @@ def test_the_defaults_hold_what_size_asks_for() -> None:
     assert gb(driver["storage"]["size"]) >= sizing["driver_disk_gb"]
     assert gb(view["resources"]["requests"]["memory"]) >= sizing["rehydrator_memory_gb"]
     assert gb(view["storage"]["size"]) >= sizing["rehydrator_disk_gb"]
+
+
+def test_figures_of_size_become_values() -> None:
+    """The script reads the JSON of `cutwater size`; the values hold each figure, and are values of the chart."""
+    figures = {
+        "driver_cores": 3.0,
+        "driver_memory_gb": 4.0,
+        "driver_disk_gb": 20.0,
+        "rehydrators": 2.0,
+        "rehydrator_memory_gb": 0.5,
+        "rehydrator_disk_gb": 50.0,
+        "snapshot_interval_s": 900.0,
+        "changelog_partitions": 4.0,
+        "shuffle_partitions": 3.0,
+    }
+    told = {
+        "job": "flights",
+        "warnings": ["a doubt"],
+        "figures": [{"name": n, "value": v} for n, v in figures.items()],
+    }
+    words = [sys.executable, ROOT / "deploy/helm/values_from_size.py"]
+    done = subprocess.run(words, input=json.dumps(told), capture_output=True, text=True, timeout=60, check=True)
+    assert "# warning: a doubt" in done.stdout
+    made = yaml.safe_load(done.stdout)["jobs"]["flights"]
+    assert all(has_value(".".join(place)) for place in leaves(made))
+    assert (made["driver"]["spark"]["cores"], made["rehydrator"]["owners"]) == (3, 2)
+    assert gb(made["driver"]["resources"]["requests"]["memory"]) >= 4.0
+    assert int(made["driver"]["spark"]["memory"].removesuffix("m")) * (1 << 20) < 4.0e9
+    assert gb(made["driver"]["storage"]["size"]) >= 20
+    assert gb(made["rehydrator"]["storage"]["size"]) >= 50
+    assert made["snapshots"] == {"everySeconds": 900}
 
 
 def gb(text: str) -> float:
@@ -160,7 +197,11 @@ WRONG: list[tuple[str, Any, str]] = [
     ("origin.region", "us", "set origin.bootstrapServers too"),
     ("origin", {"region": "local", "bootstrapServers": "k:9092"}, "no region mirrors itself"),
     ("readers", {"enabled": True, "autoscaling": {"enabled": True, "minReplicas": 9}}, "and maxReplicas is 8"),
-    ("readers", {"enabled": True, "autoscaling": {"enabled": True, "cpuPercent": 0}}, "needs cpuPercent or requestsInProgress"),
+    (
+        "readers",
+        {"enabled": True, "autoscaling": {"enabled": True, "cpuPercent": 0}},
+        "needs cpuPercent or requestsInProgress",
+    ),
     ("networkPolicy.clients", [{"podselector": {}}], "additional properties 'podselector' not allowed"),
     ("jobs.flights.driver.spark.cores", 0, "at '/jobs/flights/driver/spark/cores': minimum: got 0, want 1"),
     ("region", "EU-1", "at '/region'"),

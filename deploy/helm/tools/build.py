@@ -3,8 +3,8 @@
     python deploy/helm/tools/build.py               (`make helm-tools`)
     python deploy/helm/tools/build.py --apiserver   kube-apiserver and etcd too: a quarter of an hour of one core
 
-Go downloads the modules that go.mod names and checks them against go.sum. The programs are kept in the cache folder of
-Cutwater, below a name that changes with these files, so that a clone builds them once.
+Go downloads the modules that go.mod names and checks them against go.sum. The programs are kept in the cache folder
+of Cutwater, below a name that changes with these files, so that a clone builds them once.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def main() -> None:
     made = folder()
     made.mkdir(parents=True, exist_ok=True)
     major, minor, patch = KUBERNETES
-    chartutil = f"{HELM}/pkg/chartutil.k8sVersion"
-    flags = f"-X {HELM}/internal/version.version={helm_version()} -X {chartutil}Major={major} -X {chartutil}Minor={minor}"
+    known = f"{HELM}/pkg/chartutil.k8sVersion"
+    flags = f"-X {HELM}/internal/version.version={helm_version()} -X {known}Major={major} -X {known}Minor={minor}"
     _compile(made / "kubeconform", HERE, "github.com/yannh/kubeconform/cmd/kubeconform")
     _compile(made / "helm", HERE, f"{HELM}/cmd/helm", flags)
     if not (made / "schemas").exists():

@@ -95,12 +95,24 @@ def api_server(folder: Path) -> Iterator[ApiServer]:
     (folder / "tokens.csv").write_text(f'{TOKEN},me,me,"system:masters"\n')
     etcd = [
         *(tool("etcd"), "--data-dir", folder / "etcd", "--unsafe-no-fsync", "--log-level", "error"),
-        *("--listen-client-urls", f"http://127.0.0.1:{store}", "--advertise-client-urls", f"http://127.0.0.1:{store}"),
-        *("--listen-peer-urls", f"http://127.0.0.1:{peer}",),
+        *(
+            "--listen-client-urls",
+            f"http://127.0.0.1:{store}",
+            "--advertise-client-urls",
+            f"http://127.0.0.1:{store}",
+        ),
+        *(
+            "--listen-peer-urls",
+            f"http://127.0.0.1:{peer}",
+        ),
     ]
     server = [
         *(tool("kube-apiserver"), f"--etcd-servers=http://127.0.0.1:{store}", f"--secure-port={port}"),
-        *("--bind-address=127.0.0.1", f"--cert-dir={folder / 'certificates'}", f"--token-auth-file={folder / 'tokens.csv'}"),
+        *(
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={folder / 'certificates'}",
+            f"--token-auth-file={folder / 'tokens.csv'}",
+        ),
         *("--service-cluster-ip-range=10.96.0.0/24", "--authorization-mode=RBAC", "--profiling=false"),
         *("--service-account-issuer=https://here.invalid", "--endpoint-reconciler-type=none"),
         f"--service-account-key-file={folder / 'accounts.key'}",

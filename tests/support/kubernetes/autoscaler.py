@@ -1,8 +1,8 @@
 """The algorithm of Kubernetes' HorizontalPodAutoscaler, and readers under a load, as plain values.
 
-After the autoscaler's own page: a sync every 15 s, a tolerance of a tenth, of several measures the one that wants most;
-stabilisation takes the lowest recommendation of its window for a step up and the highest for a step down; policies
-bound the change of each period. A pod that is not ready yet reports no use.
+After the autoscaler's own page: a sync every 15 s, a tolerance of a tenth, of several measures the one that wants
+most. Stabilisation takes the lowest recommendation of its window for a step up and the highest for a step down.
+Policies bound the change of each period. A pod that is not ready yet reports no use.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 SYNC_S = 15
@@ -117,13 +118,13 @@ def play(
     demand: Callable[[int], float],
     targets: Mapping[str, float],
     until_s: int,
-    reader: Reader = Reader(),  # noqa: B008 - it cannot be changed
+    reader: Reader = Reader(),
     held_up: Callable[[int], bool] = lambda _at: False,
 ) -> list[Moment]:
     """Play the autoscaler against requests per second over time.
 
-    `targets`: of `cpu` the share of the requested core, of `backlog` milestones per reader. `held_up`: whether readers
-    cannot follow at that time, whatever their number, as when brokers are slow.
+    `targets`: of `cpu` the share of the requested core, of `backlog` milestones per reader. `held_up`: whether
+    readers cannot follow at that time, whatever their number, as when brokers are slow.
     """
     scaler, births, backlog = Autoscaler(behaviour), [-reader.warm_up_s] * behaviour.least, 0.0
     course = []
@@ -144,6 +145,6 @@ def play(
 
 def turns(course: Sequence[Moment]) -> int:
     """Return how often the number went the other way than at its change before."""
-    steps = [after.pods - before.pods for before, after in zip(course, course[1:], strict=False)]
+    steps = [after.pods - before.pods for before, after in pairwise(course)]
     ways = [math.copysign(1, one) for one in steps if one]
-    return sum(a != b for a, b in zip(ways, ways[1:], strict=False))
+    return sum(a != b for a, b in pairwise(ways))

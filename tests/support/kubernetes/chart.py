@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -88,6 +89,19 @@ def conform(objects: Iterable[Object]) -> dict[str, Any]:
     text = yaml.safe_dump_all(objects)
     done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=SECONDS, check=False)
     return dict(json.loads(done.stdout))
+
+
+def has_value(path: str) -> bool:
+    """Return whether the chart has a value. `path`: as for --set, with dots; one inside of a name is escaped."""
+    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+    found = schema
+    for escaped in re.split(r"(?<!\\)\.", path):
+        name = escaped.replace("\\", "")
+        if "$ref" in found:
+            found = schema["definitions"][found["$ref"].rpartition("/")[2]]
+        patterns = [one for pattern, one in found.get("patternProperties", {}).items() if re.search(pattern, name)]
+        found = found.get("properties", {}).get(name) or next(iter(patterns), {})
+    return bool(found)
 
 
 def of_kind(objects: Iterable[Object], *kinds: str) -> list[Object]:

@@ -27,7 +27,9 @@ class Place:
         return {NAMESPACE_LABEL: self.namespace, **self.namespace_labels}
 
 
-def may_connect(policies: Iterable[Object], source: Place, target: Place, port: int, protocol: str = "TCP") -> bool:
+def may_connect(
+    policies: Iterable[Object], source: Place, target: Place, port: int, protocol: str = "TCP"
+) -> bool:
     """Return whether the policies let the source connect: its own for egress, and the target's for ingress."""
     every = list(policies)
     out = _admitted(every, source, target, "Egress", port, protocol)

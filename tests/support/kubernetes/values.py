@@ -55,7 +55,11 @@ def everything() -> dict[str, Any]:
     rule = {"to": [{"ipBlock": {"cidr": "10.1.0.0/16"}}], "ports": [9093]}
     return least(
         region="eu",
-        image={"pullPolicy": "Always", "pullSecrets": ["registry-login"], "spark": {"digest": f"sha256:{'0' * 64}"}},
+        image={
+            "pullPolicy": "Always",
+            "pullSecrets": ["registry-login"],
+            "spark": {"digest": f"sha256:{'0' * 64}"},
+        },
         kafka={
             "bootstrapServers": "kafka-1.brokers:9093,kafka-2.brokers:9093",
             **secure,
@@ -76,11 +80,22 @@ def everything() -> dict[str, Any]:
             "region": "eu-central-1",
             "credentials": {"existingSecret": "store-keys", "sessionTokenKey": "session"},
         },
-        snapshots={"location": "s3://backups/cutwater", "everySeconds": 900, "signingKey": {"existingSecret": "signing"}},
+        snapshots={
+            "location": "s3://backups/cutwater",
+            "everySeconds": 900,
+            "signingKey": {"existingSecret": "signing"},
+        },
         auth={"apiToken": {"existingSecret": "api"}, "metricsToken": {"existingSecret": "metrics"}},
-        regions={"urls": "us=https://view-us:8443,eu=http://view-eu:8321", "tokens": {"existingSecret": "regions"}},
+        regions={
+            "urls": "us=https://view-us:8443,eu=http://view-eu:8321",
+            "tokens": {"existingSecret": "regions"},
+        },
         alerts={"webhook": {"existingSecret": "webhook", "tokenKey": "token"}},
-        driver={"checkpoint": "s3a://checkpoints/flights", "disruptionsAllowed": 0, "settings": {"trigger_ms": 1000000}},
+        driver={
+            "checkpoint": "s3a://checkpoints/flights",
+            "disruptionsAllowed": 0,
+            "settings": {"trigger_ms": 1000000},
+        },
         rehydrator={
             "owners": 2,
             "standbys": 2,
