@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import pytest
 
 from support.kubernetes.chart import NAMESPACE, Object, component, job_of, of_kind, pods, render
 from support.kubernetes.network import Place, may_connect
-from support.kubernetes.values import CASES, everything, executors, least, several_jobs
+from support.kubernetes.process import rendered
+from support.kubernetes.values import everything, executors, least, several_jobs
 
 PORTS = (
     53,
@@ -47,11 +47,6 @@ OUTSIDE = (DNS, PROMETHEUS, CLIENT, STRANGER, NEIGHBOUR, BROKERS, ELSEWHERE)
 CROSSING = ("driver", "commit-signal", "mirror")
 
 Flow = tuple[str, str, int]
-
-
-@cache
-def rendered(case: str) -> list[Object]:
-    return render(CASES[case]())
 
 
 def places(objects: list[Object]) -> list[Place]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from functools import cache
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from support.kubernetes.chart import (
     CHART,
     NAMESPACE,
     WORKLOADS,
-    Object,
     conform,
     helm,
     kubernetes,
@@ -25,17 +23,13 @@ from support.kubernetes.chart import (
     selects,
     template,
 )
+from support.kubernetes.process import rendered
 from support.kubernetes.values import CASES, everything, least, several_jobs
 
 pytestmark = pytest.mark.needs("helm")
 every_case = pytest.mark.parametrize("case", CASES)
 NAME_MAX = 63
 STATEFUL_NAME_MAX = 52
-
-
-@cache
-def rendered(case: str) -> list[Object]:
-    return render(CASES[case]())
 
 
 @every_case

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,13 @@ def test_a_setting_is_free_unless_the_chart_sets_it() -> None:
 def ports() -> dict[str, dict[str, Any]]:
     text = TEMPLATES.partition('define "cutwater.ports" -}}')[2].partition("{{-")[0]
     return dict(yaml.safe_load(text))
+
+
+def test_the_chart_is_of_this_version() -> None:
+    """Its images have the tag of the package's version by default."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert chart["appVersion"] == project["version"]
 
 
 def test_each_component_has_the_port_of_compose() -> None:

@@ -3,8 +3,8 @@
     python deploy/helm/tools/build.py               (`make helm-tools`)
     python deploy/helm/tools/build.py --apiserver   kube-apiserver and etcd too: a quarter of an hour of one core
 
-Go downloads the modules that go.mod names and checks them against go.sum. The programs are kept in the cache folder
-of Cutwater, below a name that changes with these files, so that a clone builds them once.
+Go downloads the modules that go.mod names and checks them against go.sum. The programs are kept in the cache
+folder of Cutwater, below a name that changes with these files, so that a clone builds them once.
 """
 
 from __future__ import annotations

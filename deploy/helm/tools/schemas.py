@@ -2,8 +2,8 @@
 
     python deploy/helm/tools/schemas.py FOLDER
 
-They are strict: a field that no object has is an error. The definition of ServiceMonitors is copied beside them, for
-an API server. Go downloads the modules and checks them; nothing is built.
+They are strict: a field that no object has is an error. The definition of ServiceMonitors is copied beside them,
+for an API server. Go downloads the modules and checks them; nothing is built.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ keeps its default. docs/SETTINGS.md describes each variable.
 {{- if eq .component "reader" -}}
 {{- $_ := set .into "CUTWATER_REPLICA" "true" -}}
 {{- $_ := set .into "CUTWATER_REPLICA_OF" .own.replicaOf -}}
-{{- $names = concat $names (include "cutwater.serviceNames" (merge (dict "service" (include "cutwater.name" .)) .) | fromYamlArray) -}}
+{{- $names = concat $names (include "cutwater.serviceNames" (merge (dict "service" (include "cutwater.name" (merge (dict "component" "readers") .))) .) | fromYamlArray) -}}
 {{- else -}}
 {{- $peers := include "cutwater.peers" . -}}
 {{- if $peers -}}

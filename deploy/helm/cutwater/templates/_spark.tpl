@@ -17,7 +17,7 @@ data:
     {{- with .values.image.pullSecrets }}
     spark.kubernetes.container.image.pullSecrets {{ join "," . }}
     {{- end }}
-    spark.kubernetes.executor.podNamePrefix {{ printf "%s-%s" .root.Release.Name .job }}
+    spark.kubernetes.authenticate.executor.serviceAccountName {{ include "cutwater.name" (merge (dict "component" "executor") .) }}
     spark.kubernetes.executor.podTemplateFile /etc/spark/executor.yaml
     spark.kubernetes.executor.podTemplateContainerName executor
     spark.kubernetes.driver.ownPersistentVolumeClaim false
@@ -27,13 +27,21 @@ data:
     spark.dynamicAllocation.enabled false
     spark.executor.instances {{ $spark.executors.instances }}
     spark.executor.cores {{ $spark.executors.cores }}
-    spark.kubernetes.executor.request.cores {{ $spark.executors.resources.requests.cpu }}
+    spark.kubernetes.executor.request.cores {{ $spark.executors.cpu }}
     spark.executor.memory {{ $spark.executors.memory }}
+    spark.executor.memoryOverhead {{ $spark.executors.memoryOverhead }}
   executor.yaml: |
     {{- include "cutwater.executorPod" (merge (dict "component" "executor") .) | nindent 4 }}
 {{- end }}
 
+{{/* Of a size as Java writes it: 512m, 2g. */}}
+{{- define "cutwater.mebibytes" -}}
+{{- $number := regexFind "^[0-9]+" . | int -}}
+{{ ternary (mul 1024 $number) $number (hasSuffix "g" .) }}
+{{- end }}
+
 {{- define "cutwater.executorPod" -}}
+{{- $executors := .values.driver.spark.executors -}}
 apiVersion: v1
 kind: Pod
 metadata:
@@ -46,7 +54,10 @@ spec:
       image: {{ include "cutwater.image" . }}
       {{- include "cutwater.rights" . | nindent 6 }}
       resources:
-        {{- toYaml .values.driver.spark.executors.resources | nindent 8 }}
+        # Spark writes the same.
+        {{- $memory := printf "%dMi" (add (include "cutwater.mebibytes" $executors.memory | int) (include "cutwater.mebibytes" $executors.memoryOverhead | int)) }}
+        requests: {cpu: {{ $executors.cpu | quote }}, memory: {{ $memory }}}
+        limits: {memory: {{ $memory }}}
       env:
         {{- include "cutwater.executorEnv" . | nindent 8 }}
       command:
