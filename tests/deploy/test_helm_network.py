@@ -129,6 +129,14 @@ def test_executors_talk_to_their_driver_and_each_other() -> None:
 
 
 @pytest.mark.needs("helm")
+def test_a_mirror_reads_the_other_region_and_its_readers_do_not() -> None:
+    mine = [one.name for one in places(rendered("replica region"))]
+    assert mine == ["flights/reader", "flights/mirror"]
+    flows = to(mine, "dns", 53) | anywhere(mine, mine, 9092) | anywhere(["flights/mirror"], mine, 9094)
+    assert open_flows(rendered("replica region")) == flows
+
+
+@pytest.mark.needs("helm")
 def test_names_are_asked_by_udp_and_no_other_pod_is() -> None:
     policies = of_kind(rendered("least"), "NetworkPolicy")
     for one in places(rendered("least")):

@@ -139,6 +139,13 @@ def test_readers_are_replicas_and_no_peers() -> None:
     assert (mine.replica, mine.peers, mine.select_prefixes) == (True, "", "E")
 
 
+def test_readers_of_another_region_read_its_copy() -> None:
+    (pod,) = [one for one in pods(rendered("replica region")) if component(one) == "reader"]
+    mine = settings_of(pod)
+    assert (mine.region, mine.replica_of, mine.origin_region) == ("eu", "us", "")
+    assert str(mine.views_dir).endswith("replicas/us")
+
+
 def test_numbers_are_written_out() -> None:
     """A million of a values file is a float for Helm, and 1e+06 is no whole number for a setting."""
     told = {component(pod): environment(pod) for pod in pods(rendered("everything"))}

@@ -134,9 +134,23 @@ def executors() -> dict[str, Any]:
     return least(kafka=kafka, objectStore=store, driver=driver)
 
 
+def replica_region() -> dict[str, Any]:
+    """Only a mirror of another region's job, and readers of what it has copied."""
+    nothing = {"enabled": False}
+    off = ("driver", "commitSignal", "publisher", "watch", "rehydrator", "topics")
+    return least(
+        region="eu",
+        origin={"region": "us", "bootstrapServers": "kafka-us:9094"},
+        mirror={"enabled": True},
+        readers={"enabled": True, "replicaOf": "us"},
+        **dict.fromkeys(off, nothing),
+    )
+
+
 CASES = {
     "least": least,
     "several jobs": several_jobs,
     "everything": everything,
     "executors": executors,
+    "replica region": replica_region,
 }
