@@ -68,6 +68,7 @@ class Autoscaler:
         """Return the next number. `ratios`: of each measure, its mean over all pods divided by its target."""
         rule = self.behaviour
         raw = max(current if abs(one - 1) <= TOLERANCE else math.ceil(current * one) for one in ratios)
+        self._forget(now_s)
         self._wanted.append((now_s, raw))
         lowest = min(one for at, one in self._wanted if at > now_s - max(rule.up_window_s, 1))
         highest = max(one for at, one in self._wanted if at > now_s - max(rule.down_window_s, 1))
@@ -76,6 +77,13 @@ class Autoscaler:
         if found != current:
             self._changes.append((now_s, found - current))
         return found
+
+    def _forget(self, now_s: int) -> None:
+        """Drop what no window and no period reaches back to."""
+        rule = self.behaviour
+        longest_s = max(rule.up_window_s, rule.down_window_s, *(one.period_s for one in (*rule.up, *rule.down)))
+        self._wanted = [one for one in self._wanted if one[0] > now_s - longest_s]
+        self._changes = [one for one in self._changes if one[0] > now_s - longest_s]
 
     def _limited(self, now_s: int, current: int, wanted: int) -> int:
         if wanted == current:
