@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from support.kubernetes.chart import Object, component, container, environment, of_kind, pods
-from support.kubernetes.process import rendered, settings_of
+from support.kubernetes.process import VIEWS, rendered, settings_of
 from support.kubernetes.values import CASES
 
 pytestmark = pytest.mark.needs("helm")
@@ -81,6 +81,17 @@ def test_a_container_is_probed_at_its_own_port(case: str) -> None:
         allowed_s = one["startupProbe"]["periodSeconds"] * one["startupProbe"]["failureThreshold"]
         # A process waits so long for its brokers before it answers.
         assert allowed_s * 1_000 >= settings_of(pod).wait_ms + 30_000
+
+
+def test_a_view_ends_after_its_service_has_left_it() -> None:
+    """So that a request in a rolling update meets no closed port; there is time left for the end itself."""
+    for pod in pods(rendered("everything")):
+        first = container(pod).get("lifecycle", {}).get("preStop")
+        assert bool(first) == (component(pod) in VIEWS)
+        if first:
+            word, seconds = first["exec"]["command"]
+            assert word == "sleep"
+            assert pod["spec"]["terminationGracePeriodSeconds"] >= int(seconds) + 20
 
 
 def own_port(pod: Object) -> int:

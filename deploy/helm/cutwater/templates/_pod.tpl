@@ -83,6 +83,10 @@ ports:
   - {name: spark-blocks, containerPort: 7079, protocol: TCP}
 {{- end }}
 {{ include "cutwater.probes" . }}
+{{- if has .component (list "rehydrator" "standby" "reader") }}
+lifecycle:
+  preStop: {exec: {command: [sleep, "5"]}}  # until no Service leads here any more
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -98,7 +102,8 @@ livenessProbe:
   httpGet: {path: /healthz, port: http}
   periodSeconds: 10
   timeoutSeconds: 5
-  failureThreshold: 6
+  # A driver that has waited for another region's answer closes its port once more, until Spark has started.
+  failureThreshold: {{ ternary 30 6 (eq .component "driver") }}
 readinessProbe:
   httpGet: {path: /readyz, port: http}
   periodSeconds: 5
