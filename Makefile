@@ -27,6 +27,7 @@ PYTHON_BASE ?=
 JAVA_BASE ?=
 METRICS ?=
 MIRROR ?=
+APISERVER ?=
 COMPOSE := $(shell command -v docker-compose || echo docker compose)
 
 # With three workers, a quarter of two cores is idle in a quick run.
@@ -40,7 +41,7 @@ ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-regions rehearse up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native lock clean
+.PHONY: help demo demo-regions rehearse up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native helm-tools lock clean
 
 help: ## Show this list
 	@$(PYTHON) -c 'import re, sys; [print("  make %-15s %s" % found) for found in re.findall(r"^([a-z-]+):.*?## (.*)", open(sys.argv[1]).read(), re.M)]' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +100,10 @@ test-containers: $(JAVA) ## Run the tests in containers (Docker and debootstrap 
 native: $(STAMP) ## Build the optional module for fast restores and install it (Rust is needed: docs/INSTALLING.md)
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.85 or newer, with rustup"; exit 3; }
 	CARGO_TARGET_DIR=$(abspath build/native) $(UV) --no-deps --reinstall ./native
+
+helm-tools: $(STAMP) ## Build what tests of the Helm chart need: helm, kubeconform (Go is needed: docs/KUBERNETES.md; APISERVER=1: an API server too)
+	@command -v go >/dev/null || { echo "go is missing: install Go 1.26 or newer"; exit 3; }
+	@$(BIN)/python deploy/helm/tools/build.py $(if $(APISERVER),--apiserver)
 
 simulate: $(STAMP) ## Run the protocol through histories from seeds (SEEDS=5000, or SEED=17 alone; REGIONS=1: two regions)
 	@PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(SEEDS) $(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED)) $(if $(REGIONS),--regions)

@@ -19,6 +19,7 @@ import pytest
 
 from cutwater.adapters.fetch.native_rows import usable
 from seconds import expected_s
+from support.kubernetes.chart import has_tools
 
 QUICK, SLOW, ALL = "quick", "slow", "all"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
@@ -38,9 +39,12 @@ TOOLS = {
     "native": usable,
     "mount": lambda: shutil.which("mount") is not None and os.geteuid() == 0,
     "browser": lambda: find_spec("playwright") is not None and any(map(shutil.which, CHROMIUMS)),
+    "helm": lambda: has_tools("helm", "kubeconform", "schemas"),
+    "apiserver": lambda: has_tools("helm", "etcd", "kube-apiserver"),
 }
 """What a machine may lack, and how that is found out. `native` is what `make native` builds, with Rust; `mount`
-is the right to mount a small file system, which is filled; `browser` is Chromium with Playwright."""
+is the right to mount a small file system, which is filled; `browser` is Chromium with Playwright; `helm` is what
+`make helm-tools` builds, with Go, and `apiserver` is what it builds with APISERVER=1."""
 
 
 def add_options(parser: pytest.Parser) -> None:

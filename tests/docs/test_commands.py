@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -26,6 +26,7 @@ from cutwater.core.events.rejection import REASONS
 from cutwater.local.jobs.api_router import JOBS_PATH
 from cutwater.rehydrator.http_api.keys_body import Keys
 from cutwater.rehydrator.http_api.sets_body import Sets
+from support.kubernetes.chart import has_value
 from support.pages import EXAMPLES, PAGES, ROOT, blocks, inline
 
 GROUP: Any = typer.main.get_command(app)
@@ -142,6 +143,24 @@ def compose(words: list[str]) -> None:
     assert words[0] != "exec" or words[1] in services
 
 
+def helm(words: list[str]) -> None:
+    """The chart is there, and it has the values that are set."""
+    assert words[0] == "install"
+    assert (ROOT / words[2] / "Chart.yaml").is_file()
+    for option, given in pairwise(words):
+        if option in {"--set", "--set-file"}:
+            path, _, value = given.partition("=")
+            assert has_value(path), path
+            assert option == "--set" or (ROOT / value).is_file(), value
+
+
+def kubectl(words: list[str]) -> None:
+    """A verb of kubectl; what is named is of the release that the page installs."""
+    verbs = {"get", "port-forward", "rollout", "delete"}
+    assert verbs & set(words)
+    assert all(word.startswith("service/shop-flights-") for word in words if word.startswith("service/"))
+
+
 def variable(name: str) -> None:
     """What stands before a command is a variable of the compose file."""
     assert "${" + name in (ROOT / "docker-compose.yml").read_text(encoding="utf-8"), name
@@ -157,6 +176,8 @@ PROGRAMS: dict[str, Callable[[list[str]], None]] = {
     "python": python,
     "pytest": run_pytest,
     "docker-compose": compose,
+    "helm": helm,
+    "kubectl": kubectl,
     "spark-submit": spark_submit,
     ".": activate,
     "cat": lambda _words: None,
