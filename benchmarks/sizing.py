@@ -82,7 +82,7 @@ class Figures:
     view_mb: float
 
 
-def bench(options: Options) -> dict[str, Any]:
+def bench(options: Any) -> dict[str, Any]:
     """The whole benchmark; returns the document that it wrote."""
     about, figures = machine.describe(), read_figures(options.machine, Machine) if options.machine else Machine()
     found: dict[int, tuple[Figures, Figures]] = {}

@@ -63,9 +63,9 @@ class Watch:
         )
         views = settings.watch_views
         self._view = View(views, settings.api_headers) if views else None
-        token = settings.otlp_token.get_secret_value()
+        secret = settings.otlp_token.get_secret_value()
         self._tracing = (
-            Tracing(settings.otlp_url, token, self._limits.publishes, bool(views)) if settings.otlp_url else None
+            Tracing(settings.otlp_url, secret, self._limits.publishes, bool(views)) if settings.otlp_url else None
         )
         self._alerts = topics.alerts(job.name)
         self._state = JobStatus(job.name, settings.generation)

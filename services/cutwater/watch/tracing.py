@@ -35,7 +35,7 @@ class Tracing:
             raise MachineError(f"traces need OpenTelemetry ({error}): pip install 'cutwater[otel]'") from None
         headers = {"authorization": f"Bearer {token}"} if token else {}
         exporter = OTLPSpanExporter(endpoint=url.rstrip("/") + _PATH, headers=headers, timeout=SENT_S)
-        self._sending = BatchSpanProcessor(exporter, max_queue_size=QUEUE_MAX)
+        self._sending: Any = BatchSpanProcessor(exporter, max_queue_size=QUEUE_MAX)
         self._span, self._context, self._resource = ReadableSpan, SpanContext, Resource
         self._flags = TraceFlags(TraceFlags.SAMPLED)
         self._open = OpenTraces(publishes, serves)

@@ -13,7 +13,7 @@ from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import parse_duration
 from cutwater.core.chaos.plan import KINDS, LASTING, PROCESSES, ChaosPlan, Fault, LoadWish, overlaps
 from cutwater.core.load.load_draw import Flaws
-from cutwater.core.load.rate_profile import STEADY, RateProfile
+from cutwater.core.load.rate_profile import RateProfile
 from cutwater.core.sizing.skew import KeySkew
 from cutwater.core.util.suggestions import listed
 
@@ -63,7 +63,7 @@ class _FaultModel(_Model):
 
 class _LoadModel(_Model):
     rate: Annotated[float, Field(gt=0, le=1e6)] = 1_000.0
-    shape: Literal["steady", "spike", "sawtooth"] = STEADY
+    shape: Literal["steady", "spike", "sawtooth"] = "steady"
     peak: Annotated[float, Field(ge=1, le=1_000)] = 5.0
     period: Seconds = 30.0
     keys: Annotated[int, Field(ge=1, le=10**12, strict=True)] = 10_000

@@ -78,6 +78,10 @@ class _Open(NamedTuple):
     applied_ms: int | None = None
 
 
+def _is_later(one: _Open, sequence: int) -> bool:
+    return one.milestone.sequence > sequence
+
+
 @dataclass(frozen=True)
 class OpenTraces:
     """Milestones whose last step is not known yet. `publishes`, `serves`: the steps that there will be."""
@@ -94,17 +98,18 @@ class OpenTraces:
 
     def publish(self, sequence: int, at_ms: int) -> OpenTraces:
         """The output has all milestones up to this one since that time."""
-        return self._reached(sequence, "published_ms", at_ms)
+        open_ = tuple(
+            one if _is_later(one, sequence) or one.published_ms is not None else one._replace(published_ms=at_ms)
+            for one in self.open
+        )
+        return replace(self, open=open_)._moved(at_ms)
 
     def apply(self, sequence: int, at_ms: int) -> OpenTraces:
         """The view shows a milestone, and so all before it, since that time."""
-        return self._reached(sequence, "applied_ms", at_ms)
-
-    def _reached(self, sequence: int, step: str, at_ms: int) -> OpenTraces:
-        def known(one: _Open) -> bool:
-            return one.milestone.sequence > sequence or getattr(one, step) is not None
-
-        open_ = tuple(one if known(one) else one._replace(**{step: at_ms}) for one in self.open)
+        open_ = tuple(
+            one if _is_later(one, sequence) or one.applied_ms is not None else one._replace(applied_ms=at_ms)
+            for one in self.open
+        )
         return replace(self, open=open_)._moved(at_ms)
 
     def take_finished(self) -> tuple[OpenTraces, tuple[Trace, ...]]:
