@@ -18,6 +18,7 @@ from cutwater.adapters.http.access import (
     Scope,
     Send,
     TokenGuard,
+    refuse,
 )
 
 API_PREFIX = "/api/"
@@ -63,8 +64,15 @@ class Headers:
         await self._app(scope, receive, sending)
 
 
+_OTHER_SITES = frozenset({b"cross-site", b"same-site"})
+_REFUSED = "a page of another site may not ask for data: open the console itself"
+
+
 class Paths:
-    """Sends requests for data to one application, all others to the static files."""
+    """Sends requests for data to one application, all others to the static files.
+
+    A page of another site could not read an answer, but it could let the console work: its requests are refused.
+    """
 
     def __init__(self, data: App, page: App) -> None:
         self._data, self._page = data, page
@@ -72,7 +80,10 @@ class Paths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
         is_data = path.startswith(API_PREFIX) or path == METRICS_PATH or path in OPEN_PATHS
-        await (self._data if is_data else self._page)(scope, receive, send)
+        if is_data and any(name == b"sec-fetch-site" and site in _OTHER_SITES for name, site in scope["headers"]):
+            await refuse(send, 403, _REFUSED)
+        else:
+            await (self._data if is_data else self._page)(scope, receive, send)
 
 
 def secured(

@@ -71,6 +71,15 @@ def test_without_a_token_other_sites_names_are_refused(plain: str) -> None:
         assert httpx.get(plain + path, headers={"host": "localhost"}).status_code == 200
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_another_site_cannot_let_the_console_work(plain: str, site: str) -> None:
+    """It could not read the answer, but a rebuild of an older milestone costs a core."""
+    answer = httpx.get(f"{plain}api/jobs/flights/explore?key=a&at=latest", headers={"sec-fetch-site": site})
+    assert answer.status_code == 403
+    assert httpx.get(plain, headers={"sec-fetch-site": site}).status_code == 200
+    assert httpx.get(f"{plain}api/jobs", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+
+
 def test_only_reading_is_answered(plain: str) -> None:
     assert httpx.head(plain).status_code == 200
     assert httpx.head(plain).content == b""

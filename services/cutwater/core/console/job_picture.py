@@ -57,11 +57,10 @@ class JobPicture:
         self.version += 1
 
     def continue_with(self, status: JobStatus) -> None:
-        """Replace the status, as with a generation that was promoted. The history stays."""
+        """Replace the status with that of a generation that was promoted. The history stays, but for the load by
+        partition: the new generation may have others."""
         self.status = status
-        lanes = _partitions(status.committed)
-        if lanes != self.writes.lanes:
-            self.writes = HeatMap(lanes)
+        self.writes = HeatMap(_partitions(status.committed))
         self.version += 1
 
     def take(self, status: JobStatus) -> None:

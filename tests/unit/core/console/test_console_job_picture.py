@@ -58,6 +58,7 @@ def test_another_generation_keeps_the_history() -> None:
     cut = Cut.of_topic("flights.changelog.g2", [1] * 4)
     found.continue_with(JobStatus(JOB, OTHER, committed=replace(EVERY[-1], generation=OTHER, changelog_cut=cut)))
     assert (found.writes.lanes, len(found.timeline), found.status.generation) == (4, 20, OTHER)
+    assert found.writes.picture()["cells"] == []
 
 
 def test_the_view_is_only_compared_with_an_observation_before() -> None:
