@@ -18,7 +18,9 @@ from docs._generate import pages
 from pydantic import TypeAdapter
 
 from cutwater.adapters.avro.codec import crc64
+from cutwater.adapters.config.chaos_plan_file import read_chaos_plan
 from cutwater.adapters.config.figure_files import read_figures
+from cutwater.adapters.config.policy_file import read_policy
 from cutwater.adapters.job_files.models import AttachedModel, JobModel
 from cutwater.adapters.kafka.client_config import Cluster, Security
 from cutwater.core.protocol import topics
@@ -95,8 +97,14 @@ def json_text(block: Block) -> None:
 
 
 def yaml_text(block: Block) -> None:
-    """A job file, or some of its top-level fields: what pydantic checks when it is read. Or figures of `size`."""
+    """A job file, or some of its top-level fields: what pydantic checks when it is read. Or a verb's own file."""
     told = yaml.safe_load(block.text)
+    for page, read in (("docs/CHAOS.md", read_chaos_plan), ("docs/POLICY.md", read_policy)):
+        if block.page == page:
+            with TemporaryDirectory() as folder:
+                Path(folder, "file.yaml").write_text(block.text, encoding="utf-8")
+                read(Path(folder, "file.yaml"))
+            return
     for kind in (Machine, Prices):
         if told.keys() <= {one.name for one in fields(kind)}:
             with TemporaryDirectory() as folder:

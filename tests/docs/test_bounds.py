@@ -29,6 +29,7 @@ BOUNDED_ELSEWHERE = {
         "a task of a loop that looks ten times a second"
     ),
     "services/cutwater/core/driver/commit_hints.py: self._lock.acquire(blocking=False)": "it does not wait",
+    "services/cutwater/local/link.py: queue.get()": "a task that ends with its connection",
     "services/cutwater/local/background_stack.py: self._thread.join()": "its children end within their grace",
     "services/cutwater/local/processes/candidate_processes.py: self._tail.poll()": "a tail waits 50 ms",
     "services/cutwater/rehydrator/generation/preload.py: self._at_work.acquire(blocking=False)": (

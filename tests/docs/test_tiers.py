@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 SLOW_MARKS = {"slow", "needs"}
 CALLS = ("run", "json", "call", "invoke")
 """Functions that call the command line: of `support.cli.commandline.Cli`, of typer's runner, and of tests."""
-BROKERLESS = {"config", "console", "policy", "schemas", "size"}
+BROKERLESS = {"calibrate", "config", "console", "policy", "schemas", "size"}
 SERVICES = ("commit_signal", "console", "mirror", "publisher", "rehydrator", "watch")
 
 

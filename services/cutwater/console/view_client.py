@@ -23,9 +23,11 @@ class ViewClient:
 
     def __init__(self, api_url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
         """`transport`: for tests, in the place of the network."""
-        options = {"transport": transport} if transport else direct_options(api_url)
-        self._client = httpx.Client(
-            base_url=api_url, headers=settings.api_headers, timeout=ANSWER_S, follow_redirects=False, **options
+        own = {"base_url": api_url, "headers": settings.api_headers, "timeout": ANSWER_S}
+        self._client = (
+            httpx.Client(**own, transport=transport, trust_env=False)
+            if transport
+            else httpx.Client(**own, **direct_options(api_url))
         )
 
     def sequence(self) -> int:

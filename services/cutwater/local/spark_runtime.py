@@ -19,10 +19,11 @@ from typing import NoReturn
 
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
-from cutwater.local.java import java_home
+from cutwater.local.java import find_java, java_home
 from cutwater.local.processes.class_archives import archive_path, usable
 
 CLASSES_SECONDS_MAX = 600
+CLASSES = "CUTWATER_SPARK_CLASSES"
 CHECKS = {"expressions": "cutwater_spark.tools.expressions", "transform": "cutwater_spark.tools.transform_check"}
 
 
@@ -89,7 +90,10 @@ def found_archive(java: Path) -> str:
 def become_check(module: str, arguments: list[str]) -> NoReturn:
     """Become a check of a job file by Spark. Raise MachineError as `spark_environment`."""
     command = [sys.executable, "-m", module, *arguments]
-    os.execve(command[0], command, {**os.environ, **spark_environment()})  # noqa: S606  (a shell is not wanted)
+    found = {**os.environ, **spark_environment()}
+    if not found.get(CLASSES):
+        found[CLASSES] = found_archive(find_java())
+    os.execve(command[0], command, found)  # noqa: S606  (a shell is not wanted)
 
 
 if __name__ == "__main__":

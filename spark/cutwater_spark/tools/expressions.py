@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
-from pyspark.java_gateway import launch_gateway
+from pyspark.find_spark_home import _find_spark_home
 
 from cutwater.adapters.job_files.spark_types import in_brackets
 from cutwater_spark.plans.expression_rules import class_of, nodes, wrong_plan, wrong_text, wrong_value
@@ -27,6 +28,8 @@ from cutwater_spark.tools.java_errors import condition_of, text_of
 
 MEMORY = "256m"
 CLASSES, ANSI = "CUTWATER_SPARK_CLASSES", "SPARK_ANSI_SQL_MODE"
+_SPARKS_OWN = ("-XX:+IgnoreUnrecognizedVMOptions", "--add-modules=jdk.incubator.vector", "-XX:+UseSerialGC")
+"""Options of Spark's scripts with which the archive of classes is made."""
 _CATALYST = "org.apache.spark.sql.catalyst"
 
 
@@ -133,26 +136,46 @@ def check_expressions(java: Any, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def java_options() -> str:
+def java_options() -> list[str]:
     """Return the options of a JVM that runs for seconds: compiling well would take longer than it saves."""
     options = ["-XX:TieredStopAtLevel=1", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
     if archive := os.environ.get(CLASSES):
         options.append(f"-XX:SharedArchiveFile={archive}")
-    return " ".join(options)
+    return options
+
+
+def start_jvm() -> tuple[JavaGateway, Any]:
+    """Start a JVM with Spark's classes, and return its gateway and process.
+
+    Spark's own scripts would start another JVM first, only to find the command. The class path is theirs: else
+    Java takes no archive of classes.
+    """
+    home = Path(_find_spark_home())
+    configuration = os.environ.get("SPARK_CONF_DIR") or str(home / "conf")
+    first = [str(one) for one in sorted((home / "jars").glob("slf4j-api-*.jar"))]
+    port, token, process = launch_gateway(
+        jarpath=f"{configuration}/",
+        classpath=os.pathsep.join([*first, f"{home}/jars/*"]),
+        javaopts=[f"-Xmx{MEMORY}", *_SPARKS_OWN, *java_options()],
+        java_path=str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else "java",
+        die_on_exit=True,
+        enable_auth=True,
+        return_proc=True,
+    )
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    return JavaGateway(gateway_parameters=parameters), process
 
 
 def main() -> int:
     request = json.load(sys.stdin)
-    words = ["--driver-memory", MEMORY, "--driver-java-options", java_options(), "pyspark-shell"]
-    os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(words)
     os.environ[ANSI] = "true"  # as in the driver's session
-    gateway = launch_gateway()
+    gateway, process = start_jvm()
     try:
         result = check_expressions(gateway.jvm, request)
     finally:
         gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(timeout=30)
+        process.stdin.close()
+        process.wait(timeout=30)
     print(json.dumps(result))
     return 0
 

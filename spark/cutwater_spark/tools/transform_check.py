@@ -38,7 +38,7 @@ def _session() -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", MEMORY)
-        .config("spark.driver.extraJavaOptions", java_options())
+        .config("spark.driver.extraJavaOptions", " ".join(java_options()))
         .config("spark.sql.session.timeZone", "UTC")
         .config(ANSI, "true")
         .getOrCreate()

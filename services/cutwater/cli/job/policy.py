@@ -16,7 +16,13 @@ from cutwater.core.checks.findings import Finding, Level
 from cutwater.core.checks.policy import check_policy
 from cutwater.core.util.text_tables import Column, Styled
 
-app = typer.Typer(no_args_is_help=True, help="A team's policy for jobs: check job files against it.")
+app = typer.Typer(
+    help="""A team's policy for jobs: check job files against it.
+
+    Examples:  cutwater policy check deploy/jobs/flights.yaml
+    """,
+    no_args_is_help=True,
+)
 
 
 @app.command()

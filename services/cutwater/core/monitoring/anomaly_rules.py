@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_rules import Judge, Limits, Verdict
 from cutwater.core.monitoring.alerts import Alert, Key
-from cutwater.core.monitoring.history import Slot, compare, silent_partitions
+from cutwater.core.monitoring.history import Slot, compare_recent, silent_partitions
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.util.suggestions import listed
 
@@ -20,7 +20,7 @@ SHOWN_MAX = 5
 
 def _slower(step: str, of: Callable[[Slot], float | None], advice: str) -> Judge:
     def judge(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
-        found = compare(_values(state.history.slots, of), SLOWER_FACTOR)
+        found = compare_recent(_values(state.history.slots, of), SLOWER_FACTOR)
         if found is None:
             return None
         if found.is_high:
@@ -32,7 +32,7 @@ def _slower(step: str, of: Callable[[Slot], float | None], advice: str) -> Judge
 
 
 def _hotter(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
-    found = compare(_values(state.history.slots, lambda slot: slot.largest), HOTTER_FACTOR)
+    found = compare_recent(_values(state.history.slots, lambda slot: slot.largest), HOTTER_FACTOR)
     if found is None:
         return None
     if found.is_high:

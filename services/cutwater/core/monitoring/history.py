@@ -116,7 +116,7 @@ class Comparison(NamedTuple):
     """Whether each of the newest is usual again."""
 
 
-def compare(values: Sequence[float], least_factor: float) -> Comparison | None:
+def compare_recent(values: Sequence[float], least_factor: float) -> Comparison | None:
     """Return how the newest values are beside the others, oldest first; None if too few are known.
 
     They are high if each is above the usual by RAISE deviations and `least_factor` times as high.

@@ -34,7 +34,7 @@ class Span:
     def is_over(self) -> bool:
         return self._ended.is_set() or time.monotonic() >= self._until_s
 
-    def wait(self, seconds: float = float("inf")) -> None:
+    def rest(self, seconds: float = float("inf")) -> None:
         """Wait so long, at most to the end."""
         self._ended.wait(max(0.0, min(seconds, self._until_s - time.monotonic())))
 
@@ -58,7 +58,7 @@ def _stop(find: Find, span: Span) -> int:
     stopped = find()
     count = _each(stopped, lambda one: one.suspend())
     try:
-        span.wait()
+        span.rest()
     finally:
         _each(stopped, lambda one: one.resume())
     return count
@@ -71,10 +71,10 @@ def _slow(find: Find, span: Span) -> int:
         stopped = find()
         most = max(most, _each(stopped, lambda one: one.suspend()))
         try:
-            span.wait(_SLICE_S - ON_TIME_S)
+            span.rest(_SLICE_S - ON_TIME_S)
         finally:
             _each(stopped, lambda one: one.resume())
-        span.wait(ON_TIME_S)
+        span.rest(ON_TIME_S)
     return most
 
 
@@ -85,7 +85,7 @@ def _full_disk(find: Find, span: Span) -> int:
             for one in find():
                 if one.pid not in limited and (before := _limit(one, 0)) is not None:
                     limited[one.pid] = (one, before)
-            span.wait(ON_TIME_S)
+            span.rest(ON_TIME_S)
     finally:
         for one, (soft, _) in limited.values():
             _limit(one, soft)
@@ -120,7 +120,7 @@ def make_link_fault(fault: Fault, link: Link, span: Span) -> int:
             link.cut()
         else:
             link.delay_s = DELAY_S
-        span.wait()
+        span.rest()
     finally:
         link.mend()
     return 1

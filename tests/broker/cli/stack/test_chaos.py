@@ -37,8 +37,8 @@ def folder(broker: Any, tmp_path: Path) -> Iterator[Path]:
 
 def chaos(folder: Path, plan: str, *options: str) -> Any:
     (folder / "plan.yaml").write_text(plan)
-    words = ["chaos", str(folder / "plan.yaml"), "--data-dir", str(folder), "--no-replay", *options]
-    return CliRunner().invoke(app, words)
+    place = ("--data-dir", str(folder), "--no-replay")
+    return CliRunner().invoke(app, ["chaos", str(folder / "plan.yaml"), *place, *options])
 
 
 def test_a_fault_is_made_and_reported(folder: Path) -> None:

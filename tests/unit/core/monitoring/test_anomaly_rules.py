@@ -16,7 +16,7 @@ from cutwater.core.monitoring.alert_changes import decide_changes
 from cutwater.core.monitoring.alert_rules import Limits
 from cutwater.core.monitoring.alerts import Key
 from cutwater.core.monitoring.anomaly_rules import ANOMALIES
-from cutwater.core.monitoring.history import RECENT, SLOTS_MAX, USUAL_MIN, compare
+from cutwater.core.monitoring.history import RECENT, SLOTS_MAX, USUAL_MIN, compare_recent
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.job_status_fold import take_alert, take_stream
 from cutwater.core.protocol import topics
@@ -193,11 +193,11 @@ def test_a_clock_set_back_loses_nothing() -> None:
 @settings(max_examples=100)
 @given(st.lists(st.floats(0, 1e6), min_size=USUAL_MIN + RECENT, max_size=100), st.floats(1, 3))
 def test_high_and_usual_exclude_each_other(values: list[float], factor: float) -> None:
-    found = compare(values, factor)
+    found = compare_recent(values, factor)
     assert found is not None
     assert not (found.is_high and found.is_usual)
     assert found.now == min(values[-RECENT:])
-    same = compare([values[0]] * len(values), factor)
+    same = compare_recent([values[0]] * len(values), factor)
     assert same is not None
     assert (same.is_high, same.is_usual) == (False, True), "what never changes is usual"
 

@@ -31,10 +31,8 @@ def phase(costs: DriverCosts, shape: tuple[int, int, int, int, int], noise: floa
 
 
 @given(st.tuples(COST, COST, COST, COST, st.floats(1, 2_000)))
-def test_exact_phases_give_their_costs(
-    event: float, measure: float, sketch: float, row: float, epoch: float
-) -> None:
-    costs = DriverCosts(event, measure, sketch, row, epoch)
+def test_exact_phases_give_their_costs(costs_of: tuple[float, ...]) -> None:
+    costs = DriverCosts(*costs_of)
     found = fit_driver([phase(costs, shape) for shape in SHAPES])
     assert found == pytest.approx(costs, rel=1e-4)
 

@@ -1,6 +1,6 @@
 """Histories that go wrong without a guard, step by step, for the page docs/_extra/simulator.
 
-python -m simulation.stories docs/_extra/simulator/stories.js
+python -m simulation.pages.stories docs/_extra/simulator/stories.js
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from simulation import stories
 from simulation.guards import GUARDS
 from simulation.histories import Climate
+from simulation.pages import stories
 
-FOLDER = Path(__file__).parents[2] / "docs/_extra/simulator"
+FOLDER = Path(__file__).parents[3] / "docs/_extra/simulator"
 SCRIPT = (FOLDER / "stories.js").read_text(encoding="utf-8")
 WRITTEN = json.loads(SCRIPT.removeprefix(stories.PREFIX).rstrip(";\n"))
 BY_NAME = {one.name: one for one in GUARDS}
@@ -28,7 +28,7 @@ def test_every_chosen_guard_has_its_story() -> None:
 @pytest.mark.variations
 @pytest.mark.parametrize("written", WRITTEN["stories"], ids=stories.CHOSEN)
 def test_a_story_ends_as_it_is_written(written: dict[str, Any]) -> None:
-    """Right with the guard and wrong without it. `python -m simulation.stories FILE` writes them anew."""
+    """Right with the guard and wrong without it. `python -m simulation.pages.stories FILE` writes them anew."""
     made = stories.story(BY_NAME[written["guard"]])
     assert json.loads(json.dumps(made)) == written
 

@@ -1,0 +1,1 @@
+"""Histories of the simulation as pages show them."""
