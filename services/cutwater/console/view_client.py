@@ -23,7 +23,7 @@ class ViewClient:
 
     def __init__(self, api_url: str, settings: Settings, transport: httpx.BaseTransport | None = None) -> None:
         """`transport`: for tests, in the place of the network."""
-        own = {"base_url": api_url, "headers": settings.api_headers, "timeout": ANSWER_S}
+        own: dict[str, Any] = {"base_url": api_url, "headers": settings.api_headers, "timeout": ANSWER_S}
         self._client = (
             httpx.Client(**own, transport=transport, trust_env=False)
             if transport

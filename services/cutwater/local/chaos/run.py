@@ -108,6 +108,7 @@ def run_chaos(
         _raise_unmade(plan, state)
         say("waiting for the last milestone")
         caught_up = _wait(lambda: _has_read_all(seen), plan.recovery_s)
+        seen.look()
     return ChaosResult(
         plan, seen.looks, reactions(plan, seen.looks), seen.alerts, state.processes, state.produced, caught_up
     )
