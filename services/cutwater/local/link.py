@@ -161,13 +161,15 @@ class _Connection:
     async def _pump(self, way: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         queue: asyncio.Queue[tuple[bytes, float]] = asyncio.Queue(QUEUED)
         writing = asyncio.create_task(self._write(way, queue, writer))
-        with suppress(OSError):
-            chunk = b"-"
-            while chunk and not writing.done():
-                chunk = await reader.read(CHUNK)
-                await queue.put((chunk, asyncio.get_running_loop().time()))
-            await writing
-        writing.cancel()
+        try:
+            with suppress(OSError):
+                chunk = b"-"
+                while chunk and not writing.done():
+                    chunk = await reader.read(CHUNK)
+                    await queue.put((chunk, asyncio.get_running_loop().time()))
+                await writing
+        finally:  # a pump is cancelled, too, when the other way has ended
+            writing.cancel()
 
     async def _write(
         self, way: str, queue: asyncio.Queue[tuple[bytes, float]], writer: asyncio.StreamWriter
