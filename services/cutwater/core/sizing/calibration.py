@@ -33,13 +33,14 @@ class DriverCosts(NamedTuple):
     measure_us: float
     sketch_us: float
     row_us: float
+    sketch_row_us: float
     epoch_ms: float
 
 
 def fit_driver(phases: Sequence[Phase]) -> DriverCosts:
     """Return the costs, none below 0, with the least sum of squares of relative errors.
 
-    Phases must differ in events, rows, epochs and both numbers of measures, so at least five.
+    Phases must differ in events, rows, epochs and both numbers of measures, so at least six.
     """
     rows = [
         [
@@ -47,6 +48,7 @@ def fit_driver(phases: Sequence[Phase]) -> DriverCosts:
             phase.events * phase.light / 1e6,
             phase.events * phase.heavy / 1e6,
             phase.rows / 1e6,
+            phase.rows * phase.heavy / 1e6,
             phase.epochs / 1e3,
         ]
         for phase in phases

@@ -22,6 +22,8 @@ class Machine:
     """The same for a measure that keeps more: first and last, distinct, quantile, top, histogram."""
     row_us: float = 15.0
     """CPU time of the driver for a row that an epoch changes: state, changelog, proof."""
+    sketch_row_us: float = 7.0
+    """The same for each measure that keeps more, beside `row_us`."""
     epoch_ms: float = 400.0
     """CPU time of the driver for an epoch, however few events it has."""
     commit_ms: float = 100.0

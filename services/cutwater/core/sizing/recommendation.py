@@ -111,12 +111,22 @@ def rows_of(job: Job, demand: Demand, events: float, span_s: float) -> float:
 
 def event_us(job: Job, machine: Machine) -> float:
     """Return the driver's CPU time for an event, without the rows that it changes."""
-    light = sum(one.kind in _LIGHT for one in job.measures)
-    return machine.event_us + machine.measure_us * light + machine.sketch_us * (len(job.measures) - light)
+    heavy = _heavy(job)
+    return machine.event_us + machine.measure_us * (len(job.measures) - heavy) + machine.sketch_us * heavy
+
+
+def row_us(job: Job, machine: Machine) -> float:
+    """Return the driver's CPU time for a row that an epoch changes."""
+    return machine.row_us + machine.sketch_row_us * _heavy(job)
+
+
+def _heavy(job: Job) -> int:
+    """Return how many measures keep more than a number."""
+    return sum(one.kind not in _LIGHT for one in job.measures)
 
 
 def _driver_cores(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:
-    busy = demand.peak_events_per_s * event_us(job, machine) / 1e6 + peak.rows_per_s * machine.row_us / 1e6
+    busy = demand.peak_events_per_s * event_us(job, machine) / 1e6 + peak.rows_per_s * row_us(job, machine) / 1e6
     return (busy + machine.epoch_ms / 1_000 / demand.epoch_s) / machine.utilisation
 
 
@@ -126,7 +136,7 @@ def _of_driver(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores
         math.ceil(cores),
         "cores",
         f"({demand.peak_events_per_s:,.0f} events/s at the peak * {event_us(job, machine):.2f} µs + "
-        f"{peak.rows_per_s:,.0f} rows/s * {machine.row_us:g} µs + {machine.epoch_ms:g} ms of each epoch of "
+        f"{peak.rows_per_s:,.0f} rows/s * {row_us(job, machine):.2f} µs + {machine.epoch_ms:g} ms of each epoch of "
         f"{demand.epoch_s:g} s) / {machine.utilisation:.0%} of a core = {cores:.2f}",
     )
     events = min(demand.peak_events_per_s * demand.epoch_s, job.max_events_per_epoch)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cutwater.core.job.job import Job
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import Sizing, event_us, rows_of
+from cutwater.core.sizing.recommendation import Sizing, event_us, row_us, rows_of
 from cutwater.core.sizing.skew import Chance
 
 PHASE_S = 600.0
@@ -79,7 +79,7 @@ def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance:
     while now < (2 + PATIENCE) * phase_s and not keeps_up:
         backlog = arrivals.until(now) - read
         events = min(backlog, float(job.max_events_per_epoch))
-        work = (events * event_us(job, machine) + rows_by_events(_rounded(events)) * machine.row_us) / 1e6
+        work = (events * event_us(job, machine) + rows_by_events(_rounded(events)) * row_us(job, machine)) / 1e6
         took = fixed_s + max(work / cores, work * largest)
         shown = now + took + machine.commit_ms / 1_000
         ages += [(shown - arrivals.moment(read + part * events), events) for part in PARTS]

@@ -41,6 +41,8 @@ LARGE_EVENTS, LARGE_RATE = 300_000, 1e6
 """Events that are sent as fast as this machine can."""
 FEW_KEYS, MANY_KEYS = 200, 1_000_000
 PATIENCE_S = 300.0
+LEAST = 0.001
+"""A cost that is found to be 0 is written so: figures are above 0."""
 SETTLE_S = 0.5
 """The rehydrator may be a little behind the milestone that the driver has reached."""
 _LOOK_S = 0.1
@@ -84,7 +86,7 @@ def calibrate(settings: Settings, folder: Path, say: Callable[[str], None]) -> C
         start_s=median(starts),
         commit_ms=median(commits),
         view_row_us=fit_view_row_us(measured),
-        **costs._asdict(),
+        **{name: max(cost, LEAST) for name, cost in costs._asdict().items()},
     )
     return Calibration(machine, measured)
 

@@ -18,6 +18,8 @@ SHAPES = [
     (1, 4, 5, 500_000, 1_000),
     (6, 0, 20, 20_000, 400),
     (1, 4, 6, 500_000, 450_000),
+    (1, 4, 20, 20_000, 400),
+    (6, 0, 5, 500_000, 450_000),
 ]
 """Light and heavy measures, epochs, events, rows: as `cutwater calibrate` runs them."""
 COST = st.floats(0.05, 50)
@@ -26,11 +28,13 @@ COST = st.floats(0.05, 50)
 def phase(costs: DriverCosts, shape: tuple[int, int, int, int, int], noise: float = 1.0) -> Phase:
     light, heavy, epochs, events, rows = shape
     per_event = costs.event_us + costs.measure_us * light + costs.sketch_us * heavy
-    took = (events * per_event + rows * costs.row_us) / 1e6 + epochs * costs.epoch_ms / 1e3
+    took = (
+        events * per_event + rows * (costs.row_us + costs.sketch_row_us * heavy)
+    ) / 1e6 + epochs * costs.epoch_ms / 1e3
     return Phase(*shape, took * noise, (rows * 5.0) / 1e6 + epochs * 0.002)
 
 
-@given(st.tuples(COST, COST, COST, COST, st.floats(1, 2_000)))
+@given(st.tuples(COST, COST, COST, COST, COST, st.floats(1, 2_000)))
 def test_exact_phases_give_their_costs(costs_of: tuple[float, ...]) -> None:
     costs = DriverCosts(*costs_of)
     found = fit_driver([phase(costs, shape) for shape in SHAPES])
@@ -41,7 +45,7 @@ def test_exact_phases_give_their_costs(costs_of: tuple[float, ...]) -> None:
 def test_noise_moves_what_it_predicts_by_as_much(seed: int) -> None:
     """Costs may differ by more, as some are small beside others; the CPU time of any of the shapes does not."""
     chance = random.Random(seed)
-    costs = DriverCosts(4, 0.5, 3, 15, 400)
+    costs = DriverCosts(4, 0.5, 3, 15, 7, 400)
     found = fit_driver([phase(costs, shape, chance.uniform(0.95, 1.05)) for shape in SHAPES])
     assert min(found) >= 0
     for shape in SHAPES:
@@ -49,7 +53,7 @@ def test_noise_moves_what_it_predicts_by_as_much(seed: int) -> None:
 
 
 def test_a_view_has_the_cost_of_its_rows() -> None:
-    costs = DriverCosts(4, 0.5, 3, 15, 400)
+    costs = DriverCosts(4, 0.5, 3, 15, 7, 400)
     assert fit_view_row_us([phase(costs, shape) for shape in SHAPES]) == pytest.approx(5.0)
 
 
