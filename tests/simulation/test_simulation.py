@@ -65,7 +65,9 @@ def test_no_history_shows_what_is_wrong(seeds: range) -> None:
     assert not failures, explain(failures[0][0]) + f"\nseeds that failed: {failures[:20]}"
     assert milestones > 4 * len(seeds)
     rare = {name: faults[name] for name in FAULTS if faults[name] < len(seeds) / 500}
-    assert len(seeds) < FIRST or not rare, f"faults that hardly happened: {rare}"
+    # Of few histories a few faults may be absent.
+    most = len(FAULTS) // 10 if len(seeds) <= FIRST else 0
+    assert len(rare) <= most, f"faults that hardly happened: {rare}"
 
 
 def test_a_seed_tells_the_same_history_again() -> None:
