@@ -69,7 +69,7 @@ demo: $(CLASSES) ## Replay real flights through everything, and check every row 
 demo-regions: $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo-regions
 
-rehearse: $(CLASSES) ## Load and faults on a job with a second region, eight minutes: what alerts, how it recovers, no difference
+rehearse: $(CLASSES) ## Load and faults on a job with a second region, six minutes: what alerts, how it recovers, no difference
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/python -m examples.rehearsal.run
 
 up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)

@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -21,12 +21,12 @@ from cutwater.adapters.config.chaos_plan_file import read_chaos_plan
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.topics import mirror_topics
 from cutwater.cli.report import out, print_note, report_errors, table
-from cutwater.cli.stack.chaos import COLUMNS, reaction_row
+from cutwater.cli.stack.chaos import COLUMNS, chaos_notes, reaction_row
 from cutwater.core.chaos.report import chaos_page
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.local.background_stack import Background
-from cutwater.local.chaos.replay import Comparison, compare_with_replay
+from cutwater.local.chaos.replay import compare_with_replay
 from cutwater.local.chaos.run import ChaosResult, OtherRegion, run_chaos
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
@@ -39,8 +39,6 @@ from cutwater.verify.read_rate import ReadRateLimit
 from cutwater.verify.regions import Request, Side, compare, newest_common
 
 FOLDER = Path(__file__).parent
-ARRIVES_S = 180.0
-LOOK_S = 0.5
 DATA = Path("build/rehearsal")
 MARK = "rehearsal"
 """The file that marks a folder of the rehearsal, which a later run may empty."""
@@ -52,9 +50,7 @@ ALERTS: dict[str, int] = {"watch_silent_ms": 5_000, "watch_driver_silent_ms": 8_
 @report_errors
 def rehearse(
     plan_file: Annotated[Path, typer.Option("--plan", help="The plan of faults.")] = FOLDER / "plan.yaml",
-    data_dir: Annotated[Path, typer.Option(help="Folder of both regions, emptied first.")] = Path(
-        "build/rehearsal"
-    ),
+    data_dir: Annotated[Path, typer.Option(help="Folder of both regions, emptied first.")] = DATA,
     report: Annotated[Path, typer.Option(help="The page with the plot.")] = Path("build/rehearsal.html"),
 ) -> int:
     """Rehearse faults on a job with a second region, and print what alerted, how it recovered, and what differs.
@@ -69,7 +65,8 @@ def rehearse(
         result = run_chaos(plan, running, job, settings, print_note, other)
         rows = compare_with_replay(running, job, settings, data_dir / "replay", print_note)
         differing = _differing_rows(job, stack, region)
-    notes = [*_notes(result, rows, differing), f"took {time.monotonic() - began:,.0f} s"]
+    region_note = f"the other region: {differing} rows differ"
+    notes = [*chaos_notes(result, rows), region_note, f"took {time.monotonic() - began:,.0f} s"]
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(chaos_page(job.name, plan, result.looks, result.reactions, notes), encoding="utf-8")
     _show(result, notes, report)
@@ -102,7 +99,6 @@ def _regions(settings: Settings, folder: Path) -> Iterator[tuple[Stack, RunningS
                 region.start_broker(stop)
                 region.start([region.mirror(LinkedOrigin(HERE, linked.far))], stop)
                 job = stack.job
-                _until(lambda: _arrived_ms(region, job) >= 0, "the mirror")
                 yield stack, running, OtherRegion(link, lambda: _checked(region, job)), region
             finally:
                 region.stop()
@@ -122,28 +118,11 @@ def _arrived_ms(region: Region, job: Job) -> int:
     return found.committed_ms if found else 0
 
 
-def _until(done: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + ARRIVES_S
-    while not done():
-        if time.monotonic() > deadline:
-            raise UnavailableError(f"waited {ARRIVES_S:.0f} s in vain for {what}")
-        time.sleep(LOOK_S)
-
-
 def _differing_rows(job: Job, stack: Stack, region: Region) -> int:
     """Compare the other region at the newest milestone that has arrived there."""
     asked = Request(job, Side(HERE, stack.cluster), Side(region.name, region.cluster))
     found = compare(asked, newest_common(asked), ReadRateLimit())
     return found.differing_rows
-
-
-def _notes(result: ChaosResult, rows: Comparison, differing: int) -> Iterator[str]:
-    yield f"{result.produced:,} events were acknowledged"
-    yield "every event is in a milestone" if result.caught_up else "the job has NOT read every event in time"
-    yield (
-        f"{rows.rows:,} rows beside a replay of all events: {rows.missing} missing, {rows.unexpected} unexpected"
-    )
-    yield f"the other region: {differing} rows differ"
 
 
 def _show(result: ChaosResult, notes: list[str], report: Path) -> None:

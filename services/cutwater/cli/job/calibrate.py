@@ -28,7 +28,7 @@ def calibrate(
 ) -> None:
     """Measure what a driver and a rehydrator take on this machine, and write a file for 'cutwater size'.
 
-    Three small jobs run one after the other, each with its own broker, for about four minutes together. Let
+    Three small jobs run one after the other, each with its own broker, for about six minutes together. Let
     nothing else run meanwhile. Figures that are not measured, such as restores, keep their defaults.
 
     Examples:  cutwater calibrate  ·  cutwater calibrate --out m5-large.yaml --force

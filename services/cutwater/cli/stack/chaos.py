@@ -58,7 +58,7 @@ def chaos(
     if replay and result.caught_up:
         with err.status("counting all events once more"):
             rows = compare_with_replay(stack, job, settings, settings.data_dir / "chaos", print_note)
-    notes = list(_notes(result, rows))
+    notes = list(chaos_notes(result, rows))
     if report:
         report.write_text(chaos_page(job.name, plan, result.looks, result.reactions, notes), encoding="utf-8")
     _show(plan, result, rows, notes, as_json)
@@ -66,7 +66,7 @@ def chaos(
     return 0 if sound else 1
 
 
-def _notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
+def chaos_notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
     load = (
         f"{number_text(result.produced)} events of the load were acknowledged" if result.plan.load else "no load"
     )

@@ -174,10 +174,7 @@ def unmergeable(name: str) -> UsageError:
 
 def merge(measure: Measure, one: Partials, other: Partials) -> dict[str, Any]:
     """Return the partials of the union of two disjoint sets of events."""
-    return {
-        partial.column: _merge_nullable(partial.merge, one[partial.column], other[partial.column])
-        for partial in measure.partials
-    }
+    return row_merge([measure])(one, other)
 
 
 def merged_row(measures: Sequence[Measure], one: Partials, other: Partials) -> dict[str, Any]:
@@ -197,12 +194,6 @@ def row_merge(measures: Sequence[Measure]) -> Callable[[Partials, Partials], dic
         return made
 
     return merged
-
-
-def _merge_nullable(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    return combine(one, other)
 
 
 def sum_type(of: FieldType) -> FieldType:
