@@ -27,11 +27,8 @@ from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import UnavailableError
-from cutwater.core.load.event_draw import EventDraw
-from cutwater.core.load.key_draw import KeyDraw
-from cutwater.core.load.load_draw import Flaws, LoadDraw
+from cutwater.core.load.load_draw import LoadDraw
 from cutwater.core.load.rate_profile import RateProfile
-from cutwater.core.load.time_field import TimeField
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import Machine
@@ -145,11 +142,8 @@ def measure(rate: int, seconds: float, seed: int) -> Figures:
 
 
 def _send(stack: Stack, rate: int, seconds: float, seed: int) -> int:
-    job, chance = stack.job, Random(seed)
-    draw = LoadDraw(
-        job, EventDraw(job, KEYS, TimeField(job)), KeyDraw(KeySkew(KEYS, ZIPF), chance), Flaws(), chance
-    )
-    writer = EventWriter(stack.cluster, job)
+    draw = LoadDraw(stack.job, KeySkew(KEYS, ZIPF), Random(seed))
+    writer = EventWriter(stack.cluster, stack.job)
     return send_load(writer, draw, LoadPlan(RateProfile(rate), seconds), lambda _count: None).events
 
 
@@ -159,14 +153,14 @@ def _milestones(stack: Stack) -> list[Milestone]:
 
 def _read(stack: Stack) -> int:
     """The records that are on the source topic."""
-    return sum(end for _, end in commit_stream.source_end(stack.cluster, stack.job.topic))
+    return commit_stream.source_end(stack.cluster, stack.job.topic).records
 
 
 def _wait(stack: Stack, background: Background, records: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         newest = commit_stream.milestones(stack.cluster, stack.job.name, 1)
-        if newest and sum(end for _, end in newest[0][0].source_cut) >= records:
+        if newest and newest[0][0].source_cut.records >= records:
             return
         background.raise_error()
         time.sleep(0.2)
@@ -178,7 +172,7 @@ def _p50_s(milestones: Sequence[Milestone], before: int, began_s: float, rate: i
     ages: list[tuple[float, int]] = []
     read = before
     for one in milestones:
-        cut = sum(end for _, end in one.source_cut)
+        cut = one.source_cut.records
         if cut <= read:
             continue
         for share in (0.125, 0.375, 0.625, 0.875):

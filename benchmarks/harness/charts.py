@@ -24,10 +24,14 @@ def charts(document: Json) -> list[Chart]:
     found = [
         Chart("events, records or rows per second", _rows(runs, _rates)),
         Chart("99th percentile, ms", _rows(runs, _latencies)),
-        Chart("median time of an epoch, ms", _rows(runs, _epochs)),
+        Chart("median time of an epoch or a batch, ms", _rows(runs, _epochs)),
         Chart("seconds of each step", steps),
     ]
     return [one for one in found if one.rows]
+
+
+_COUNTS = (("rate", "/s"), ("rows", " rows"), ("batch", " events"))
+"""What else tells runs of one contender apart, with its unit."""
 
 
 def name_of(run: Json) -> str:
@@ -35,7 +39,7 @@ def name_of(run: Json) -> str:
     parts = [run.get("workload"), run.get("shape"), run["contender"]]
     if run.get("until") == READABLE:
         parts.append(READABLE)
-    parts += [f"{run[name]:,}{unit}" for name, unit in (("rate", "/s"), ("rows", " rows")) if name in run]
+    parts += [f"{run[name]:,}{unit}" for name, unit in _COUNTS if name in run]
     return " ".join(str(one) for one in parts if one)
 
 

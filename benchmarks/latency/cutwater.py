@@ -91,7 +91,7 @@ class CutwaterContest(Contest):
         if not self.primed():
             return False
         found = commit_stream.milestones(self.stage.cluster, self._job.name, limit=1)
-        if not found or sum(offset for _, offset in found[0][0].source_cut) < self.events:
+        if not found or found[0][0].source_cut.records < self.events:
             return False
         sequence, seen, shown = found[0][0].sequence, self._committed.seen, self._visible.seen
         return bool(seen and shown) and seen[-1][1].token.sequence >= sequence <= shown[-1][1]

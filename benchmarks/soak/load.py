@@ -93,7 +93,7 @@ class Soak:
 
     def _done(self) -> int:
         milestone = self._milestone()
-        return sum(offset for _, offset in milestone.source_cut) if milestone else 0
+        return milestone.source_cut.records if milestone else 0
 
     def _measure(self) -> dict[str, float]:
         folder: Path = self.stack.data_dir

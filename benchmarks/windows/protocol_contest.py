@@ -53,7 +53,7 @@ class ProtocolContest(Contest):
         deadline = time.monotonic() + _MILESTONE_S
         while True:
             found = commit_stream.milestones(self._stage.cluster, self._name, limit=1)
-            if found and sum(offset for _, offset in found[0][0].source_cut) >= self._stage.events:
+            if found and found[0][0].source_cut.records >= self._stage.events:
                 return
             if signaller.poll() is not None or time.monotonic() > deadline:
                 raise UnavailableError(f"{self._name} has no milestone of all events. {signaller.describe_end()}")

@@ -79,7 +79,7 @@ class ReadableContest(Contest):
 
     def _is_published(self) -> bool:
         found = commit_stream.published_milestone(self._stage.cluster, self._name)
-        return found is not None and sum(offset for _, offset in found.source_cut) >= self._stage.events
+        return found is not None and found.source_cut.records >= self._stage.events
 
     def _fault(self) -> str | None:
         read, expected, shape = self._read, self._stage.expected, self._stage.shape

@@ -52,7 +52,7 @@ def from_checkpoint(location: Path, events: int) -> Timeline | None:
 def _read_up_to(location: Path, epoch: int) -> int:
     path = location / "offsets" / str(epoch)
     plan = parse_plan(path.read_text(encoding="utf-8"), str(path))
-    return sum(offset for _, offset in plan.source_cut)
+    return plan.source_cut.records
 
 
 def _time(path: Path) -> float:

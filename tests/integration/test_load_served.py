@@ -50,7 +50,7 @@ def cluster(cli: Cli) -> Cluster:
 def read(cli: Cli) -> int:
     """How many records of the source are in the newest milestone."""
     newest = commit_stream.milestones(cluster(cli), "loads", 1)
-    return sum(offset for _, offset in newest[0][0].source_cut) if newest else 0
+    return newest[0][0].source_cut.records if newest else 0
 
 
 def expected(cli: Cli) -> dict[tuple[str, int], dict[str, int]]:

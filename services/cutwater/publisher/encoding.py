@@ -16,6 +16,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, JSON, is_confluent
 from cutwater.core.job.job import KINDS, TOMBSTONE, WINDOW_KEY_SCHEMA, Job
 from cutwater.core.output.position import End
+from cutwater.core.util.varints import zigzag
 from cutwater.views.changelog.record_reader import KeyReader
 from cutwater.views.changelog.row_batch import Piece
 from cutwater.views.query.output_json import end_fields, end_of, row_fields
@@ -45,7 +46,7 @@ class AvroEncoder:
 
     def begin(self, sequence: int, kind: str) -> None:
         """Set the milestone and kind of the following records."""
-        self._prefix = self._headers.row + _zigzag(sequence) + _zigzag(KINDS.index(kind))
+        self._prefix = self._headers.row + zigzag(sequence) + zigzag(KINDS.index(kind))
 
     def value(self, key: bytes, value: bytes) -> bytes:
         head = self._prefix + self._key_columns(key)
@@ -184,14 +185,3 @@ def group_key(key: bytes) -> bytes:
 
 def _json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _zigzag(number: int) -> bytes:
-    # Avro's encoding of a long of 0 or more.
-    number <<= 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

@@ -15,8 +15,6 @@ from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, setti
 from cutwater.cli.report import err, out, print_json, print_note, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.load.event_draw import EventDraw
-from cutwater.core.load.key_draw import KeyDraw
 from cutwater.core.load.load_draw import DUPLICATE, KINDS, PLAIN, Events, Flaws, LoadDraw
 from cutwater.core.load.rate_profile import SHAPES, STEADY, RateProfile
 from cutwater.core.load.recorded_draw import RecordedDraw
@@ -89,7 +87,7 @@ def load(
         drawn: Events = RecordedDraw(read_recorded(stack.cluster, job, registry, from_topic, RECORDS_MAX), time)
     else:
         flaws = Flaws(late, bad, duplicates, int(out_of_order * 1_000))
-        drawn = _draw(job, time, KeySkew(keys, zipf), move_hot_keys, flaws, seed)
+        drawn = LoadDraw(job, KeySkew(keys, zipf), Random(seed), flaws, move_hot_keys, time)
     plan = LoadPlan(RateProfile(rate, shape, peak, period), seconds, events)
     writer = EventWriter(stack.cluster, job, registry)
     with err.task("sent", "events", total=plan.events, quiet=as_json, transient=False) as progress:
@@ -100,11 +98,6 @@ def load(
 def _require(given: str, allowed: object, option: str) -> None:
     if given not in allowed:  # type: ignore[operator]
         raise UsageError(f"{option} {given}: allowed are {listed(allowed)}")  # type: ignore[arg-type]
-
-
-def _draw(job: Job, time: TimeField, skew: KeySkew, move_s: float | None, flaws: Flaws, seed: int) -> LoadDraw:
-    chance = Random(seed)
-    return LoadDraw(job, EventDraw(job, skew.keys, time), KeyDraw(skew, chance, move_s), flaws, chance)
 
 
 def _report(job: Job, delivery: Delivery, as_json: bool) -> None:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, Protocol
 from cutwater.core.job.job import Job
 from cutwater.core.load.event_draw import EventDraw
 from cutwater.core.load.key_draw import Chance, KeyDraw
+from cutwater.core.load.time_field import TimeField
 from cutwater.core.load.value_draw import Occasion
+from cutwater.core.sizing.skew import KeySkew
 
 PLAIN, LATE, BAD, DUPLICATE = "plain", "late", "bad", "duplicate"
 KINDS = (PLAIN, LATE, BAD, DUPLICATE)
@@ -33,6 +35,9 @@ class Flaws:
     """Event times are up to so much earlier than now."""
 
 
+NO_FLAWS = Flaws()
+
+
 class Drawn(NamedTuple):
     kind: str
     event: Mapping[str, Any] | None
@@ -49,8 +54,19 @@ class Events(Protocol):
 class LoadDraw:
     """Draws events of a job's schema. Implements `Events`."""
 
-    def __init__(self, job: Job, events: EventDraw, keys: KeyDraw, flaws: Flaws, chance: Chance) -> None:
-        self._events, self._keys, self._flaws, self._chance = events, keys, flaws, chance
+    def __init__(
+        self,
+        job: Job,
+        skew: KeySkew,
+        chance: Chance,
+        flaws: Flaws = NO_FLAWS,
+        move_s: float | None = None,
+        time: TimeField | None = None,
+    ) -> None:
+        """`move_s`: as of `KeyDraw`. `time`: the field of the event time; the job's own form of it if None."""
+        self._events = EventDraw(job, skew.keys, time or TimeField(job))
+        self._keys = KeyDraw(skew, chance, move_s)
+        self._flaws, self._chance = flaws, chance
         self._closed_ms = job.window.size_ms + job.lateness_ms + (job.amend_for_ms or 0) + flaws.disorder_ms
         self._size_ms, self._ahead_ms = job.window.size_ms, job.max_ahead_ms + FAR_AHEAD_MS
         self._again: Drawn | None = None

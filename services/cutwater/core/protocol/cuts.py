@@ -54,6 +54,11 @@ class Cut:
         mine = self.as_dict()
         return all(mine.get(place, -1) >= offset for place, offset in other)
 
+    @property
+    def records(self) -> int:
+        """The number of offsets inside the cut."""
+        return sum(offset for _, offset in self)
+
     def records_since(self, earlier: Cut) -> int:
         before = earlier.as_dict()
         return sum(offset - before.get(place, 0) for place, offset in self)

@@ -21,11 +21,8 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import UnavailableError
-from cutwater.core.load.event_draw import EventDraw
-from cutwater.core.load.key_draw import KeyDraw
-from cutwater.core.load.load_draw import Flaws, LoadDraw
+from cutwater.core.load.load_draw import LoadDraw
 from cutwater.core.load.rate_profile import RateProfile
-from cutwater.core.load.time_field import TimeField
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.sizing.calibration import Phase, fit_driver, fit_view_row_us
 from cutwater.core.sizing.machine import Machine
@@ -149,9 +146,7 @@ class _Loading:
         return phase, new
 
     def _send(self, load: Load) -> None:
-        job, chance = self._stack.job, Random(load.keys)
-        keys = KeyDraw(KeySkew(load.keys), chance)
-        draw = LoadDraw(job, EventDraw(job, load.keys, TimeField(job)), keys, Flaws(), chance)
+        draw = LoadDraw(self._stack.job, KeySkew(load.keys), Random(load.keys))
         plan = LoadPlan(RateProfile(load.rate), load.seconds, load.events)
         self._sent += send_load(self._writer, draw, plan, lambda _count: None).events
 
@@ -159,7 +154,7 @@ class _Loading:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             newest = commit_stream.milestones(self._stack.cluster, self._stack.job.name, 1)
-            if newest and sum(end for _, end in newest[0][0].source_cut) >= self._sent:
+            if newest and newest[0][0].source_cut.records >= self._sent:
                 return
             self._background.raise_error()
             time.sleep(_LOOK_S)

@@ -60,13 +60,13 @@ class Observation:
         before = self.looks[-1] if self.looks else Look(0.0, 0, 0, frozenset())
         asked_s = self._clock()
         try:
-            produced = sum(end for _, end in commit_stream.source_end(self._cluster, self._job.topic))
+            produced = commit_stream.source_end(self._cluster, self._job.topic).records
             newest = commit_stream.milestones(self._cluster, self._job.name, 1)
             active = {f"{one.kind}/{one.part}": one for one in self._known() if one.on}
         except CutwaterError:
             made = before._replace(at_s=self.now_s, answers=False)
         else:
-            read = sum(end for _, end in newest[0][0].source_cut) if newest else 0
+            read = newest[0][0].source_cut.records if newest else 0
             self.alerts |= active
             answers = self._clock() - asked_s <= SLOW_S
             # A milestone that a rollback has withdrawn was read, too.

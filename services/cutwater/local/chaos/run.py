@@ -16,10 +16,7 @@ from cutwater.core.chaos.plan import OF_LINKS, ChaosPlan, Fault, LoadWish
 from cutwater.core.chaos.recovery import Look, Reaction, reactions
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.load.event_draw import EventDraw
-from cutwater.core.load.key_draw import KeyDraw
 from cutwater.core.load.load_draw import LoadDraw
-from cutwater.core.load.time_field import TimeField
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.local.chaos.faults import Span, make_fault, make_link_fault
 from cutwater.local.chaos.observation import Observation
@@ -151,9 +148,7 @@ def _of_fault(
 def _send(
     wish: LoadWish, plan: ChaosPlan, stack: RunningStack, job: Job, settings: Settings, state: _Running
 ) -> None:
-    chance = Random(wish.seed)
-    events = EventDraw(job, wish.skew.keys, TimeField(job))
-    draw = LoadDraw(job, events, KeyDraw(wish.skew, chance, wish.move_hot_keys_s), wish.flaws, chance)
+    draw = LoadDraw(job, wish.skew, Random(wish.seed), wish.flaws, wish.move_hot_keys_s)
     # Brokers that are away are part of the plan.
     writer = EventWriter(stack.cluster, job, registry_for(job, settings), wait_s=plan.recovery_s + plan.seconds)
     sent = send_load(writer, draw, LoadPlan(wish.profile, plan.seconds), lambda _count: None)

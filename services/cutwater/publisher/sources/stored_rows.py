@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
+from cutwater.core.util.varints import zigzag
 from cutwater.views.changelog.row_batch import PIECE_ROWS, Piece, pieces_of
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
@@ -66,21 +67,11 @@ def pieces(rows: Iterable[OutputRow]) -> Iterator[Piece]:
 def key_of_row(storage: bytes) -> bytes:
     """Return the key as in the changelog."""
     key = key_layout.key_bytes_of(storage)
-    return b"".join((_KEYS.header, _long(len(key)), key, _times(storage[-2 * key_layout.END_BYTES :])))
+    return b"".join((_KEYS.header, zigzag(len(key)), key, _times(storage[-2 * key_layout.END_BYTES :])))
 
 
 @lru_cache(maxsize=10_000)
 def _times(suffix: bytes) -> bytes:
     """Return both times of a window as Avro writes them. Many rows have the same."""
     start_ms, end_ms = key_layout.time_of(suffix), key_layout.time_of(suffix[key_layout.END_BYTES :])
-    return _long(start_ms) + _long(end_ms)
-
-
-def _long(number: int) -> bytes:
-    """Return a number in Avro's variable length."""
-    left, made = number << 1 ^ number >> 63, bytearray()
-    while left > 0x7F:
-        made.append(left & 0x7F | 0x80)
-        left >>= 7
-    made.append(left)
-    return bytes(made)
+    return zigzag(start_ms) + zigzag(end_ms)

@@ -50,7 +50,7 @@ def test_what_an_open_transaction_wrote_counts(broker: Any, unique: Callable[[st
     for _ in range(20):
         plain.produce(topic, b"committed, and read by nobody", partition=1)
     assert plain.flush(20) == 0
-    assert sum(offset for _, offset in source.ask(job)) == 0, "as read_committed sees it"
+    assert source.ask(job).records == 0, "as read_committed sees it"
     assert source.open_transactions(job) == [(topic, 1, 0, 21)]
     producer.abort_transaction(20)
     wait_until(lambda: ends.topic_ends(topic, 3) == {0: 0, 1: 22, 2: 0}, "the marker, which is a record too")

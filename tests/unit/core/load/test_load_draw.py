@@ -10,8 +10,6 @@ from random import Random
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.core.load.event_draw import EventDraw
-from cutwater.core.load.key_draw import KeyDraw
 from cutwater.core.load.load_draw import BAD, DUPLICATE, LATE, PLAIN, Drawn, Flaws, LoadDraw
 from cutwater.core.load.recorded_draw import Recorded, RecordedDraw
 from cutwater.core.load.time_field import TimeField
@@ -25,8 +23,7 @@ TIME = TimeField(JOB)
 
 
 def drawn(flaws: Flaws, seed: int = 1) -> list[Drawn]:
-    skew, chance = KeySkew(50), Random(seed)
-    draw = LoadDraw(JOB, EventDraw(JOB, 50, TIME), KeyDraw(skew, chance), flaws, chance)
+    draw = LoadDraw(JOB, KeySkew(50), Random(seed), flaws)
     return [draw.next(0.0, NOW_MS) for _ in range(DRAWS)]
 
 

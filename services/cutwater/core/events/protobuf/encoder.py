@@ -12,7 +12,8 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.json_records import iso_micros
 from cutwater.core.events.protobuf.fields import ENUM, MAP, SECONDS, TIMESTAMP, WRAPPER, ProtoField
 from cutwater.core.events.protobuf.records import FORMATS
-from cutwater.core.events.protobuf.wire import LENGTH, VARINT, entry, varint
+from cutwater.core.events.protobuf.wire import LENGTH, VARINT, entry
+from cutwater.core.util.varints import varint, zigzag
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BOOLEANS = {"true": True, "false": False}
@@ -123,7 +124,7 @@ def _number(value: Any, field: ProtoField) -> bytes | None:
         return None
     if field.kind != VARINT:
         return struct.pack(FORMATS[kind], value)
-    return varint(value << 1 ^ value >> 63 if kind.startswith("sint") else value)
+    return zigzag(value) if kind.startswith("sint") else varint(value)
 
 
 def _floating(value: Any, kind: str) -> bytes | None:

@@ -11,7 +11,8 @@ import re
 
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, WriterSchema
 from cutwater.core.events.protobuf.descriptors import file_messages
-from cutwater.core.events.protobuf.wire import WireError, varint
+from cutwater.core.events.protobuf.wire import WireError
+from cutwater.core.util.varints import zigzag
 
 FIRST, FIRST_IN_FULL = b"\0", b"\x02\0"
 """The index of the first message, as it is written, and as it may also be."""
@@ -57,7 +58,7 @@ def schema_messages(text: str) -> tuple[str, ...]:
 
 def message_index(index: int) -> bytes:
     """Encode the index of a message that is not inside of another."""
-    return varint(2) + varint(index << 1) if index else FIRST
+    return zigzag(1) + zigzag(index) if index else FIRST
 
 
 def index_at_start(value: bytes) -> bytes:

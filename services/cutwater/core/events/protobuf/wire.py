@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cutwater.core.util.varints import varint
+
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """Kinds of values, the lowest three bits of a tag. Groups, 3 and 4, are not read."""
 ENTRIES_MAX = 20_000
@@ -78,16 +80,6 @@ def varints_of(packed: bytes) -> list[int]:
             raise WireError(packed[:20])
         found.append(number)
     return found
-
-
-def varint(number: int) -> bytes:
-    """Encode a number of 64 bits; a negative one as its two's complement."""
-    number &= _BITS
-    made = bytearray()
-    while number > 127:
-        made.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*made, number])
 
 
 def entry(number: int, kind: int, value: bytes) -> bytes:
