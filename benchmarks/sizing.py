@@ -33,7 +33,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import Machine
 from cutwater.core.sizing.recommendation import size_job
-from cutwater.core.sizing.simulation import simulate
+from cutwater.core.sizing.simulation import PARTS, simulate, weighed_quantile
 from cutwater.core.sizing.skew import KeySkew
 from cutwater.local.background_stack import Background
 from cutwater.local.stack import Stack, start_stack
@@ -169,23 +169,17 @@ def _wait(stack: Stack, background: Background, records: int) -> None:
 
 def _p50_s(milestones: Sequence[Milestone], before: int, began_s: float, rate: int) -> float:
     """The median over events of the time from when an event was due to its milestone's commit."""
-    ages: list[tuple[float, int]] = []
+    ages: list[tuple[float, float]] = []
     read = before
     for one in milestones:
         cut = one.source_cut.records
         if cut <= read:
             continue
-        for share in (0.125, 0.375, 0.625, 0.875):
+        for share in PARTS:
             due_s = began_s + (read + share * (cut - read) - before) / rate
             ages.append((one.committed_ms / 1_000 - due_s, cut - read))
         read = cut
-    ages.sort()
-    half, seen = sum(weight for _, weight in ages) / 2, 0
-    for age, weight in ages:
-        seen += weight
-        if seen >= half:
-            return age
-    return 0.0
+    return weighed_quantile(ages, 0.5)
 
 
 def document(

@@ -6,7 +6,6 @@ python -m examples.rehearsal.run [--plan PLAN.yaml] [--data-dir build/rehearsal]
 from __future__ import annotations
 
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -138,4 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

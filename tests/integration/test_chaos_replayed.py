@@ -9,7 +9,7 @@ import pytest
 
 from cutwater.adapters.kafka import admin
 from cutwater.local import running_file
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.cli.jsonshapes import parsed
 from support.events import counting
 
@@ -31,16 +31,9 @@ faults:
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "job.yaml").write_text(counting.job_text("broken", per_epoch=5_000))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
     (tmp_path / "plan.yaml").write_text(PLAN)
-    made = Cli(tmp_path)
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(tmp_path, counting.job_text("broken", per_epoch=5_000)) as made:
         yield made
-    finally:
-        made.run("down")
 
 
 @pytest.mark.timeout(600)

@@ -31,7 +31,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.machine.ports import free_ports
 from cutwater.local.stack import BEHIND
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.cli.jsonshapes import parsed
 from support.events import counting
 from support.harness import descendants, wait_until
@@ -45,16 +45,14 @@ PIECE = 250
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "job.yaml").write_text(counting.job_text("counts", partitions=4))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
     driver, signal = free_ports(2)
-    made = Cli(tmp_path, CUTWATER_DRIVER_PORT=str(driver), CUTWATER_SIGNAL_PORT=str(signal))
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(
+        tmp_path,
+        counting.job_text("counts", partitions=4),
+        CUTWATER_DRIVER_PORT=str(driver),
+        CUTWATER_SIGNAL_PORT=str(signal),
+    ) as made:
         yield made
-    finally:
-        made.run("down")
 
 
 def produce(cli: Cli, events: list[dict[str, Any]]) -> None:

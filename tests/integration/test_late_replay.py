@@ -21,7 +21,7 @@ from cutwater.client import committed
 from cutwater.core.job.job import CORRECTION, FINAL
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.events import counting
 from support.harness import wait_until
 
@@ -36,15 +36,8 @@ Rows = dict[tuple[str, int], dict[str, Any]]
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
     """A stack whose candidate cleans whenever it may, with epochs far smaller than what it reads again."""
-    (tmp_path / "job.yaml").write_text(WITHOUT)
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    made = Cli(tmp_path, CUTWATER_CLEANING_REST_MS="0", CUTWATER_TRIGGER_MS="100")
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(tmp_path, WITHOUT, CUTWATER_CLEANING_REST_MS="0", CUTWATER_TRIGGER_MS="100") as made:
         yield made
-    finally:
-        made.run("down")
 
 
 def at(hour: float, count: int, seed: int) -> list[dict[str, Any]]:

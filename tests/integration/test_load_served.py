@@ -19,7 +19,7 @@ from cutwater.adapters.topics import commit_stream
 from cutwater.core.events.rejection import Flaw
 from cutwater.operations.event_sample import judge_records
 from cutwater.operations.topic_sample import sample
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.events import counting
 from support.harness import wait_until
 
@@ -32,15 +32,8 @@ OPTIONS = f"{SPIKES} {FLAWS}".split()
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "job.yaml").write_text(counting.job_text("loads", per_epoch=5_000))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    made = Cli(tmp_path)
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(tmp_path, counting.job_text("loads", per_epoch=5_000)) as made:
         yield made
-    finally:
-        made.run("down")
 
 
 def cluster(cli: Cli) -> Cluster:

@@ -12,7 +12,7 @@ import pytest
 from test_generation import EVENTS, produce, promoted, served, shown, verified
 
 from cutwater.core.errors import LostRecordsError, UnavailableError
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.events import counting
 from support.harness import wait_until
 
@@ -22,14 +22,8 @@ ADVICE = re.compile(r"'cutwater rollback --to (\S+)' starts a generation from it
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "job.yaml").write_text(counting.job_text("counts"))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    made = Cli(tmp_path)
-    up(made)
-    try:
+    with running_stack(tmp_path, counting.job_text("counts")) as made:
         yield made
-    finally:
-        made.run("down")
 
 
 def up(cli: Cli) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.cli.jsonshapes import parsed
 from support.events import counting
 from support.harness import descendants, wait_until
@@ -22,13 +22,8 @@ EVENTS = counting.events(600)
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    (tmp_path / "job.yaml").write_text(counting.job_text("counts"))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    made = Cli(tmp_path)
-    started = made.run("up", made.job_file, "--detach")
-    assert started.returncode == 0, started.stderr
-    yield made
-    made.run("down")
+    with running_stack(tmp_path, counting.job_text("counts")) as made:
+        yield made
 
 
 def status(cli: Cli) -> Any:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cutwater.client import committed
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.events import counting
 from support.harness import wait_until
 
@@ -45,15 +45,8 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     text = counting.job_text("sliding").replace(
         "{kind: tumbling, size: 1m}", f"{{kind: sliding, size: {SIZE_MS}ms, slide: {SLIDE_MS}ms}}"
     )
-    (tmp_path / "job.yaml").write_text(text)
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    made = Cli(tmp_path)
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(tmp_path, text) as made:
         yield made
-    finally:
-        made.run("down")
 
 
 def produce(cli: Cli, made: list[dict[str, Any]], shown: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import httpx
 
 from cutwater.local import running_file
 from support.cli.jsonshapes import parsed
+from support.events import counting
 
 TIMEOUT_S = 300
 
@@ -56,3 +59,17 @@ class Cli:
             newest = self.json("status")["milestone"]
             self._events_by_token[token] = sum(newest["source_cut"].values()) if newest["token"] == token else 0
         return self._events_by_token.get(token, 0)
+
+
+@contextmanager
+def running_stack(folder: Path, text: str, **env: str) -> Iterator[Cli]:
+    """A stack of a job file whose schema is that of counting, until the block ends. `env`: as of `Cli`."""
+    (folder / "job.yaml").write_text(text)
+    (folder / "event.avsc").write_text(counting.SCHEMA)
+    made = Cli(folder, **env)
+    done = made.run("up", made.job_file, "--detach")
+    assert done.returncode == 0, done.stderr
+    try:
+        yield made
+    finally:
+        made.run("down")

@@ -89,7 +89,7 @@ def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance:
         keeps_up = now >= 2 * phase_s and read >= arrivals.until(now)
         now += max(took, demand.epoch_s)
     return Course(
-        epochs, _weighed(ages, 0.5), _weighed(ages, 0.99), most, min(busy_s / phase_s / cores, 1.0), keeps_up
+        epochs, weighed_quantile(ages, 0.5), weighed_quantile(ages, 0.99), most, min(busy_s / phase_s / cores, 1.0), keeps_up
     )
 
 
@@ -98,7 +98,8 @@ def _rounded(events: float) -> float:
     return events and math.exp(round(math.log(events), 2))
 
 
-def _weighed(values: Sequence[tuple[float, float]], quantile: float) -> float:
+def weighed_quantile(values: Sequence[tuple[float, float]], quantile: float) -> float:
+    """Return the quantile of values that have weights; 0.0 of none."""
     total, seen = sum(weight for _, weight in values), 0.0
     for value, weight in sorted(values):
         seen += weight

@@ -1,4 +1,4 @@
-"""Whole numbers in as many bytes as they need, as Protobuf and Avro write them: seven bits a byte, lowest first."""
+"""Whole numbers in as many bytes as they need, lowest seven bits first: Protobuf and Avro write them so."""
 
 from __future__ import annotations
 
