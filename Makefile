@@ -79,7 +79,7 @@ up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/
 down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down
 
-$(CLASSES): $(JAVA)
+$(CLASSES): $(JAVA) services/cutwater/local/jars/spark.lock.toml
 	@echo "Writing down the classes that Kafka and Spark load, once: each of them starts in half the time"
 	@$(BIN)/python -m cutwater.local.embedded_broker.classes
 	@$(BIN)/python -m cutwater.local.spark_runtime $@

@@ -17,6 +17,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.job.measures import THETA
 from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater_spark.authentication import protection, start_session
+from cutwater_spark.class_path import class_path
 
 STATE = "spark.sql.streaming.stateStore.providerClass"
 REPEATED_NAMES = "spark.sql.variant.allowDuplicateKeys"
@@ -79,20 +80,24 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(_object_groups(job)),
         "spark.sql.streaming.metricsEnabled": "false",
     }
-    if settings.spark_jars:
-        conf["spark.jars"] = settings.spark_jars
     if checkpoint.startswith(("/", "file:")):
         # The default forks a process for each file operation on a local disk.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
     limits = avro_limits(job.max_event_bytes)
     conf["spark.driver.extraJavaOptions"] = conf["spark.executor.extraJavaOptions"] = limits
+    jars, first = [one for one in settings.spark_jars.split(",") if one], list[str]()
     if settings.spark_master.startswith("local"):
         conf["spark.driver.extraJavaOptions"] += f" -XX:+UseParallelGC {_COMPILE_LATER}"
         if settings.spark_classes:
             conf["spark.driver.extraJavaOptions"] += f" -XX:SharedArchiveFile={_archive(settings.spark_classes)}"
+            first = class_path(settings.spark_classes, jars)
     else:  # executors on other machines must reach the driver
         del conf["spark.driver.host"], conf["spark.driver.bindAddress"]
         conf |= protection(settings)
+    if first:
+        conf["spark.driver.extraClassPath"] = ":".join(first)
+    if others := [one for one in jars if one not in first]:
+        conf["spark.jars"] = ",".join(others)
     return conf
 
 

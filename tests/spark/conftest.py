@@ -15,6 +15,7 @@ from cutwater.adapters.job_files import expressions
 from cutwater.adapters.runtime.cache_folder import CACHE_VARIABLE
 from cutwater.local.jars import jars
 from cutwater.local.spark_runtime import spark_environment
+from cutwater_spark.class_path import class_path
 from cutwater_spark.session import REPEATED_NAMES, avro_limits
 from cutwater_spark.tools.expressions import check_expressions
 
@@ -24,8 +25,11 @@ CLASSES = os.environ.get("CUTWATER_SPARK_CLASSES", "")
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """With the connectors' jars, in UTC. Who changes a setting of it takes that back."""
+    connectors = [str(one) for one in jars("spark")]
+    first = class_path(CLASSES, connectors)
     settings = {
-        "spark.jars": ",".join(map(str, jars("spark"))),
+        "spark.jars": ",".join(one for one in connectors if one not in first),
+        "spark.driver.extraClassPath": ":".join(first),
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",

@@ -19,6 +19,8 @@ from typing import NoReturn
 
 from cutwater.adapters.runtime.cache_folder import cache_dir
 from cutwater.core.errors import MachineError
+from cutwater.local.jar_lock import lock_path
+from cutwater.local.jars import SPECS, jars
 from cutwater.local.java import find_java, java_home
 from cutwater.local.processes.class_archives import archive_path, usable
 
@@ -64,7 +66,7 @@ def _has_configuration() -> bool:
 
 def write_classes(archive: Path) -> None:
     """Let Spark write the archive of its classes. Raise MachineError, with its last output, if that fails."""
-    command = [sys.executable, "-m", "cutwater_spark.tools.classes", str(archive)]
+    command = [sys.executable, "-m", "cutwater_spark.tools.classes", str(archive), *map(str, jars("spark"))]
     env = {**os.environ, **spark_environment()}
     try:
         done = subprocess.run(
@@ -78,8 +80,9 @@ def write_classes(archive: Path) -> None:
 
 
 def archive_of(java: Path) -> Path:
-    """Return the file of this Java and the installed Spark; it may not exist."""
-    return archive_path(java, version("pyspark"), sys.prefix)
+    """Return the file of this Java, the installed Spark and the connectors' jars; it may not exist."""
+    lock = lock_path(SPECS / "spark.toml").read_text(encoding="utf-8")
+    return archive_path(java, version("pyspark"), sys.prefix, lock)
 
 
 def found_archive(java: Path) -> str:

@@ -1,7 +1,8 @@
-"""An archive of the classes that Spark loads: it halves the start of a driver's JVM, about.
+"""An archive of the classes that a driver loads: it halves the start of its JVM, about.
 
-`python -m cutwater_spark.tools.classes FILE` writes it by running a small stream like the driver's; the setting
-CUTWATER_SPARK_CLASSES names it. It fits one Java and one Spark version; others ignore it.
+`python -m cutwater_spark.tools.classes FILE [JAR...]` writes it by running a small stream as the driver does, with
+the connectors' jars on Java's class path; the setting CUTWATER_SPARK_CLASSES names it. It fits one Java, one Spark
+version and these jars, which `FILE.jars` lists; others ignore it.
 """
 
 from __future__ import annotations
@@ -10,40 +11,72 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import window
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
 
+from cutwater.adapters.avro.codec import Codec
+from cutwater.adapters.config.settings import Settings
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
-from cutwater_spark.session import STATE, STATE_PROVIDER
+from cutwater.core.generations.source_topics import only
+from cutwater.core.job.job import Job
+from cutwater.core.protocol.changelog_rows import Writer
+from cutwater.core.protocol.generation import Generation
+from cutwater_spark.class_path import jars_file
+from cutwater_spark.query.query import aggregate, changelog_rows, decode
+from cutwater_spark.session import configuration
 
 EXIT_S = 300
 """The time limit of the stream, and again of the JVM's writing of the archive."""
+_SCHEMA = """{"type": "record", "name": "Event", "fields": [
+  {"name": "key", "type": "string"},
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "value", "type": ["null", "double"], "default": null}
+]}"""
+_JOB = """
+job: classes
+source: {topic: classes, schema: event.avsc, key: key, event_time: at, where: value is not null or key > ''}
+window: {kind: sliding, size: 1m, slide: 20s}
+lateness: 1m
+late: {amend_for: 1h}
+retention: 1d
+shards: 1024
+partitions: 2
+shuffle_partitions: 1
+measures:
+  events: {measure: count}
+  total: {measure: sum, field: value}
+  highest: {measure: max, field: value}
+  lowest: {measure: min, field: value}
+  mean: {measure: avg, field: value}
+  first: {measure: first, field: value}
+  last: {measure: last, field: value}
+  keys: {measure: distinct, field: key}
+"""
 
 
-def write_archive(archive: Path) -> None:
-    """Run a windowed stream on RocksDB for two batches; the JVM writes its classes at exit. Raise UsageError."""
+def write_archive(archive: Path, jars: Sequence[Path] = ()) -> None:
+    """Run a driver's stream for two batches; the JVM writes its classes at exit. Raise UsageError."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    # Compiling queries takes more stack while classes are recorded.
-    options = f"-XX:ArchiveClassesAtExit={fresh} -Xss8m -Xlog:cds=error -Xlog:cds+dynamic=error"
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.driver.extraJavaOptions", options)
-        .config(STATE, STATE_PROVIDER)
-        .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-        .getOrCreate()
-    )
-    gateway = session.sparkContext._gateway
-    jvm: subprocess.Popen[bytes] = gateway.proc
     # A cancelled batch's task and RocksDB's maintenance write to the folder until the JVM has ended.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        _stream(session, folder)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / "job.yaml").write_text(_JOB, encoding="utf-8")
+        (folder / "event.avsc").write_text(_SCHEMA, encoding="utf-8")
+        job, checkpoint = load_job(folder / "job.yaml"), str(folder / "checkpoint")
+        session = _session(configuration(job, Settings(data_dir=folder), checkpoint), fresh, jars)
+        gateway = session.sparkContext._gateway
+        jvm: subprocess.Popen[bytes] = gateway.proc
+        _load(gateway.jvm, jars)
+        _stream(session, job, checkpoint)
         session.stop()
         gateway.shutdown()
         jvm.communicate(timeout=EXIT_S)  # the JVM exits when its input ends
@@ -51,19 +84,63 @@ def write_archive(archive: Path) -> None:
         raise UsageError(
             f"Java wrote no archive of classes to {fresh}. Check that Java is 13 or newer and the disk has room"
         )
+    jars_file(archive).write_text("\n".join(map(str, jars)), encoding="utf-8")
     fresh.replace(archive)
 
 
-def _stream(session: SparkSession, folder: str) -> None:
-    counted = (
+def _session(conf: dict[str, str], fresh: Path, jars: Sequence[Path]) -> SparkSession:
+    # Compiling queries takes more stack while classes are recorded.
+    options = f"-XX:ArchiveClassesAtExit={fresh} -Xss8m -Xlog:cds=error -Xlog:cds+dynamic=error"
+    conf["spark.driver.extraJavaOptions"] += f" {options}"
+    if jars:
+        conf["spark.driver.extraClassPath"] = ":".join(map(str, jars))
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _load(java: Any, jars: Sequence[Path]) -> None:
+    """Load the connectors' classes: the stream itself reads and writes no Kafka."""
+    loader = java.java.lang.ClassLoader.getSystemClassLoader()
+    for jar in jars:
+        with zipfile.ZipFile(jar) as packed:
+            names = [one.removesuffix(".class").replace("/", ".") for one in packed.namelist()]
+        for name in names:
+            if "module-info" in name or name.startswith("META-INF") or name.endswith("."):
+                continue
+            try:
+                java.java.lang.Class.forName(name, False, loader)
+            except Py4JJavaError:
+                continue  # it needs a library that is not there, as a driver does not
+
+
+def _stream(session: SparkSession, job: Job, checkpoint: str) -> None:
+    sources = only(job.topic, "")
+    codec = Codec(job.event_schema)
+    event = codec.encode({"key": "key", "at": 1_700_000_000_000, "value": 1.0})
+    raw = (
         session.readStream.format("rate")
         .load()
-        .withWatermark("timestamp", "1 minute")
-        .groupBy("value", window("timestamp", "1 hour"))
-        .count()
+        .selectExpr(
+            "X'6b6579' as key",
+            f"X'{event.hex()}' as value",
+            f"'{job.topic}' as topic",
+            "0 as partition",
+            "value as offset",
+            "timestamp",
+            "0 as timestampType",
+        )
     )
-    started = counted.writeStream.outputMode("update").option("checkpointLocation", folder)
-    query = started.foreachBatch(lambda frame, _number: frame.collect()).start()
+    rows = aggregate(decode(raw, job, known_schemas(job, None), sources), job, None, 0, False)
+    header = Codec(job.state_schema).header
+
+    def write(frame: DataFrame, epoch: int) -> None:
+        records = changelog_rows(frame, job, Writer(Generation(1, "local"), 1, epoch), header)
+        records.selectExpr("*", "xxhash64(key, value) as digest").write.format("noop").mode("append").save()
+
+    started = rows.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
+    query = started.foreachBatch(write).start()
     deadline = time.monotonic() + EXIT_S
     while not query.awaitTermination(1):
         if time.monotonic() > deadline:
@@ -73,9 +150,9 @@ def _stream(session: SparkSession, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
     try:
-        write_archive(Path(sys.argv[1]).absolute())
+        write_archive(Path(sys.argv[1]).absolute(), [Path(one).absolute() for one in sys.argv[2:]])
     except UsageError as error:
         sys.exit(f"error: {error}")

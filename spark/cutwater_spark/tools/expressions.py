@@ -23,6 +23,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.find_spark_home import _find_spark_home
 
 from cutwater.adapters.job_files.spark_types import in_brackets
+from cutwater_spark.class_path import jars_of
 from cutwater_spark.plans.expression_rules import class_of, nodes, wrong_plan, wrong_text, wrong_value
 from cutwater_spark.tools.java_errors import condition_of, text_of
 
@@ -153,8 +154,9 @@ def start_jvm() -> tuple[JavaGateway, Any]:
     home = Path(_find_spark_home())
     configuration = os.environ.get("SPARK_CONF_DIR") or str(home / "conf")
     first = [str(one) for one in sorted((home / "jars").glob("slf4j-api-*.jar"))]
+    before = jars_of(os.environ.get(CLASSES, ""))
     port, token, process = launch_gateway(
-        jarpath=f"{configuration}/",
+        jarpath=os.pathsep.join([*before, f"{configuration}/"]),
         classpath=os.pathsep.join([*first, f"{home}/jars/*"]),
         javaopts=[f"-Xmx{MEMORY}", *_SPARKS_OWN, *java_options()],
         java_path=str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else "java",

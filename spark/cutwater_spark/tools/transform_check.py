@@ -6,6 +6,7 @@ at its start. Exit 0: a driver can use it. 2: it cannot; the standard error says
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.spark_types import event_type
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
+from cutwater_spark.class_path import jars_of
 from cutwater_spark.query.computed_columns import with_computed_columns
 from cutwater_spark.query.formats import EVENT, REASON
-from cutwater_spark.tools.expressions import java_options
+from cutwater_spark.tools.expressions import CLASSES, java_options
 
 MEMORY = "512m"
 ANSI = "spark.sql.ansi.enabled"
@@ -39,6 +41,7 @@ def _session() -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", MEMORY)
         .config("spark.driver.extraJavaOptions", " ".join(java_options()))
+        .config("spark.driver.extraClassPath", ":".join(jars_of(os.environ.get(CLASSES, ""))))
         .config("spark.sql.session.timeZone", "UTC")
         .config(ANSI, "true")
         .getOrCreate()

@@ -88,9 +88,8 @@ def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance:
         read, most, epochs = read + events, max(most, backlog), epochs + 1
         keeps_up = now >= 2 * phase_s and read >= arrivals.until(now)
         now += max(took, demand.epoch_s)
-    return Course(
-        epochs, weighed_quantile(ages, 0.5), weighed_quantile(ages, 0.99), most, min(busy_s / phase_s / cores, 1.0), keeps_up
-    )
+    p50_s, p99_s = (weighed_quantile(ages, one) for one in (0.5, 0.99))
+    return Course(epochs, p50_s, p99_s, most, min(busy_s / phase_s / cores, 1.0), keeps_up)
 
 
 def _rounded(events: float) -> float:
