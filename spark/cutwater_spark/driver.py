@@ -52,6 +52,7 @@ from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_ev
 from cutwater_spark.seed.from_changelog import read_seed
 from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.tools.failures import explain_failures, root_cause
+from cutwater_spark.warm_up import WarmUp
 
 
 class Driver:
@@ -103,6 +104,7 @@ class Driver:
         )
         try:
             with (
+                WarmUp(spark, job, decoding.known, self._log),
                 advise_on_loss(cluster, job.name),
                 explain_failures(
                     job.topic, attempt.location, lambda: undatable(cluster, self._sources.partitions)
