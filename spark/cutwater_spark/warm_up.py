@@ -54,7 +54,7 @@ class WarmUp:
 
     def _run(self) -> None:
         try:
-            self._session._jvm.org.rocksdb.RocksDB.loadLibrary()  # type: ignore[union-attr]
+            self._session._jvm.org.rocksdb.RocksDB.loadLibrary()
             if self._job.transform is None:  # a user's function may read tables
                 self._count()
         except (Py4JError, PySparkException, OSError) as error:
