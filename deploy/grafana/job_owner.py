@@ -132,9 +132,45 @@ _STATE = Row(
     ),
 )
 
+_SPARK = Row(
+    "Spark",
+    (
+        graph(
+            "Phases of the epochs",
+            "percentunit",
+            Query(
+                'sum by (phase) (rate(cutwater_driver_spark_phase_seconds_total{phase!="triggerExecution"}'
+                "[$__rate_interval]))",
+                "{{phase}}",
+            ),
+            description="Share of the time. addBatch is the epoch itself, the rest Spark's planning and its logs.",
+            stacked=True,
+        ),
+        graph(
+            "Tasks in the state",
+            "percentunit",
+            Query(rate("cutwater_driver_state_task_seconds_total", "step"), "{{step}}"),
+            description="Of one core. update and commit grow with the changed rows, remove with all rows.",
+        ),
+        graph(
+            "Rows of Spark's state per second",
+            "short",
+            Query(rate("cutwater_driver_state_updated_rows_total"), "written"),
+            Query(rate("cutwater_driver_state_removed_rows_total"), "evicted"),
+        ),
+        graph(
+            "Size of Spark's state",
+            "bytes",
+            Query("max(cutwater_driver_state_memory_bytes)", "memory"),
+            Query("max(cutwater_driver_rocksdb_files_bytes)", "files"),
+            Query("max(cutwater_driver_rocksdb_pinned_bytes)", "pinned blocks"),
+        ),
+    ),
+)
+
 JOB_OWNER = Dashboard(
     "job-owner",
     "job owner",
     "Is the job right, fresh and fast enough? docs/METRICS.md has every metric.",
-    (_NOW, _EVENTS, _KEEPING_UP, _STATE),
+    (_NOW, _EVENTS, _KEEPING_UP, _STATE, _SPARK),
 )

@@ -132,10 +132,17 @@ _DRIVER = Row(
             Query("max(cutwater_driver_jvm_heap_max_bytes)", "maximum"),
         ),
         graph(
-            "Garbage collections",
+            "Garbage collections and compilers",
             "percentunit",
-            Query(rate("cutwater_driver_jvm_gc_seconds_total"), "share of the time"),
-            description="Of all collectors; concurrent ones stop nothing.",
+            Query(rate("cutwater_driver_jvm_gc_seconds_total"), "collections"),
+            Query(rate("cutwater_driver_jvm_jit_seconds_total"), "compilers"),
+            description="Seconds per second. Concurrent collectors and compilers stop nothing.",
+        ),
+        graph(
+            "Spark's RocksDB",
+            "percentunit",
+            Query(rate("cutwater_driver_rocksdb_step_seconds_total", "step"), "{{step}}"),
+            description="Seconds of all tasks per second. A stall waits for a compaction.",
         ),
         graph(
             "Idle, or waiting",
@@ -143,6 +150,34 @@ _DRIVER = Row(
             Query("max(cutwater_watch_idle)", "the source has nothing new"),
             Query("max(cutwater_signal_prepared)", "an epoch waits for Spark's commit"),
             Query("max(cutwater_signal_waiting)", "the barriers cannot be read"),
+        ),
+    ),
+)
+_SPARK_STATE = Row(
+    "RocksDB of Spark's state",
+    (
+        graph(
+            "Bytes per second",
+            "Bps",
+            Query(rate("cutwater_driver_rocksdb_bytes_total", "kind"), "{{kind}}"),
+        ),
+        graph(
+            "Calls per second",
+            "short",
+            Query(rate("cutwater_driver_rocksdb_gets_total"), "gets"),
+            Query(rate("cutwater_driver_rocksdb_puts_total"), "puts"),
+        ),
+        graph(
+            "Blocks per second",
+            "short",
+            Query(rate("cutwater_driver_rocksdb_cache_hits_total"), "found in memory"),
+            Query(rate("cutwater_driver_rocksdb_cache_misses_total"), "loaded from disk"),
+        ),
+        graph(
+            "Spilled bytes per second",
+            "Bps",
+            Query(rate("cutwater_driver_spilled_bytes_total"), "to disk"),
+            description="By tasks in the driver's JVM: memory is too small for an epoch.",
         ),
     ),
 )
@@ -241,5 +276,5 @@ OPERATOR = Dashboard(
     "operator",
     "operator",
     "Do all processes run and keep up, and can the state be restored? docs/OPERATING.md explains what to do.",
-    (_NOW, _ALERTS, _COMMITS, _PROCESSES, _DRIVER, _VIEWS, _RESTORE, _HTTP),
+    (_NOW, _ALERTS, _COMMITS, _PROCESSES, _DRIVER, _SPARK_STATE, _VIEWS, _RESTORE, _HTTP),
 )

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from cutwater.adapters.http.trace_exporter import TraceExporter
 from cutwater.core.errors import UsageError
 from cutwater.core.monitoring.job_status import JobStatus, Reader
-from cutwater.core.monitoring.job_status_fold import take_stream
-from cutwater.core.monitoring.milestone_traces import trace_id
+from cutwater.core.monitoring.job_status_fold import take_signal, take_stream
+from cutwater.core.monitoring.trace_steps import trace_id
 from cutwater.core.protocol import topics
-from cutwater.watch.tracing import Tracing
+from cutwater.core.protocol.records import Committed
+from cutwater.watch.milestone_tracer import MilestoneTracer
 from support.protocol_samples import GENERATION, JOB, milestone
 
 
@@ -57,15 +59,19 @@ def collector() -> Iterator[Collector]:
 
 def test_a_milestone_is_a_trace(collector: Collector) -> None:
     """One for each, with a span for each step, by service; the times are those of the records."""
-    tracing = Tracing(collector.url, "s3cret", publishes=True, serves=False)
+    tracer = MilestoneTracer(TraceExporter(collector.url, "s3cret"), publishes=True, serves=False)
     state = JobStatus(JOB, GENERATION)
     one = milestone(1, epoch_started_ms=10_000, written_ms=10_400, committed_ms=10_500)
-    after = take_stream(state, topics.milestones(JOB), 0, one)
-    tracing.follow(state, after)
+    hinted = take_signal(
+        state, topics.barriers(JOB), 0, Committed(JOB, GENERATION, one.attempt, one.epoch, 10_450)
+    )
+    tracer.follow(state, hinted)
+    after = take_stream(hinted, topics.milestones(JOB), 0, one)
+    tracer.follow(hinted, after)
     published = replace(after, publisher=Reader(one.sequence, 10_620))
-    tracing.follow(after, published)
-    tracing.follow(published, published)
-    tracing.close()
+    tracer.follow(after, published)
+    tracer.follow(published, published)
+    tracer.close()
     ((path, token, told),) = collector.requests
     assert (path, token) == ("/v1/traces", "Bearer s3cret")
     spans = {
@@ -77,6 +83,7 @@ def test_a_milestone_is_a_trace(collector: Collector) -> None:
     assert {name: service for name, (service, _) in spans.items()} == {
         "milestone": "cutwater",
         "epoch": "cutwater-driver",
+        "checkpoint": "cutwater-driver",
         "commit": "cutwater-commit-signal",
         "publish": "cutwater-publisher",
     }
@@ -88,11 +95,11 @@ def test_a_milestone_is_a_trace(collector: Collector) -> None:
 
 
 def test_a_collector_that_is_away_stops_nothing() -> None:
-    tracing = Tracing("http://127.0.0.1:9", "", publishes=False, serves=False)
+    tracer = MilestoneTracer(TraceExporter("http://127.0.0.1:9", ""), publishes=False, serves=False)
     state = JobStatus(JOB, GENERATION)
-    tracing.follow(state, take_stream(state, topics.milestones(JOB), 0, milestone(1)))
+    tracer.follow(state, take_stream(state, topics.milestones(JOB), 0, milestone(1)))
 
 
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="CUTWATER_OTLP_URL"):
-        Tracing("collector:4318", "", publishes=True, serves=True)
+        TraceExporter("collector:4318", "")
