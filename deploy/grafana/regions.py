@@ -81,7 +81,7 @@ _COPYING = Row(
             "Commit to arrival",
             "s",
             Query(quantile("cutwater_mirror_delay_seconds", rank=0.5), "half of them"),
-            Query(quantile("cutwater_mirror_delay_seconds"), "95 of 100"),
+            Query(quantile("cutwater_mirror_delay_seconds"), "95 of 100", exemplars=True),
         ),
         graph(
             "Arrivals per second",
