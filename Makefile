@@ -140,10 +140,11 @@ check: $(STAMP) ## Lint, types, architecture, docs
 docs: $(STAMP) ## Build the site of the documentation: build/site/index.html
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
 
-fmt: $(STAMP) ## Format the code, renew the generated pages of docs/
+fmt: $(STAMP) ## Format the code, renew the generated pages of docs/ and the dashboards
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m docs._generate.pages docs
+	$(BIN)/python -m deploy.grafana.dashboards
 
 sbom: $(STAMP) deploy/locks/sbom.lock ## Write down what Cutwater is made of, as CycloneDX: build/sbom.cdx.json
 	@mkdir -p build

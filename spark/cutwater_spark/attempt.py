@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -30,10 +28,8 @@ from cutwater.core.generations.start_state import FIRST, is_claimed
 from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.records import Signal
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.operations.regions.rejoin import RejoinCheck
-from cutwater_spark import jvm
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.candidate_throttle import CandidateThrottle
@@ -41,14 +37,13 @@ from cutwater_spark.epoch.changelog_sink import Changelog
 from cutwater_spark.epoch.cleanings import Cleanings, cleanings_of, first_floor
 from cutwater_spark.epoch.commit_hints import HintWriter
 from cutwater_spark.epoch.decoding_choice import Decodings
+from cutwater_spark.epoch.telemetry import Telemetry
 from cutwater_spark.epoch.tombstones import Tombstones
 from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.seed.parent import parent_milestone, start_state
 from cutwater_spark.seed.prepare import SeedPreparation
 
 STOP_AFTER_COMMIT_S = 10.0
-JVM_EVERY_S = 5.0
-"""A query of the JVM takes some ten milliseconds; an epoch may take 300."""
 
 StartQuery = Callable[[EpochWriter, Decoding | None], StreamingQuery]
 """Starts the query on the attempt's checkpoint, with the epoch writer as its `foreachBatch`.
@@ -109,7 +104,7 @@ class Attempt:
         self._query_set = threading.Event()
         self._number = 0
         self.metrics = DriverMetrics()
-        self._jvm_asked_s = -JVM_EVERY_S
+        self._telemetry = Telemetry(spark, settings, self.metrics.spark, log)
 
     def take_over(self) -> None:
         """Fence older drivers and write a Start. Raise CutwaterError, before any write, if that is not allowed.
@@ -131,7 +126,7 @@ class Attempt:
             self._checkpoint.pin(job.definition)
         # Before fencing: without the registry no row could be written.
         self._state_header = state_header_of(job, self._settings)
-        self._barriers = BarrierLog(cluster, job.name, self._generation, told=self._on_signal)
+        self._barriers = BarrierLog(cluster, job.name, self._generation, told=self.metrics.count_signal)
         taking_over = TakeOver(
             job.name,
             self._generation,
@@ -192,6 +187,7 @@ class Attempt:
             self.origin,
             self._pace(),
         )
+        epochs.report = self._telemetry.written
         announcer = HintWriter(
             self._settings.cluster,
             epochs,
@@ -210,6 +206,7 @@ class Attempt:
         finally:
             announcer.stop()
             unserve()
+            self._telemetry.close()
 
     def _record_cleaning(self, what: str, seconds: float) -> None:
         self.metrics.count_cleaning(seconds)
@@ -218,15 +215,6 @@ class Attempt:
         record.record_decision(f"cleaning: {what}", self._number)
         record.record_step("two starts of the query, and the eviction", seconds)
         record.running()
-
-    def _on_signal(self, signal: Signal) -> None:
-        self.metrics.count_signal(signal)
-        now_s = time.monotonic()
-        if not self._settings.driver_port or now_s < self._jvm_asked_s + JVM_EVERY_S:
-            return
-        self._jvm_asked_s = now_s
-        with suppress(Py4JError, OSError):  # the JVM is about to end; metrics are optional
-            self.metrics.jvm(jvm.figures(self._spark))
 
     def _pace(self) -> CandidateThrottle:
         settings = self._settings
@@ -315,6 +303,7 @@ class Attempt:
             if announcer.failure is not None:
                 query.stop()
                 raise announcer.failure
+            self._telemetry.look(query)
             if self._stop.is_set():
                 self._stop_after_commit(query, epochs)
                 break

@@ -6,12 +6,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cutwater.adapters.http.metrics_server import JvmFigures
+from cutwater.adapters.http.spark_metrics import JvmFigures
 
 NAME = "javax.management.ObjectName"
 QUERY = "javax.management.QueryExp"
 _SERVER = "javax.management.MBeanServer"
 _COLLECTORS = "java.lang:type=GarbageCollector,name=*"
+_COMPILERS = "java.lang:type=Compilation"
 
 
 def call_mbean_server(spark: SparkSession, method: str, *given: tuple[str, Any]) -> Any:
@@ -42,7 +43,7 @@ def attribute(spark: SparkSession, name: Any, of: str) -> Any:
 
 
 def figures(spark: SparkSession) -> JvmFigures:
-    """Return heap and garbage collection since the JVM's start, in some ten ms. Raise Py4JError, OSError."""
+    """Return what the JVM has used since its start, in some ten ms. Raise Py4JError, OSError."""
     java: Any = spark._jvm
     runtime = java.java.lang.Runtime.getRuntime()
     collectors = mbean_names(spark, _COLLECTORS)
@@ -51,4 +52,18 @@ def figures(spark: SparkSession) -> JvmFigures:
         heap_max_bytes=int(runtime.maxMemory()),
         gc_seconds=sum(int(attribute(spark, one, "CollectionTime")) for one in collectors) / 1000,
         gc_count=sum(int(attribute(spark, one, "CollectionCount")) for one in collectors),
+        jit_seconds=sum(
+            int(attribute(spark, one, "TotalCompilationTime")) for one in mbean_names(spark, _COMPILERS)
+        )
+        / 1000,
+        spilled_bytes=spilled_bytes(spark),
     )
+
+
+def spilled_bytes(spark: SparkSession) -> int:
+    """Return the bytes that tasks in this JVM have spilled to disk; 0 if they run in other processes."""
+    java: Any = spark.sparkContext._jsc
+    sources = java.sc().env().metricsSystem().getSourcesByName("executor")
+    if sources.isEmpty():
+        return 0
+    return int(sources.apply(0).metricRegistry().getCounters().get("diskBytesSpilled").getCount())

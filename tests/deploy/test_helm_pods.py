@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from deploy.grafana.dashboards import files
 
 from support.kubernetes.chart import Object, component, container, environment, of_kind, pods
 from support.kubernetes.process import VIEWS, rendered, settings_of
@@ -143,3 +144,12 @@ def test_prometheus_finds_the_names_that_its_rules_use() -> None:
     assert found == {one["job_name"] for one in scraped} - {"prometheus"}
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["authorization"]["credentials"] == {"name": "metrics", "key": "token"}
+
+
+def test_grafana_finds_the_dashboards() -> None:
+    """By the label of its sidecar, in one ConfigMap of the release; none unless they are asked for."""
+    (one,) = [each for each in of_kind(rendered("everything"), "ConfigMap") if "operator.json" in each["data"]]
+    assert one["data"] == files()
+    assert one["metadata"]["labels"] | {"grafana_dashboard": "1", "team": "flights"} == one["metadata"]["labels"]
+    assert one["metadata"]["annotations"] == {"grafana_folder": "Cutwater"}
+    assert not [each for each in of_kind(rendered("least"), "ConfigMap") if "operator.json" in each["data"]]

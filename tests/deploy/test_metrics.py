@@ -1,8 +1,7 @@
-"""Prometheus' configuration, its rules and the dashboard, held against compose file, metrics and pages."""
+"""Prometheus' configuration and its rules, held against compose file, metrics and pages."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -20,9 +19,6 @@ SCRAPED: list[dict[str, Any]] = yaml.safe_load((CONFIGURATION / "prometheus.yml"
 ]
 GROUPS = yaml.safe_load((CONFIGURATION / "alerts.yml").read_text("utf-8"))["groups"]
 RULES: list[dict[str, Any]] = [rule for group in GROUPS for rule in group["rules"]]
-DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "cutwater.json").read_text("utf-8"))
-PANELS: list[dict[str, Any]] = [one for one in DASHBOARD["panels"] if one["type"] != "row"]
-SHOWN = [target["expr"] for panel in PANELS for target in panel["targets"]]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
 METRICS = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", text_of("docs/METRICS.md"), re.MULTILINE))
 
@@ -73,7 +69,7 @@ def names(expression: str) -> set[str]:
     return set(re.findall(r"\b(?:cutwater_\w+|up|ALERTS)\b", expression)) - {"up", "ALERTS"}
 
 
-@pytest.mark.parametrize("expression", [*(rule["expr"] for rule in RULES), *SHOWN])
+@pytest.mark.parametrize("expression", [rule["expr"] for rule in RULES])
 def test_an_expression_names_metrics_that_exist(expression: str) -> None:
     """As docs/METRICS.md has them; a counter by its increase, a histogram by its buckets."""
     assert re.search(r"\b(cutwater_\w+|up|ALERTS)\b", expression)
@@ -113,38 +109,3 @@ def test_each_alert_fires_when_it_should_and_not_before() -> None:
     promtool("test", "rules", "alerts_test.yml", cwd=Path(__file__).parent)
     tested = (Path(__file__).parent / "alerts_test.yml").read_text("utf-8")
     assert not [rule["alert"] for rule in RULES if rule["alert"] not in tested]
-
-
-def test_the_dashboard_is_one_that_grafana_takes() -> None:
-    """A name, a source of the user's choice, and panels that say what they show, beside each other."""
-    assert (DASHBOARD["title"], DASHBOARD["uid"]) == ("Cutwater", "cutwater")
-    assert [(one["name"], one["type"]) for one in DASHBOARD["templating"]["list"]] == [
-        ("datasource", "datasource")
-    ]
-    ids = [panel["id"] for panel in DASHBOARD["panels"]]
-    assert len(ids) == len(set(ids))
-    for panel in PANELS:
-        assert panel["title"]
-        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
-        references = [target["refId"] for target in panel["targets"]]
-        assert references
-        assert len(references) == len(set(references))
-    taken = [cell for panel in DASHBOARD["panels"] for cell in cells(panel["gridPos"])]
-    assert len(taken) == len(set(taken)), "two panels lie on each other"
-    assert max(x for x, _ in taken) < 24
-
-
-def cells(place: dict[str, int]) -> list[tuple[int, int]]:
-    """Of Grafana's grid."""
-    left, top = place["x"], place["y"]
-    return [(x, y) for x in range(left, left + place["w"]) for y in range(top, top + place["h"])]
-
-
-@pytest.mark.needs("promtool")
-def test_every_expression_of_the_dashboard_can_be_read(tmp_path: Path) -> None:
-    """Written down as recording rules, since promtool reads no dashboards."""
-    rules = [
-        {"record": f"shown:{at}", "expr": one.replace("$__rate_interval", "1m")} for at, one in enumerate(SHOWN)
-    ]
-    (tmp_path / "shown.yml").write_text(yaml.safe_dump({"groups": [{"name": "shown", "rules": rules}]}))
-    assert f"{len(SHOWN)} rules found" in promtool("check", "rules", "shown.yml", cwd=tmp_path)

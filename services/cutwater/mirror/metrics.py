@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.mirror.gaps import CAUSES
 from cutwater.core.mirror.replica_lag import SafeTime
+from cutwater.core.monitoring.trace_steps import Trace
 from cutwater.core.protocol.mirror_records import Arrival
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
@@ -116,10 +117,12 @@ class Metrics:
     def set_pending(self, ledger: ArrivalTracker) -> None:
         self._pending.set(ledger.pending)
 
-    def arrived(self, one: Arrival) -> None:
+    def arrived(self, one: Arrival, trace: Trace | None = None) -> None:
+        """`trace`: becomes the exemplar of its delay, which scrapes in OpenMetrics get."""
         self._arrivals.inc()
         self._sequence.set(one.sequence)
-        self._delay.observe(max(0, one.arrived_ms - one.committed_ms) / 1000)
+        named = {"trace_id": f"{trace.trace_id:032x}"} if trace else None
+        self._delay.observe(max(0, one.arrived_ms - one.committed_ms) / 1000, named)
 
     def passed(self) -> None:
         self._passed.inc()

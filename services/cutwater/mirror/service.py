@@ -13,6 +13,7 @@ from typing import Any
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.metrics_server import serve
+from cutwater.adapters.http.trace_exporter import TraceExporter, exporter_of
 from cutwater.adapters.kafka.admin import brokers, cluster_id, ensure_topics
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
@@ -29,6 +30,7 @@ from cutwater.core.protocol.mirror_records import SLOTS
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.core.util.rate_limit import Throttle
 from cutwater.mirror.arrivals.announcer import ArrivalAnnouncer
+from cutwater.mirror.arrivals.arrival_tracer import ArrivalTracer
 from cutwater.mirror.arrivals.fork_watch import ForkWatch
 from cutwater.mirror.arrivals.lag import LagProbe
 from cutwater.mirror.copier import BYTES, WAIT_S, Copier
@@ -57,12 +59,14 @@ class Mirror:
         kept: Collection[str] = (),
         forks: ForkWatch | None = None,
         schemas: Schemas | None = None,
+        exporter: TraceExporter | None = None,
+        region: str = "",
     ) -> None:
         """`slots`: those of this process. `bytes_per_s`: 0 for no limit.
 
         `kept`: settings of the copies that do not follow the origin's. `forks`: one process of a mirror reports
         them; None in the others. `schemas`: of the events; None if they have no ids of a separate registry of the
-        origin.
+        origin. `exporter`: of traces; None without a collector. `region`: the name of this region, for traces.
         """
         self.metrics = context.metrics
         self._context, self._job = context, job
@@ -74,7 +78,9 @@ class Mirror:
         self._standing = LagProbe(context)
         self._forks, self._schemas = forks, schemas
         self.copier = Copier(context, slots, replication, kept, self._unreadable)
-        self.arriving = ArrivalAnnouncer(context, job.source, writes=0 in slots, sleep=self._stop.wait)
+        self._exporter = exporter
+        tracer = ArrivalTracer(exporter.send, region) if exporter else None
+        self.arriving = ArrivalAnnouncer(context, job.source, 0 in slots, self._stop.wait, tracer)
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -97,6 +103,8 @@ class Mirror:
         finally:
             self.arriving.close()
             self.copier.close()
+            if self._exporter:
+                self._exporter.close()
 
     def _take_over(self, start: StartRecord) -> None:
         with start.step("comparing the two clusters"):
@@ -190,6 +198,8 @@ def _build(job: Job, settings: Settings, log: Any) -> Mirror:
         kept=settings.kept_topic_settings,
         forks=ForkWatch(context, job) if 0 in settings.slots else None,
         schemas=schemas_of(job, settings, log, context.metrics, context.clock_s),
+        exporter=exporter_of(settings),
+        region=settings.region,
     )
 
 

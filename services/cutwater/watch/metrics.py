@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import JobStatus, drift
-from cutwater.core.monitoring.milestone_traces import trace_id
+from cutwater.core.monitoring.trace_steps import trace_id
 from cutwater.core.protocol.records import Milestone
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -41,13 +41,14 @@ class Metrics:
 
         `is_traced`: with its trace as exemplar, which scrapes in OpenMetrics get.
         """
-        trace = {"trace_id": f"{trace_id(one):032x}"} if is_traced else None
+        trace = _exemplar(one, is_traced)
         self._steps.labels("process").observe(max(0, one.written_ms - one.epoch_started_ms) / 1000, trace)
         self._steps.labels("commit").observe(max(0, one.committed_ms - one.written_ms) / 1000, trace)
 
-    def published(self, one: Milestone, at_ms: int) -> None:
+    def published(self, one: Milestone, at_ms: int, is_traced: bool = False) -> None:
         """Observe the step `publish`: from a milestone's commit to its output."""
-        self._steps.labels("publish").observe(max(0, at_ms - one.committed_ms) / 1000)
+        seconds = max(0, at_ms - one.committed_ms) / 1000
+        self._steps.labels("publish").observe(seconds, _exemplar(one, is_traced))
 
     def raised(self, alert: Alert) -> None:
         self._raised.labels(alert.kind).inc()
@@ -64,3 +65,7 @@ class Metrics:
         self._unreadable.set(state.unreadable)
         for (kind, part), one in state.alerts.items():
             self._alert.labels(kind, part).set(one.on)
+
+
+def _exemplar(one: Milestone, is_traced: bool) -> dict[str, str] | None:
+    return {"trace_id": f"{trace_id(one):032x}"} if is_traced else None

@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.metrics_server import serve
+from cutwater.adapters.http.trace_exporter import exporter_of
 from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
@@ -35,8 +36,8 @@ from cutwater.operations.service_main import run_service
 from cutwater.watch.consumer_group import move_group
 from cutwater.watch.faust_app import make_app
 from cutwater.watch.metrics import Metrics
+from cutwater.watch.milestone_tracer import MilestoneTracer
 from cutwater.watch.rehydrator_position import View
-from cutwater.watch.tracing import Tracing
 from cutwater.watch.webhook import Webhook
 
 STOP_S = 5.0
@@ -63,10 +64,8 @@ class Watch:
         )
         views = settings.watch_views
         self._view = View(views, settings.api_headers) if views else None
-        secret = settings.otlp_token.get_secret_value()
-        self._tracing = (
-            Tracing(settings.otlp_url, secret, self._limits.publishes, bool(views)) if settings.otlp_url else None
-        )
+        exporter = exporter_of(settings)
+        self._tracer = MilestoneTracer(exporter, self._limits.publishes, bool(views)) if exporter else None
         self._alerts = topics.alerts(job.name)
         self._state = JobStatus(job.name, settings.generation)
         self._stopped = threading.Event()
@@ -116,8 +115,8 @@ class Watch:
             for one in (self._webhook, self._view):
                 if one is not None:
                     await one.close()
-            if self._tracing:
-                await asyncio.to_thread(self._tracing.close)
+            if self._tracer:
+                await asyncio.to_thread(self._tracer.close)
 
     def _assigned(self) -> None:
         self._gap = True
@@ -133,14 +132,14 @@ class Watch:
 
     def _fold(self, read: Read) -> None:
         before, self._state = self._state, job_status.apply_record(self._state, read)
-        if self._tracing:
-            self._tracing.follow(before, self._state)
+        if self._tracer:
+            self._tracer.follow(before, self._state)
         committed = self._state.committed
         if committed and committed is not before.committed:
-            self._metrics.milestone(committed, bool(self._tracing))
+            self._metrics.milestone(committed, bool(self._tracer))
         reader = self._state.publisher
         if committed and reader is not before.publisher and reader.sequence == committed.sequence:
-            self._metrics.published(committed, reader.moved_ms)
+            self._metrics.published(committed, reader.moved_ms, bool(self._tracer))
 
     async def _tick(self) -> None:
         if self._state.successor is not None:
@@ -177,8 +176,8 @@ class Watch:
             self._metrics.blind.set(1)
         if self._view:
             before, self._state = self._state, observe_view(self._state, await self._view.sequence(), now_ms())
-            if self._tracing:
-                self._tracing.follow(before, self._state)
+            if self._tracer:
+                self._tracer.follow(before, self._state)
 
     async def _write(self, records: list[Alert]) -> None:
         """Write the alerts. Raise if the outcome is unknown; a restart then reads what the topic contains."""

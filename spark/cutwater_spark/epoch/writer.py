@@ -19,6 +19,7 @@ from cutwater.core.driver.row_proof import Written
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.start_state import StartState
 from cutwater.core.job.job import Job
+from cutwater.core.monitoring.trace_steps import EpochMoments
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
@@ -68,6 +69,7 @@ class EpochWriter:
         self._state_header = state_header
         self._changelog = changelog
         self._look = look
+        self._now_ms = now_ms
         self._pace = pace
         fingerprint = crc64(job.state_schema).hex()
         self.steps = Epochs(
@@ -91,6 +93,8 @@ class EpochWriter:
         """Set by the driver if the job has a `max_jump`."""
         self.took: Callable[[float], None] | None = None
         """Set by a driver that limits its epochs: receives the seconds of each."""
+        self.report: Callable[[Barrier, EpochMoments], None] | None = None
+        """Set by the attempt: receives the barrier and the moments of each epoch."""
 
     @property
     def newest_own(self) -> Barrier | None:
@@ -99,6 +103,24 @@ class EpochWriter:
     def accept_next_query(self) -> None:
         """Accept epochs of another query, after the previous one has stopped."""
         self.stopping, self.failure = False, None
+
+    def _write_epoch(self, aggregates: DataFrame, epoch: int) -> None:
+        at: list[int] = []
+
+        def write(me: Writer) -> Written:
+            at.append(self._now_ms())
+            written = self._write(aggregates, me)
+            at.append(self._now_ms())
+            return written
+
+        def look() -> InputStats:
+            at.append(self._now_ms())
+            return self._look()
+
+        self.steps.write(epoch, write, look)
+        if self.report is not None and self.newest_own is not None:
+            cleared_ms, rows_ms, proved_ms = at
+            self.report(self.newest_own, EpochMoments(cleared_ms, rows_ms, proved_ms, self._now_ms()))
 
     def _write(self, aggregates: DataFrame, me: Writer) -> Written:
         amended = None
@@ -116,7 +138,7 @@ class EpochWriter:
                 began_s = time.monotonic()
                 if self.jumps is not None:
                     self.jumps.check_epoch(epoch)
-                self.steps.write(epoch, lambda me: self._write(aggregates, me), self._look)
+                self._write_epoch(aggregates, epoch)
                 if self.took is not None:
                     self.took(time.monotonic() - began_s)
         except BaseException as error:

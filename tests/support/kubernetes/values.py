@@ -116,6 +116,7 @@ def everything() -> dict[str, Any]:
         topics={"source": True},
         networkPolicy={"kafka": rule, "clients": used, "monitoring": seen},
         serviceMonitor={"enabled": True, "labels": {"release": "prometheus"}},
+        dashboards={"enabled": True, "labels": {"team": "flights"}, "annotations": {"grafana_folder": "Cutwater"}},
     )
 
 

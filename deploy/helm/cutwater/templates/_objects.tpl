@@ -105,7 +105,7 @@ metadata:
     cutwater-job: {{ .job }}
     {{- with .values.serviceMonitor.labels }}{{- toYaml . | nindent 4 }}{{- end }}
 spec:
-  # Prometheus' label `job`: two rules of deploy/prometheus/alerts.yml and the dashboard use these names.
+  # Prometheus' label `job`: two rules of deploy/prometheus/alerts.yml and the dashboards use these names.
   jobLabel: cutwater-scraped-as
   targetLabels: [cutwater-job]
   selector:

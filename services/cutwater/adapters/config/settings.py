@@ -268,8 +268,8 @@ class Settings(BaseSettings):
     )
     otlp_url: str = Field(
         "",
-        description="URL of an OpenTelemetry collector, such as http://collector:4318, to which the watch sends a "
-        "trace of each milestone; none if empty. Needs cutwater[otel].",
+        description="URL of an OpenTelemetry collector, such as http://collector:4318, to which watch, driver and "
+        "mirror send their steps of each milestone's trace; none if empty. Needs cutwater[otel].",
     )
     otlp_token: SecretStr = Field(SecretStr(""), description="Token sent with them (Authorization: Bearer).")
     api_token: SecretStr = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
@@ -22,6 +22,7 @@ from cutwater.adapters.http.access import (
     refuse,
 )
 from cutwater.adapters.http.server import CLOSE_S, METRICS_BOUNDS, HttpMetrics, HttpServer, listen
+from cutwater.adapters.http.spark_metrics import SparkMetrics
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import MachineError
 from cutwater.core.events.rejection import REASONS
@@ -81,14 +82,6 @@ def _accepted(scope: Scope) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
 
 
-class JvmFigures(NamedTuple):
-    heap_used_bytes: int
-    heap_max_bytes: int
-    gc_seconds: float
-    """Time of all collections since its start, concurrent ones included."""
-    gc_count: int
-
-
 class DriverMetrics:
     """Metrics of a driver since its start."""
 
@@ -139,16 +132,12 @@ class DriverMetrics:
         self._waiting_for_region = Gauge(
             "waiting_for_region", "1 while another region, which may have taken over, does not answer.", **here
         )
-        self._heap = Gauge("jvm_heap_used_bytes", "Used heap of Spark's JVM, garbage included.", **here)
-        self._heap_max = Gauge("jvm_heap_max_bytes", "Maximum heap of Spark's JVM.", **here)
-        self._gc = Counter("jvm_gc", "Time of the JVM's garbage collections.", unit="seconds", **here)
-        self._gc_count = Counter("jvm_gc_collections", "Garbage collections of the JVM.", **here)
-        self._jvm = JvmFigures(0, 0, 0.0, 0)
+        self.spark = SparkMetrics(self.registry)
         self._seen = InputStats()
         self._rejected_for: Mapping[str, int] = {}
         for reason in REASONS:
             self._reasons.labels(reason)  # exported from 0 on, so that the first count is seen as an increase
-        for unknown in (self._epoch, self._watermark, self._floor, self._skew, self._heap, self._heap_max):
+        for unknown in (self._epoch, self._watermark, self._floor, self._skew):
             unknown.set(float("nan"))  # a watermark of 1970 would raise an alert at each start
 
     def set_newest(self, newest: Barrier) -> None:
@@ -185,14 +174,6 @@ class DriverMetrics:
 
     def waiting_for_region(self, now: bool) -> None:
         self._waiting_for_region.set(now)
-
-    def jvm(self, found: JvmFigures) -> None:
-        """Take the JVM's present figures, which count from its own start."""
-        self._heap.set(found.heap_used_bytes)
-        self._heap_max.set(found.heap_max_bytes)
-        self._gc.inc(max(0.0, found.gc_seconds - self._jvm.gc_seconds))
-        self._gc_count.inc(max(0, found.gc_count - self._jvm.gc_count))
-        self._jvm = found
 
     def _barrier(self, one: Barrier) -> None:
         self.set_newest(one)

@@ -10,7 +10,7 @@ from cutwater.core.monitoring.alerts import Known
 from cutwater.core.monitoring.history import History
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Barrier, Milestone
+from cutwater.core.protocol.records import Barrier, Committed, Milestone
 
 NONE = -1
 """The epoch number before the first epoch."""
@@ -68,6 +68,8 @@ class JobStatus:
     processed: Barrier | None = None
     confirmed: int = NONE
     """The newest epoch that the driver reported as committed by Spark."""
+    hint: Committed | None = None
+    """The newest hint of the driver that Spark's commit log holds an epoch."""
     owed_ms: int = 0
     """The time since which such an epoch lacks its milestone without a new milestone; 0: none is missing."""
     idle: bool = False

@@ -15,7 +15,7 @@ from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.history import add_milestone
 from cutwater.core.monitoring.job_status import Bucket, JobStatus, Reader, Sample, drift
 from cutwater.core.protocol.cuts import Cut
-from cutwater.core.protocol.records import Barrier, Heartbeat, Milestone, Signal, Start, StreamRecord
+from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
 
 BUCKETS_MAX = 12
 SAMPLES_MAX = 10
@@ -37,6 +37,8 @@ def take_signal(state: JobStatus, topic: str, offset: int, signal: Signal) -> Jo
         # Spark runs an epoch only after the commit log holds the one before.
         told = _confirm(told, signal.epoch - 1, at_ms)
         return replace(told, processed=signal, idle=False)
+    if isinstance(signal, Committed):
+        told = replace(told, hint=signal)
     return replace(_confirm(told, signal.epoch, at_ms), idle=isinstance(signal, Heartbeat))
 
 

@@ -30,6 +30,7 @@ from cutwater.core.protocol.log_evidence import Evidence, lost_records, of_topic
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored, parse_position_key
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.reader_names import MIRROR
+from cutwater.mirror.arrivals.arrival_tracer import ArrivalTracer
 from cutwater.mirror.topics.context import MirrorContext
 from cutwater.views.follow.milestone_feed import MilestoneFeed
 
@@ -43,10 +44,11 @@ class ArrivalAnnouncer:
         source: str,
         writes: bool = True,
         sleep: Callable[[float], object] = time.sleep,
+        tracer: ArrivalTracer | None = None,
     ) -> None:
-        """`source`: the origin's source topic; empty if the job has none."""
+        """`source`: the origin's source topic; empty if the job has none. `tracer`: None without a collector."""
         own, job, region = context.own, context.job, context.region
-        self._context, self._source = context, source
+        self._context, self._source, self._tracer = context, source, tracer
         self._topic, self._witness = mirror_records.arrivals(job, region), LogCheck(own)
         self._seen: tuple[Evidence, Cut] = (), Cut()
         """Evidence and ends of the copies at the last announcement."""
@@ -112,6 +114,8 @@ class ArrivalAnnouncer:
                 self.generations.add(one.milestone.generation)
                 if self._writer:
                     self.ledger.milestone_copied(one)
+                    if self._tracer:
+                        self._tracer.copied(one.milestone, self._context.now_ms())
         now = self._context.now_ms()
         if self._writer and self._knows:
             self._announce(self._writer, self._with_evidence(list(self.ledger.arrivals(now))))
@@ -181,7 +185,7 @@ class ArrivalAnnouncer:
         else:
             writer.listen()
         for one in arrivals:
-            self._context.metrics.arrived(one)
+            self._context.metrics.arrived(one, self._tracer.arrived(one) if self._tracer else None)
             self._context.log.info("arrival", token=str(one.token))
         for passed in self.ledger.passed:
             self._context.metrics.passed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 
-from cutwater.adapters.http.metrics_server import DriverMetrics, JvmFigures
+from cutwater.adapters.http.metrics_server import DriverMetrics
 from cutwater.adapters.http.server import HttpMetrics
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.events.rejection import NO_KEY, NO_VALUE
@@ -58,16 +58,6 @@ def test_rejected_events_count_by_reason_with_their_barrier() -> None:
     metrics.count_signal(barrier(5))
     metrics.count_signal(barrier(6))
     assert (count(NO_KEY), count(NO_VALUE)) == (2, 1)
-
-
-def test_the_jvm_counts_from_its_start_and_a_look_at_it_adds_what_came_since() -> None:
-    """Nothing is known of the heap before the first look."""
-    metrics = DriverMetrics()
-    assert isnan(value(metrics, "jvm_heap_used_bytes"))
-    metrics.jvm(JvmFigures(100, 1_000, 0.5, 3))
-    metrics.jvm(JvmFigures(80, 1_000, 0.75, 4))
-    assert (value(metrics, "jvm_heap_used_bytes"), value(metrics, "jvm_heap_max_bytes")) == (80, 1_000)
-    assert (value(metrics, "jvm_gc_seconds_total"), value(metrics, "jvm_gc_collections_total")) == (0.75, 4)
 
 
 def test_every_port_tells_what_its_process_takes() -> None:

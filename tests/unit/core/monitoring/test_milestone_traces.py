@@ -1,4 +1,4 @@
-"""Traces of milestones: their steps cover their time, and each milestone is told once."""
+"""Milestones that wait for the last step of their trace: each is told once, and with the steps that are known."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.monitoring.milestone_traces import (
-    OPEN_MAX,
-    PATIENCE_MS,
-    OpenTraces,
-    Trace,
-    trace_id,
-    trace_of,
-)
-from support.protocol_samples import milestone
-
-TIMES = st.integers(0, 100_000)
+from cutwater.core.monitoring.milestone_traces import HINTS_MAX, OPEN_MAX, PATIENCE_MS, OpenTraces
+from cutwater.core.monitoring.trace_steps import Trace
+from cutwater.core.protocol.records import Committed
+from support.protocol_samples import GENERATION, JOB, milestone
 
 
 def made(sequence: int, **times: Any) -> Any:
@@ -27,40 +20,12 @@ def made(sequence: int, **times: Any) -> Any:
     return replace(milestone(sequence, **moments), sequence=sequence)
 
 
-@given(TIMES, TIMES, TIMES, st.none() | TIMES, st.none() | TIMES)
-def test_steps_cover_the_whole(
-    begin: int, process: int, commit: int, publish: int | None, apply: int | None
-) -> None:
-    """From the first to the last moment there is a step at each: 100 % of the time, where 98 are asked for."""
-    written, committed = begin + process, begin + process + commit
-    one = made(1, epoch_started_ms=begin, written_ms=written, committed_ms=committed)
-    later = [None if at is None else committed + at for at in (publish, apply)]
-    trace = trace_of(one, later[0], later[1])
-    root, *steps = trace.steps
-    assert root.start_ms == begin
-    assert root.end_ms == max([committed, *(at for at in later if at is not None)])
-    reached = begin
-    for step in sorted(steps, key=lambda each: each.start_ms):
-        assert step.start_ms <= reached
-        assert step.parent_id == root.span_id
-        reached = max(reached, step.end_ms)
-    assert reached == root.end_ms
-    assert (
-        len({step.span_id for step in trace.steps}) == len(trace.steps) == 3 + sum(at is not None for at in later)
-    )
+def hint(one: Any, at_ms: int = 1_450) -> Committed:
+    return Committed(JOB, GENERATION, one.attempt, one.epoch, at_ms)
 
 
-def test_ids_are_of_the_epoch() -> None:
-    """Whoever tells about it; another attempt's epoch is another one."""
-    one = made(4)
-    assert trace_id(one) == trace_id(replace(one, rows=7)) == trace_of(one, 5, 6).trace_id
-    assert len({trace_id(one), trace_id(made(5)), trace_id(replace(one, attempt=9))}) == 3
-    assert 0 < trace_id(one) < 1 << 128
-
-
-def test_clocks_that_differ_make_no_negative_step() -> None:
-    trace = trace_of(made(1, written_ms=900, committed_ms=800), 100, None)
-    assert all(step.end_ms >= step.start_ms for step in trace.steps)
+def names(trace: Trace) -> list[str]:
+    return [step.name for step in trace.steps]
 
 
 def finished(traces: OpenTraces) -> tuple[OpenTraces, tuple[Trace, ...]]:
@@ -95,6 +60,29 @@ def test_what_never_comes_is_waited_for_with_a_bound() -> None:
         many = many.add(made(sequence))
     assert len(many.open) == OPEN_MAX
     assert len(many.finished) == 5
+
+
+def test_a_hint_counts_whether_it_is_read_before_or_after_its_milestone() -> None:
+    """Of the same epoch and attempt, and only the first one."""
+    one, steps = made(4), ["milestone", "epoch", "checkpoint", "commit", "publish"]
+    empty = OpenTraces(publishes=True, serves=False)
+    other = replace(hint(one), attempt=one.attempt + 1)
+    before = empty.hint(other).hint(hint(one)).add(one).publish(4, 1_700)
+    after = empty.add(one).hint(hint(one)).hint(hint(one, 1_490)).hint(other).publish(4, 1_700)
+    for traces in (before, after):
+        (told,) = traces.finished
+        assert names(told) == steps
+        assert told.steps[2].end_ms == 1_450
+    (without,) = empty.hint(other).add(one).publish(4, 1_700).finished
+    assert names(without) == ["milestone", "epoch", "commit", "publish"]
+
+
+def test_hints_that_no_milestone_follows_are_kept_with_a_bound() -> None:
+    traces = OpenTraces(publishes=True, serves=False)
+    for epoch in range(HINTS_MAX + 5):
+        traces = traces.hint(Committed(JOB, GENERATION, 1, epoch, 0))
+    assert len(traces.hints) == HINTS_MAX
+    assert traces.add(made(HINTS_MAX + 5)).hints == ()
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "publish", "apply"]), st.integers(0, 12)), max_size=40))

@@ -1,12 +1,12 @@
-"""Traces of milestones, sent to a collector by OpenTelemetry's protocol over HTTP."""
+"""Sends traces to a collector by OpenTelemetry's protocol over HTTP."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import MachineError, UsageError
-from cutwater.core.monitoring.job_status import JobStatus
-from cutwater.core.monitoring.milestone_traces import OpenTraces, Step, Trace
+from cutwater.core.monitoring.trace_steps import Step, Trace
 
 SENT_S = 5.0
 """The longest time for what is left at the end."""
@@ -15,13 +15,13 @@ QUEUE_MAX = 4_096
 _PATH = "/v1/traces"
 
 
-class Tracing:
-    """Follows the states of a job and sends the trace of each milestone once its last step is known.
+class TraceExporter:
+    """Sends traces in a thread of its own: a collector that is away stops nothing.
 
     Raises MachineError if OpenTelemetry is not installed, UsageError for an invalid URL.
     """
 
-    def __init__(self, url: str, token: str, publishes: bool, serves: bool) -> None:
+    def __init__(self, url: str, token: str) -> None:
         """`url`: of the collector, without the path of traces."""
         if not url.startswith(("http://", "https://")):
             raise UsageError("CUTWATER_OTLP_URL: it must start with http:// or https://")
@@ -38,29 +38,15 @@ class Tracing:
         self._sending: Any = BatchSpanProcessor(exporter, max_queue_size=QUEUE_MAX)
         self._span, self._context, self._resource = ReadableSpan, SpanContext, Resource
         self._flags = TraceFlags(TraceFlags.SAMPLED)
-        self._open = OpenTraces(publishes, serves)
 
-    def follow(self, before: JobStatus, after: JobStatus) -> None:
-        """Take what a record, or a look at the view, has changed."""
-        committed, view = after.committed, after.view
-        if committed is not None and committed is not before.committed:
-            self._open = self._open.add(committed)
-        if after.publisher is not before.publisher and after.publisher.sequence != before.publisher.sequence:
-            self._open = self._open.publish(after.publisher.sequence, after.publisher.moved_ms)
-        if view is not None and view.sequence != (before.view.sequence if before.view else 0):
-            self._open = self._open.apply(view.sequence, view.moved_ms)
-        self._open, finished = self._open.take_finished()
-        for one in finished:
-            self._send(one)
+    def send(self, trace: Trace) -> None:
+        for step in trace.steps:
+            self._sending.on_end(self._as_span(trace, step))
 
     def close(self) -> None:
         """Send what is left, for at most some seconds."""
         self._sending.force_flush(int(SENT_S * 1_000))
         self._sending.shutdown()
-
-    def _send(self, trace: Trace) -> None:
-        for step in trace.steps:
-            self._sending.on_end(self._as_span(trace, step))
 
     def _as_span(self, trace: Trace, step: Step) -> Any:
         def context(number: int) -> Any:
@@ -75,3 +61,10 @@ class Tracing:
             start_time=step.start_ms * 1_000_000,
             end_time=step.end_ms * 1_000_000,
         )
+
+
+def exporter_of(settings: Settings) -> TraceExporter | None:
+    """Return the exporter to the collector of the settings; None if there is none. Raises as the class does."""
+    if not settings.otlp_url:
+        return None
+    return TraceExporter(settings.otlp_url, settings.otlp_token.get_secret_value())
