@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from docs._generate.shapes import job, regions, state
+from docs._generate.shapes import job, past, regions, state
 
 SHAPES: dict[str, Any] = {
+    "blame": past.Blame,
     "calibrate": job.Calibrated,
     "chaos": job.Chaos,
     "config show": list[job.Setting],
@@ -18,6 +19,7 @@ SHAPES: dict[str, Any] = {
     "dead-letters list": state.DeadLetters,
     "dead-letters replay": state.Replayed,
     "demo-regions": job.Demonstration,
+    "diff": past.MilestoneDifference,
     "distinct": state.Distinct,
     "doctor": job.Findings,
     "down": job.Down | job.DownPlan,
@@ -51,7 +53,7 @@ SHAPES: dict[str, Any] = {
     "regions": regions.Regions,
     "release": regions.Released,
     "restore": state.Restore,
-    "rollback": regions.Claimed,
+    "rollback": regions.RolledBack,
     "schemas check": job.SchemaProblems,
     "schemas fetch": job.FetchedSchema,
     "schemas register": job.RegisteredSchemas,

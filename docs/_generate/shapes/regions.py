@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
+from docs._generate.shapes.past import MilestoneDifference
 from typing_extensions import TypedDict
 
 # `from` is a keyword, so it cannot be a field of a class body.
@@ -51,6 +52,11 @@ class Claimed(TypedDict):
     seed: Seed | None
     undone: Undone | None
     """What a rollback undoes."""
+
+
+class RolledBack(Claimed):
+    diff: NotRequired[MilestoneDifference]
+    """With --diff: from the newest milestone to the one to go back to."""
 
 
 class LateReplay(TypedDict):

@@ -85,8 +85,16 @@ VERBS: dict[str, tuple[str, str]] = {
         "Write a view at one milestone as Parquet: key, window_start, window_end, one column per measure.",
     ),
     "rollback": (
-        "generations.generation",
+        "generations.rollback",
         "Go back to a milestone: claim a generation from it, which is promoted with its first milestone.",
+    ),
+    "diff": (
+        "past.diff",
+        "Show the windows that differ between two milestones, with each measure before and after.",
+    ),
+    "blame": (
+        "past.blame",
+        "Show the milestones that changed one row, with before and after, writer and source offsets.",
     ),
     "lineage": (
         "state.lineage",

@@ -28,7 +28,6 @@ from cutwater.views.bulk.loader import Unobserved
 from cutwater.views.query.milestone_json import milestone_fields
 from cutwater.views.query.view import View
 from cutwater.views.snapshots.point_in_time import Rebuild, read_sources
-from cutwater.views.store.store import Store
 
 AT_ONCE_MAX = 2
 """Rebuilds at one time: each takes a core."""
@@ -87,11 +86,7 @@ class PastWindows:
             told = (self._cluster, job, settings.generation, folder, partitions, now_ms, Unobserved())
             with closing(Rebuild(*told, native=settings.native and usable(), selection=selection)) as rebuild:
                 rebuild.run(chosen)
-            store = Store(
-                folder, job, settings.generation, partitions=partitions, may_empty=False, selection=selection
-            )
-            with closing(View(store, job)) as view:
-                yield view
+                yield rebuild.view()
 
 
 def _require_short(chosen: RestorePlan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +25,11 @@ from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.output.lineage import Reach, contained
 from cutwater.core.output.position import End
+from cutwater.core.past.row_history import EventKind, Gap, RowEvent, Unknown
+from cutwater.core.past.state_difference import MeasureChange, RowChange, RowKind, SharedMeasures, summary_of
+from cutwater.core.past.wrong_since import WrongSince
 from cutwater.core.protocol.chain import link
+from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.mirror_records import Arrival, Steering
@@ -42,6 +47,9 @@ from cutwater.operations.generations.seed_source import SeedSource
 from cutwater.operations.lineage import Lineage
 from cutwater.operations.regions.failover import OriginCopies
 from cutwater.operations.stream_retention import Cut as Cutting
+from cutwater.past.blame import Blame, GapReason
+from cutwater.past.diff import Side, StateDifference
+from cutwater.past.visible_milestones import VisibleMilestone
 from cutwater.verify.regions import ComparisonResult, Shard
 from cutwater.verify.run import Result
 from cutwater.views.snapshots.object_store_tier import Pruned
@@ -188,6 +196,42 @@ ARRIVAL = Arrival(
 )
 RELEASE = Release("flights", GENERATION, 1, "eu", AT_MS)
 FOUND = OriginCopies(ARRIVAL, STREAM[0][1], FIRST, NEWEST, AT_MS, [], None, "eu")
+WRITER = Writer(GENERATION, 2, 7)
+VISIBLE = VisibleMilestone(
+    *(2, GENERATION, 2, 7, AT_MS, 0, 0, 2, 9), ((TopicPartition(f"flights.{HOSTILE}", 0), 1_234_567),)
+)
+BLAMED = Blame(
+    {2: VISIBLE},
+    VISIBLE,
+    (
+        RowEvent(
+            2, EventKind.CHANGED, None, {HOSTILE: HOSTILE, "n": 1}, False, "output", "flights.output/0@7", None, 1
+        ),
+        RowEvent(
+            2, EventKind.CHANGED, {"n": 1, "x": None}, {"n": 2}, True, "changelog", HOSTILE, WRITER, undone=True
+        ),
+        RowEvent(2, EventKind.EXPIRED, {"n": 2}, None, True, "horizon"),
+    ),
+    {2: Cut()},
+    (GapReason(Gap(1, 2), (HOSTILE, "compaction")),),
+    WrongSince(2, None, (Unknown(1, 1),)),
+    3,
+)
+_ROW = RowName(HOSTILE, 0, 60_000)
+COMPARED_MILESTONES = StateDifference(
+    Side(NEWEST, 1_234_567),
+    Side(FIRST, 12),
+    AT_MS,
+    SharedMeasures(("n", "mean"), (HOSTILE,), ("x",)),
+    summary_of(
+        [
+            RowChange(_ROW, RowKind.ADDED, (MeasureChange("n", None, HOSTILE),)),
+            RowChange(_ROW, RowKind.REMOVED, (MeasureChange("n", float("nan"), None),)),
+            RowChange(_ROW, RowKind.CHANGED, (MeasureChange("n", 1, Decimal("2.50")),), ("mean",)),
+        ],
+        2,
+    ),
+)
 ALERT = Alert("flights", GENERATION, "silent", "driver", "watch", AT_MS, None, 2, 5, f"no word of {HOSTILE}")
 
 

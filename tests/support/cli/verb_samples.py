@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from cutwater.adapters.events.fetched_schema import FetchedSchema
-from cutwater.cli.generations import claim, generation, promotion_wait
+from cutwater.cli.generations import claim, generation, promotion_wait, rollback
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
+from cutwater.cli.past import blame, diff, difference_report
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
 from cutwater.cli.stack import chaos, history, up
@@ -129,6 +130,8 @@ def claims(again: bool = False) -> Patch:
         put(generation, promoted=records.NEWEST, **place),
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
         put(claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED),
+        put(rollback, **place),
+        put(difference_report, compared=records.COMPARED_MILESTONES),
     )
 
 
@@ -319,6 +322,16 @@ def console_that_ends(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
 
 
 SAMPLES = [
+    Sample(
+        ["blame", HOSTILE, "0", "--wrong-since", "movements > 5"],
+        put(blame, find_job=records.PLACE, run_blame=records.BLAMED),
+        code=1,
+    ),
+    Sample(
+        ["diff", "1", "latest"],
+        put(diff, find_job=records.PLACE, compared=records.COMPARED_MILESTONES),
+        code=1,
+    ),
     Sample(["config", "show"], nothing),
     Sample(["console", "--port", "0"], console_that_ends),
     Sample(
@@ -353,6 +366,7 @@ SAMPLES = [
     Sample(["generation", "list"], claims()),
     Sample(["generation", "prune", "--dry-run"], pruning),
     Sample(["rollback", "--to", "g1-local-00000000:1", "--dry-run"], claims(again=True)),
+    Sample(["rollback", "--to", "g1-local-00000000:1", "--diff"], claims(again=True), code=1),
     Sample(
         ["distinct", "ticks", "--of", HOSTILE, "--and", "東京@/"],
         all_of(running(distinct), put(distinct, ask=records.DISTINCT)),

@@ -27,6 +27,10 @@ from cutwater.core.protocol.records import (
     Reopening,
     Withdrawal,
 )
+from cutwater.core.state.backlog import Entry
+
+ENTRIES_MAX = 100_000
+"""The most milestones of one candidate that are considered, the newest ones."""
 
 
 def promoted(cluster: Cluster, job: str) -> Milestone | None:
@@ -51,6 +55,25 @@ def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
             yield candidacy(protocol_records.decode(bytes(one.value())))
     finally:
         consumer.close()
+
+
+def candidate_entries(cluster: Cluster, job: str, generation: Generation) -> list[Entry]:
+    """Return a generation's milestones of its time as a candidate, oldest first, with its own numbers."""
+    topic = topics.candidates(job)
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    found: list[Entry] = []
+    try:
+        low, high = bounds(consumer, topic, 0)
+        for one in read_range(consumer, topic, 0, low) if low < high else ():
+            value = bytes(one.value())
+            record = protocol_records.decode(value)
+            if isinstance(record, Milestone) and record.generation == generation:
+                found.append(Entry(record, value, one.offset()))
+                del found[:-ENTRIES_MAX]
+    finally:
+        consumer.close()
+    return found
 
 
 def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Milestone | None:

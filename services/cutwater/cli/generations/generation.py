@@ -1,4 +1,4 @@
-"""`generation` and `rollback`: start a generation from a milestone, promote it, give it up."""
+"""`generation`: start a generation from a milestone, promote it, give it up."""
 
 from __future__ import annotations
 
@@ -87,43 +87,6 @@ def start(
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     claim(place, GenerationRequest(from_, partitions, False, reason, another), dry_run, as_json)
-
-
-@report_errors
-def rollback(
-    to: Annotated[str, typer.Option(help="Token of the milestone to go back to.")],
-    job_file: JobOption = None,
-    partitions: PartitionsOption = None,
-    reason: ReasonOption = "",
-    another: AnotherOption = False,
-    dry_run: DryRunOption = False,
-    wait: WaitOption = PROMOTE_S,
-    bootstrap_servers: BootstrapOption = None,
-    data_dir: DataDirOption = None,
-    job_name: JobNameOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Go back to a milestone: claim a generation from it, which is promoted with its first milestone.
-
-    Later events are read again. Views reload. The publisher writes the differences as marked corrections, and
-    tombstones for keys that vanish.
-
-    If an open claim has the same milestone and the same number of partitions, the command continues with it and
-    requests its promotion. If that generation is the promoted one, nothing is left to do. --another goes back once
-    more.
-
-    Exit 2: the milestone does not exist, or its state is not kept any more. 4: the generation was not promoted in
-    time. It still will be, unless 'cutwater generation abort' gives it up.
-
-    Examples:  cutwater rollback --to g1-local-00000000:42
-    ·  cutwater rollback --to g1-local-00000000:42 --dry-run
-    """
-    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
-    words = GenerationRequest(to, partitions, True, reason or f"rollback to {to}", another)
-    made = claim(place, words, dry_run, as_json)
-    if not dry_run:
-        claims_of(place).promote(made.generation)
-        await_promotion(place, made.generation, wait)
 
 
 @group.command("promote")
@@ -275,4 +238,3 @@ def _state(one: Candidate, last: Milestone | None) -> str:
 def register(app: typer.Typer) -> None:
     group.command("prune")(prune)
     app.add_typer(group)
-    app.command("rollback")(rollback)

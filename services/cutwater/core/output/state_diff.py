@@ -19,6 +19,13 @@ def diff_states(
 ) -> Iterator[tuple[bytes, bytes | None]]:
     """Yield names with the values of rows that are new or changed in `new`, None for rows only in `old`; in order.
     `same`: called for values that are not equal. None: all rows of `new` are yielded, whatever is in `old`."""
+    return ((name, after) for name, _, after in unequal_rows(old, new, same))
+
+
+def unequal_rows(
+    old: Iterator[Rows], new: Iterator[Rows], same: Same | None
+) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    """Yield the same rows with both values; None for the state that lacks the row."""
     one, two = _Reading(old), _Reading(new)
     while bounds := [rows.held[-1][0] for rows in (one, two) if rows.look()]:
         # Up to where both are known: later names may be in the other's next rows.
@@ -41,13 +48,13 @@ def _unlike(was: Rows, now: Rows) -> tuple[Iterable[tuple[bytes, bytes]], Iterab
 
 def _between(
     was: dict[bytes, bytes], now: dict[bytes, bytes], same: Same | None
-) -> Iterator[tuple[bytes, bytes | None]]:
+) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
     names = [name for name, value in now.items() if same is None or was.get(name) != value]
     names += was.keys() - now.keys()
     for name in sorted(names):
         before, after = was.get(name), now.get(name)
         if same is None or before is None or after is None or not same(before, after):
-            yield name, after
+            yield name, before, after
 
 
 class _Reading:

@@ -26,6 +26,7 @@ from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.applier import Applied, Applier
 from cutwater.views.follow.milestone_feed import MilestoneFeed
+from cutwater.views.query.view import View
 from cutwater.views.snapshots.restore import Restorer, Tier
 from cutwater.views.store.store import Store
 
@@ -112,10 +113,11 @@ class Rebuild:
         restorer: Restorer | None = None,
         native: bool = False,
         selection: Selection | None = None,
+        segment: int | None = None,
     ) -> None:
         """Open or create the folder. Raises as `Store` does, also for a view with other partitions or another
         selection. `selection`: the part of the rows to keep; None for all. A selection needs the changelog, so
-        `restorer` must then be None."""
+        `restorer` must then be None. `segment`: the layout of a new folder, as of `Store`."""
         self._cluster = cluster
         self._job = job
         self._partitions = partitions
@@ -125,7 +127,9 @@ class Rebuild:
         self._topic = topics.changelog(job.name, generation)
         self._restorer = restorer
         self._native = native
-        self._store = Store(folder, job, generation, partitions=partitions, may_empty=False, selection=selection)
+        part: dict[str, Any] = {"partitions": partitions, "may_empty": False, "selection": selection}
+        self._store = Store(folder, job, generation, segment=segment, **part)
+        self._view: View | None = None
 
     @property
     def applied(self) -> Milestone | None:
@@ -181,5 +185,17 @@ class Rebuild:
         finally:
             ranges.close()
 
+    def view(self) -> View:
+        """Return the view, which is closed with this object."""
+        self._view = self._view or View(self._store, self._job)
+        return self._view
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy the folder's view into a new folder on the same disk, by links to its files."""
+        self._store.checkpoint(folder)
+
     def close(self) -> None:
-        self._store.close()
+        if self._view is None:
+            self._store.close()
+        else:
+            self._view.close()

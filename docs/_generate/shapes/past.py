@@ -1,0 +1,122 @@
+"""The JSON of verbs about older milestones: differences, and the history of a row."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+Values = dict[str, Any]
+"""By measure, as docs/FORMAT.md writes it in JSON."""
+
+
+class ComparedMilestone(TypedDict):
+    token: str
+    """Of a candidate: with a number of its own."""
+    committed: str
+    watermark: str
+    rows: int
+    """The windows that were compared."""
+
+
+class SharedMeasures(TypedDict):
+    shared: list[str]
+    """The compared ones."""
+    only_before: list[str]
+    only_after: list[str]
+
+
+class WindowChange(TypedDict):
+    key: str
+    window_start: str
+    window_end: str
+    kind: Literal["added", "removed", "changed"]
+    before: Values | None
+    """The measures with another value; null if the window is added."""
+    after: Values | None
+    hidden: list[str]
+    """Measures with the same value, but of other partials: the next event makes another value of them."""
+
+
+class MilestoneDifference(TypedDict):
+    before: ComparedMilestone
+    after: ComparedMilestone
+    equal: bool
+    compared_above: str
+    """Windows that end at or below it are not compared, since not both milestones hold them."""
+    events_only_before: int
+    """Events that only this milestone has read, by the offsets of the source."""
+    events_only_after: int
+    measures: SharedMeasures
+    differing_rows: int
+    added: int
+    removed: int
+    changed: int
+    differing_measures: dict[str, int]
+    """By measure: the changed windows in which it has another value."""
+    hidden_measures: dict[str, int]
+    """By measure: the changed windows in which only its partials are others."""
+    differences: list[WindowChange]
+    """The first ones, in the order of time and key; --limit sets how many."""
+
+
+class RowWriter(TypedDict):
+    generation: str
+    attempt: int
+    epoch: int
+
+
+# `from` is a keyword, so it cannot be a field of a class body.
+RowEvent = TypedDict(
+    "RowEvent",
+    {
+        "token": str,
+        "first_sequence": int,
+        "committed": str,
+        "kind": Literal["added", "changed", "rewritten", "removed", "expired", "seen"],
+        "before_known": bool,
+        "before": Values | None,
+        "after": Values | None,
+        "undone": bool,
+        "from": Literal["changelog", "output", "snapshot", "horizon"],
+        "record": str | None,
+        "writer": RowWriter | None,
+        "source": dict[str, list[int]],
+    },
+)
+RowGap = TypedDict(
+    "RowGap",
+    {
+        "first_sequence": int,
+        "last_sequence": int,
+        "from": str | None,
+        "to": str | None,
+        "reasons": list[str],
+    },
+)
+
+
+class WrongSince(TypedDict):
+    newest_known: bool
+    """Whether the row at the newest milestone is known."""
+    first_wrong: str | None
+    """The first milestone that is known to be wrong, of those that lead to the newest one; null: it is right."""
+    last_right: str | None
+    exact: bool
+    """Whether no other milestone can be the first wrong one."""
+    assumed: list[list[int]]
+    """First and last sequence of milestones between wrong ones of which nothing is known."""
+
+
+class Blame(TypedDict):
+    key: str
+    window_start: str
+    window_end: str
+    newest: str
+    """The newest milestone that was read."""
+    events: list[RowEvent]
+    gaps: list[RowGap]
+    """Milestones whose changes of the row nothing tells any more."""
+    wrong_since: WrongSince | None
+    """With --wrong-since."""
+    snapshots_read: int
