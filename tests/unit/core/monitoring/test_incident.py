@@ -26,7 +26,9 @@ def test_the_parts_never_outgrow_the_file(sizes: list[int], bytes_max: int) -> N
             contents = contents.lack(str(number), contents.refusal(0.0))
         else:
             assert contents.bytes_left > 0
-            contents = contents.add(str(number), min(size, contents.bytes_left), max(0, size - contents.bytes_left))
+            contents = contents.add(
+                str(number), min(size, contents.bytes_left), max(0, size - contents.bytes_left)
+            )
     assert sum(one.bytes for one in contents.parts) <= bytes_max
     assert all(one.bytes <= PART_BYTES_MAX for one in contents.parts)
     assert [one.name for one in contents.parts] == [str(number) for number in range(len(sizes))]
