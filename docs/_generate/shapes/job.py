@@ -427,6 +427,27 @@ class Chaos(TypedDict):
     faults: list[MadeFault]
 
 
+class IncidentPart(TypedDict):
+    name: str
+    bytes: int
+    """Not compressed; 0 if the part is missing."""
+    left_out_bytes: int
+    """Older bytes that were left out."""
+    problem: str
+    """Why the part is missing; empty if it is there."""
+
+
+class Incident(TypedDict):
+    file: str
+    bytes: int
+    """Of the file."""
+    job: str
+    created: str
+    complete: bool
+    """Whether no part is missing."""
+    parts: list[IncidentPart]
+
+
 class Loaded(TypedDict):
     topic: str
     delivered: int

@@ -63,6 +63,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "stack.history",
         "Show the recovery trail: each start's findings, decision and steps with their durations.",
     ),
+    "incident": (
+        "stack.incident",
+        "Gather logs, status, alerts, history, milestones, metrics and settings in one file, without secrets.",
+    ),
     "regions": (
         "regions.regions",
         "Show the replicas in this region: newest arrival, its age and watermark, and the lag of the copies.",

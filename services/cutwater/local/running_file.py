@@ -166,6 +166,14 @@ def find(data_dir: Path, job: str | None = None) -> RunningStack | None:
     return found[0] if found else None
 
 
+def last(data_dir: Path, job: str | None = None) -> RunningStack | None:
+    """Return the stack of a job that runs on a data folder, else the one that has ended there with an error or was
+    killed; None if none is known. Raises UsageError as `find`."""
+    kept = (_read(data_dir), _read(data_dir / JOBS / job) if job else None)
+    ended = next((one for one in kept if one and job in (None, one.job)), None)
+    return find(data_dir, job) or ended
+
+
 def find_at(folder: Path) -> RunningStack | None:
     """Return the stack that runs on exactly this folder; None if there is none."""
     found = _read(folder)

@@ -67,6 +67,8 @@ def limits_of(job: Job, settings: Settings) -> Limits:
         late=settings.watch_late,
         late_share=settings.watch_late_share,
         lateness_ms=job.lateness_ms,
+        full_within_ms=round(settings.watch_full_within_h * 3_600_000),
+        recovery_ms=round(settings.watch_recovery_s * 1_000),
         publishes=publishes(job),
     )
 

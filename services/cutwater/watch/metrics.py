@@ -32,6 +32,12 @@ class Metrics:
         self._alert = Gauge("alert", "1 while an alert is on.", ["kind", "part"], **here)
         self._raised = Counter("alerts_raised", "Alerts raised by this process.", ["kind"], **here)
         self._unreadable = Gauge("unreadable_records", "Records with an unknown schema.", **here)
+        self._full = Gauge(
+            "disk_full_in_seconds",
+            "Time until a disk is full at its present rate; NaN if unknown.",
+            ["disk"],
+            **here,
+        )
         self.blind = Gauge("blind", "1 if the brokers do not answer: no alert rule is evaluated.", **here)
         self.delivered = Counter("webhook_delivered", "Alerts accepted by the webhook.", **here)
         self.undelivered = Counter("webhook_undelivered", "Alerts not delivered after all tries.", **here)
@@ -63,6 +69,9 @@ class Metrics:
         self._sequence.set(state.sequence)
         self._idle.set(state.idle)
         self._unreadable.set(state.unreadable)
+        for name, disk in state.disks.items():
+            left_ms = disk.forecast.full_in_ms
+            self._full.labels(name).set(_UNKNOWN if left_ms is None else left_ms / 1000)
         for (kind, part), one in state.alerts.items():
             self._alert.labels(kind, part).set(one.on)
 

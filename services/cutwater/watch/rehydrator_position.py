@@ -1,19 +1,25 @@
-"""The view's position, which is on no topic: read from the rehydrators' HTTP API."""
+"""The view's position and newest snapshot, which are on no topic: read from the rehydrators' HTTP API."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import Mapping
 
 import httpx
 
 from cutwater.adapters.http.client_options import direct_options
 from cutwater.core.errors import UsageError
+from cutwater.core.monitoring.job_status import NewestSnapshot
 from cutwater.core.protocol.generation import Token
 from cutwater.core.query.peer_placement import Shares
 
 ANSWER_S = 2.0
+METRICS_BYTES_MAX = 8 << 20
+_GAUGE = re.compile(
+    r"^cutwater_view_(snapshot_sequence|snapshot_timestamp_seconds|state_bytes) ([0-9.e+]+)$", re.M
+)
 
 
 class View:
@@ -32,6 +38,11 @@ class View:
         holder of a share answers with a milestone."""
         return min(await asyncio.gather(*map(_newest, self._parts)))
 
+    async def snapshot(self) -> NewestSnapshot | None:
+        """Return the newest snapshot of the share that has the oldest one; None if a share tells of none."""
+        found = await asyncio.gather(*map(_newest_snapshot, self._parts))
+        return None if None in found else min(one for one in found if one is not None)
+
     async def close(self) -> None:
         for client in itertools.chain(*self._parts):
             await client.aclose()
@@ -48,3 +59,24 @@ async def _sequence(client: httpx.AsyncClient) -> int:
         return Token.parse(str(answer.json()["token"])).sequence
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, UsageError):
         return 0
+
+
+async def _newest_snapshot(holders: list[httpx.AsyncClient]) -> NewestSnapshot | None:
+    # A standby takes no snapshots, and tells of none.
+    found = await asyncio.gather(*map(_snapshot, holders))
+    return max((one for one in found if one is not None), default=None)
+
+
+async def _snapshot(client: httpx.AsyncClient) -> NewestSnapshot | None:
+    try:
+        async with client.stream("GET", "/metrics") as answer:
+            text = b""
+            async for piece in answer.aiter_bytes():
+                text += piece
+                if len(text) > METRICS_BYTES_MAX:
+                    return None
+        found = {name: float(value) for name, value in _GAUGE.findall(text.decode())}
+        created_ms = round(found["snapshot_timestamp_seconds"] * 1_000)
+        return NewestSnapshot(round(found["snapshot_sequence"]), created_ms, round(found.get("state_bytes", 0)))
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError):
+        return None

@@ -28,12 +28,20 @@ from cutwater.core.job.job import Job
 from cutwater.core.monitoring.alert_changes import decide_changes
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import JobStatus
-from cutwater.core.monitoring.job_status_fold import observe_end, observe_nothing, observe_view, take_alert
+from cutwater.core.monitoring.job_status_fold import (
+    observe_disk,
+    observe_end,
+    observe_nothing,
+    observe_snapshot,
+    observe_view,
+    take_alert,
+)
 from cutwater.core.protocol import topics
 from cutwater.operations import job_status
 from cutwater.operations.job_status import Read, SourceEnds
 from cutwater.operations.service_main import run_service
 from cutwater.watch.consumer_group import move_group
+from cutwater.watch.disk_space import Disks
 from cutwater.watch.faust_app import make_app
 from cutwater.watch.metrics import Metrics
 from cutwater.watch.milestone_tracer import MilestoneTracer
@@ -43,6 +51,8 @@ from cutwater.watch.webhook import Webhook
 STOP_S = 5.0
 SAMPLES_PER_WINDOW = 8
 BUCKETS_PER_WINDOW = 5
+AHEAD_MS = 30_000
+"""The time between two looks at what fills slowly."""
 
 
 class Watch:
@@ -71,6 +81,8 @@ class Watch:
         self._stopped = threading.Event()
         self._wake: Any = None
         self._gap = False
+        self._disks = Disks(settings.data_dir, self._cluster, log)
+        self._ahead_ms = 0
 
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""
@@ -146,6 +158,7 @@ class Watch:
             # This process has skipped the successor's barriers; a new start reads them.
             raise UnavailableError(f"{self._state.successor} is promoted: the watch restarts with it")
         await self._look()
+        await self._look_ahead()
         records = decide_changes(self._state, self._limits, now_ms())
         # Faust may be slow or behind a gap: read the topics directly before an alert is raised.
         if self._gap or any(one.on for one in records):
@@ -178,6 +191,17 @@ class Watch:
             before, self._state = self._state, observe_view(self._state, await self._view.sequence(), now_ms())
             if self._tracer:
                 self._tracer.follow(before, self._state)
+
+    async def _look_ahead(self) -> None:
+        """Query, once in a while, what fills slowly: disks, and the time that a restore would take."""
+        if now_ms() < self._ahead_ms:
+            return
+        self._ahead_ms = now_ms() + AHEAD_MS
+        if self._limits.full_within_ms:
+            for name, free, total in [*self._disks.own(), *await self._disks.of_brokers()]:
+                self._state = observe_disk(self._state, name, free, total, now_ms())
+        if self._view and self._limits.recovery_ms:
+            self._state = observe_snapshot(self._state, await self._view.snapshot())
 
     async def _write(self, records: list[Alert]) -> None:
         """Write the alerts. Raise if the outcome is unknown; a restart then reads what the topic contains."""

@@ -17,6 +17,7 @@ def write_stack(
     key_columns: list[str] | None = None,
     job_file: str = "job.yaml",
     bootstrap: str = "127.0.0.1:9",
+    job: str = "job",
 ) -> None:
     """Write the file to `folder`. `url`: the API's address."""
     RunningStack(
@@ -24,7 +25,7 @@ def write_stack(
         started=psutil.Process().create_time(),
         ready=True,
         job_file=job_file,
-        job="job",
+        job=job,
         generation=str(GENERATION),
         bootstrap_servers=bootstrap,
         api_url=url,

@@ -18,7 +18,7 @@ from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, sc
 from cutwater.cli.past import blame, diff, difference_report
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
-from cutwater.cli.stack import chaos, history, up
+from cutwater.cli.stack import chaos, history, incident_parts, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
     distinct,
@@ -35,6 +35,7 @@ from cutwater.cli.state import (
 )
 from cutwater.core.chaos.plan import ChaosPlan, Fault
 from cutwater.core.chaos.recovery import Reaction
+from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.monitoring.alerts import plain
 from cutwater.core.sizing.calibration import Phase
@@ -227,6 +228,23 @@ def breaking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     put(chaos, read_chaos_plan=plan, run_chaos=found, compare_with_replay=rows)(monkeypatch, folder)
 
 
+def gathering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """No broker answers, and the stack has ended."""
+    (folder / "incident.zip").unlink(missing_ok=True)
+    put(
+        incident_parts,
+        running_file=answering(last=replace(records.ENDED, data_dir=str(folder))),
+        findings_of=records.FINDINGS,
+    )(monkeypatch, folder)
+    monkeypatch.setattr(incident_parts, "ask", _unanswered)
+    (folder / "logs").mkdir(exist_ok=True)
+    (folder / "logs" / "driver.log").write_text(HOSTILE)
+
+
+def _unanswered(*_args: Any) -> None:
+    raise UnavailableError(f"no broker answers: {HOSTILE}")
+
+
 def measuring(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     phase = Phase(1, 4, 10, 300_000, 1_234_567, 12.5, 3.25)
     put(calibrate, measure=Calibration(replace(Machine(), row_us=12.3456), [phase]))(monkeypatch, folder)
@@ -343,7 +361,7 @@ SAMPLES = [
         all_of(running(rejected_events), put(rejected_events, dead_letters=listed(records.LETTERS))),
     ),
     Sample(["demo-regions"], demo_regions),
-    Sample(["doctor"], put(doctor, _findings=records.FINDINGS, cluster_for=None), code=1),
+    Sample(["doctor"], put(doctor, findings_of=records.FINDINGS, cluster_for=None), code=1),
     Sample(["down"], nothing),
     Sample(["down", "--dry-run"], nothing),
     Sample(["export", str(JOB_FILE), "--out", "{}"], put(export, pyarrow=None, _write_export=records.WRITTEN)),
@@ -379,6 +397,7 @@ SAMPLES = [
         ),
     ),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
+    Sample(["incident", "--out", "{}/incident.zip"], gathering),
     Sample(["init", "--from-topic", "orders", "--out", "{}/orders.yaml"], initialising),
     Sample(["late", "list"], all_of(running(late_events), put(late_events, late_pairs=listed(records.LATE)))),
     Sample(

@@ -97,3 +97,16 @@ def test_a_stack_that_an_error_has_ended_says_so_until_the_next_one(tmp_path: Pa
     stack.mark_ended(None, 2_000)
     with pytest.raises(UsageError, match=r"CUTWATER_DATA_DIR$"):
         running_file.require(tmp_path)
+
+
+def test_what_ran_last_is_found(tmp_path: Path) -> None:
+    """For an incident: one that an error has ended, or that was killed."""
+    assert running_file.last(tmp_path) is None
+    killed = replace(STACK, data_dir=str(tmp_path))
+    killed.write()
+    assert running_file.last(tmp_path) == killed
+    killed.mark_ended(UsageError("the job file is wrong"), 1_000)
+    found = running_file.last(tmp_path, "counts")
+    assert found is not None
+    assert "the job file is wrong" in found.ended
+    assert running_file.last(tmp_path, "orders") is None

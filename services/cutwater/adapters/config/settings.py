@@ -253,6 +253,20 @@ class Settings(BaseSettings):
         le=1,
         description="This share of late events among all raises an alert, too, if at least ten are late.",
     )
+    watch_full_within_h: float = Field(
+        72.0,
+        ge=0,
+        le=288,
+        description="A disk that is full within this time at its present rate raises an alert, hours; 0 for none. "
+        "Watched are the data folder's, and the brokers' if they tell.",
+    )
+    watch_recovery_s: float = Field(
+        0.0,
+        ge=0,
+        le=86_400,
+        description="The target for a restore of the view, s: a newest snapshot that is too old for it raises an "
+        "alert. 0 for no target.",
+    )
     watch_view_url: str = Field(
         "",
         description="URLs of the rehydrators' HTTP APIs that the watch queries. Separate rehydrators that share "

@@ -50,7 +50,7 @@ class Diverging(NamedTuple):
     """End offset of the records that the leaders up to that epoch wrote."""
 
 
-class _Tagged(Schema):  # type: ignore[misc]
+class Tagged(Schema):  # type: ignore[misc]
     """A structure with tagged fields at its end, which are ignored."""
 
     def encode(self, item: Sequence[Any]) -> bytes:
@@ -62,7 +62,7 @@ class _Tagged(Schema):  # type: ignore[misc]
         return tuple(found)
 
 
-class _Partition(_Tagged):
+class _Partition(Tagged):
     """A partition of an answer. If the log has lost records that were read, a `Diverging` precedes the records."""
 
     def decode(self, data: BytesIO) -> tuple[Any, ...]:
@@ -71,29 +71,29 @@ class _Partition(_Tagged):
         return (*found, *([Diverging(*_EPOCH_AND_END.unpack_from(told))] if told else []), records)
 
 
-def _array(*fields: tuple[str, Any], of: type[_Tagged] = _Tagged) -> Any:
+def compact_array(*fields: tuple[str, Any], of: type[Tagged] = Tagged) -> Any:
     return CompactArray(of(*fields))
 
 
 class Answer(Response):  # type: ignore[misc]
     API_KEY, API_VERSION = 1, 13
-    SCHEMA = _Tagged(
+    SCHEMA = Tagged(
         ("throttle_time_ms", Int32),
         ("error_code", Int16),
         ("session_id", Int32),
         (
             "topics",
-            _array(
+            compact_array(
                 ("topic_id", _Uuid),
                 (
                     "partitions",
-                    _array(
+                    compact_array(
                         ("partition", Int32),
                         ("error_code", Int16),
                         ("highwater_offset", Int64),
                         ("last_stable_offset", Int64),
                         ("log_start_offset", Int64),
-                        ("aborted_transactions", _array(("producer_id", Int64), ("first_offset", Int64))),
+                        ("aborted_transactions", compact_array(("producer_id", Int64), ("first_offset", Int64))),
                         ("preferred_read_replica", Int32),
                         ("message_set", CompactBytes),
                         of=_Partition,
@@ -108,7 +108,7 @@ class Question(RequestStruct):  # type: ignore[misc]
     API_KEY, API_VERSION = 1, 13
     FLEXIBLE_VERSION = True
     RESPONSE_TYPE = Answer
-    SCHEMA = _Tagged(
+    SCHEMA = Tagged(
         ("replica_id", Int32),
         ("max_wait_time", Int32),
         ("min_bytes", Int32),
@@ -118,11 +118,11 @@ class Question(RequestStruct):  # type: ignore[misc]
         ("session_epoch", Int32),
         (
             "topics",
-            _array(
+            compact_array(
                 ("topic_id", _Uuid),
                 (
                     "partitions",
-                    _array(
+                    compact_array(
                         ("partition", Int32),
                         ("current_leader_epoch", Int32),
                         ("fetch_offset", Int64),
@@ -133,7 +133,7 @@ class Question(RequestStruct):  # type: ignore[misc]
                 ),
             ),
         ),
-        ("forgotten_topics_data", _array(("topic_id", _Uuid), ("partitions", CompactArray(Int32)))),
+        ("forgotten_topics_data", compact_array(("topic_id", _Uuid), ("partitions", CompactArray(Int32)))),
         ("rack_id", CompactString("utf-8")),
     )
 

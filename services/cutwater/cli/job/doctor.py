@@ -61,7 +61,7 @@ def doctor(
     settings = settings_for(data_dir, bootstrap_servers)
     with err.status("checking") as status:
         findings = []
-        for one in _findings(job_file, settings, cluster_for(settings, bootstrap_servers), probe):
+        for one in findings_of(job_file, settings, cluster_for(settings, bootstrap_servers), probe):
             findings.append(one)
             status.update(f"checked {one.check}")
     level = worst(findings)
@@ -75,9 +75,10 @@ def _row(one: Finding) -> tuple[str | Styled, ...]:
     return Styled(one.level, _COLOURS[one.level]), one.check, one.found, one.remedy
 
 
-def _findings(
+def findings_of(
     job_file: Path | None, settings: Settings, cluster: Cluster | None, probe: bool
 ) -> Iterator[Finding]:
+    """Yield what was found, check by check. `cluster`: None leaves the brokers out."""
     job, problem = _job(job_file)
     need = Need(
         driver_heap_bytes=machine_probes.heap_bytes(settings.spark_driver_memory),

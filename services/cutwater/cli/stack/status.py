@@ -45,7 +45,7 @@ def status(
     settings = settings_for(data_dir)
     found = running_file.stacks(settings.data_dir)
     if job_name is not None or len(found) < 2:
-        one = _read(running_file.require(settings.data_dir, job_name), settings)
+        one = read_status(running_file.require(settings.data_dir, job_name), settings)
         if as_json:
             print_json(one)
         else:
@@ -67,7 +67,7 @@ def _read_any(stack: RunningStack, settings: Settings) -> dict[str, Any]:
         return {"stack": stack.__dict__, "error": f"it has ended, at {stack.ended}"}
     if not stack.ready:
         return {"stack": stack.__dict__, "error": "it is starting"}
-    return _read(stack, settings)
+    return read_status(stack, settings)
 
 
 def _show_any(found: dict[str, Any]) -> None:
@@ -77,7 +77,8 @@ def _show_any(found: dict[str, Any]) -> None:
         _show(found)
 
 
-def _read(stack: RunningStack, settings: Settings) -> dict[str, Any]:
+def read_status(stack: RunningStack, settings: Settings) -> dict[str, Any]:
+    """Return the status of one job. Raises UnavailableError if the brokers do not answer."""
     try:
         newest = commit_stream.milestones(stack.cluster, stack.job, limit=1)
     except UnavailableError as error:  # the broker may be the failing process

@@ -9,10 +9,11 @@ from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alert_rules import JUDGES, Limits, Verdict
 from cutwater.core.monitoring.alerts import TEXT_MAX, Alert, Key
 from cutwater.core.monitoring.anomaly_rules import ANOMALIES
+from cutwater.core.monitoring.capacity_rules import CAPACITY
 from cutwater.core.monitoring.job_status import JobStatus, progress_ms
 
 TOLD_BY = "watch"
-RULES = {**JUDGES, **ANOMALIES}
+RULES = {**JUDGES, **ANOMALIES, **CAPACITY}
 """The alerts that watch decides; services that detect a problem write all others."""
 
 

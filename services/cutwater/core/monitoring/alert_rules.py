@@ -6,12 +6,13 @@ Raising needs an exceeded limit; resolving needs evidence. So missing knowledge,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cutwater.core.driver.input_stats import skew_warning
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert, Key
 from cutwater.core.monitoring.job_status import NONE, JobStatus, Reader, drift, progress_ms
+from cutwater.core.sizing.machine import Machine
 
 DRIFT_EPOCHS_MIN = 3
 """Fewer epochs without a milestone are no drift: one is always in progress."""
@@ -39,6 +40,12 @@ class Limits:
     late_share: float = 0.01
     """Share of all events within the window."""
     lateness_ms: int = 0
+    full_within_ms: int = 0
+    """A disk that is full within this time raises an alert; 0: none does."""
+    recovery_ms: int = 0
+    """The target for a restore; 0: there is none."""
+    machine: Machine = field(default_factory=Machine)
+    """What a restore is computed with."""
     publishes: bool = True
     """Whether the job has an output."""
 

@@ -25,9 +25,11 @@ SLOWER = "slower-than-usual"
 HOT_PARTITION = "hot-partition"
 STUCK_WATERMARK = "stuck-watermark"
 IDLE_PARTITION = "idle-partition"
+FILLING_DISK = "filling-disk"
+OLD_SNAPSHOT = "old-snapshot"
 KINDS = (
     *(STUCK_EPOCH, SILENT, GROWING_DRIFT, DIVERGENCE, FENCED_WRITER, DEAD_LETTERS, SKEW, LATE),
-    *(SLOWER, HOT_PARTITION, STUCK_WATERMARK, IDLE_PARTITION),
+    *(SLOWER, HOT_PARTITION, STUCK_WATERMARK, IDLE_PARTITION, FILLING_DISK, OLD_SNAPSHOT),
 )
 """The values of the field `kind`; docs/OPERATING.md describes each and who must act."""
 
@@ -41,6 +43,8 @@ VIEW = "view"
 SOURCE = "source"
 BARRIERS = "barriers"
 CHANGELOG = "changelog"
+DATA_FOLDER = "data-folder"
+BROKERS = "brokers"
 
 FIRST_STEPS = {
     STUCK_EPOCH: "cutwater history --service driver",
@@ -55,6 +59,8 @@ FIRST_STEPS = {
     HOT_PARTITION: "cutwater milestones --limit 20",
     STUCK_WATERMARK: "cutwater milestones --limit 20",
     IDLE_PARTITION: "cutwater status",
+    FILLING_DISK: "cutwater doctor",
+    OLD_SNAPSHOT: "cutwater snapshots list",
     REPEATED_FAILURE: "cutwater history",
 }
 """The command that a runbook begins with, by kind (docs/RUNBOOKS.md)."""

@@ -44,6 +44,10 @@ class Slot(NamedTuple):
     """Sum by partition of the changelog; only of the newest slot."""
     largest: float | None = None
     """The share of the partition with the most rows, of an even share; None with too few rows."""
+    changed: int = 0
+    """Rows of all partitions."""
+    sequence: int = 0
+    """Of the newest milestone."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ def _added(slot: Slot, one: Milestone) -> Slot:
         slot.commit_ms + max(0, one.committed_ms - one.written_ms),
         rows,
         max(rows) * count / whole if whole >= ROWS_MIN and count > 1 else None,
+        slot.changed + one.rows,
+        max(slot.sequence, one.sequence),
     )
 
 
@@ -103,6 +109,20 @@ def _with_cut(cuts: tuple[tuple[int, Cut], ...], one: Milestone, bucket_ms: int)
     if cuts and cuts[-1][0] // bucket_ms >= one.committed_ms // bucket_ms:
         return cuts
     return (*cuts, (one.committed_ms, one.source_cut))[-CUTS_MAX:]
+
+
+def rows_since(history: History, sequence: int, at_ms: int) -> int:
+    """Return about how many rows milestones after `sequence`, which is of the time `at_ms`, have changed.
+
+    The slot in which it is counts whole. Before the oldest slot, its rate is taken for the time in between.
+    """
+    newer = [one for one in history.slots if one.sequence > sequence]
+    rows = sum(one.changed for one in newer)
+    if not newer or len(newer) < len(history.slots):
+        return rows
+    span_ms = newer[-1].begin_ms - newer[0].begin_ms
+    before_ms = max(0, newer[0].begin_ms - at_ms)
+    return rows + (round(rows * before_ms / span_ms) if span_ms else 0)
 
 
 class Comparison(NamedTuple):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Known
+from cutwater.core.monitoring.disk_forecast import Disk
 from cutwater.core.monitoring.history import History
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
@@ -53,6 +55,15 @@ class Sample:
     waiting: int | None
 
 
+class NewestSnapshot(NamedTuple):
+    """The newest snapshot of the view; of several shares the oldest one's."""
+
+    sequence: int
+    created_ms: int
+    bytes: int
+    """Of the view; 0 if unknown."""
+
+
 @dataclass(frozen=True)
 class JobStatus:
     """The known state of one generation of a job."""
@@ -90,6 +101,10 @@ class JobStatus:
     """Offsets at the source that cannot be read yet because of an open transaction before them."""
     samples: tuple[Sample, ...] = ()
     history: History = field(default_factory=History)
+    disks: Mapping[str, Disk] = field(default_factory=dict)
+    """By name: that of the data folder, and those of brokers."""
+    snapshot: NewestSnapshot | None = None
+    """None if the view takes none, or is not polled."""
     alerts: Known = field(default_factory=dict)
     successor: Generation | None = None
     """The generation that was promoted after this one, which makes this state obsolete."""

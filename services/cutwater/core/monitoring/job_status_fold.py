@@ -12,13 +12,15 @@ from dataclasses import replace
 
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.monitoring.disk_forecast import add_sample
 from cutwater.core.monitoring.history import add_milestone
-from cutwater.core.monitoring.job_status import Bucket, JobStatus, Reader, Sample, drift
+from cutwater.core.monitoring.job_status import Bucket, JobStatus, NewestSnapshot, Reader, Sample, drift
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milestone, Signal, Start, StreamRecord
 
 BUCKETS_MAX = 12
 SAMPLES_MAX = 10
+DISKS_MAX = 200
 
 
 def take_signal(state: JobStatus, topic: str, offset: int, signal: Signal) -> JobStatus:
@@ -87,6 +89,18 @@ def observe_view(state: JobStatus, sequence: int, now_ms: int) -> JobStatus:
     """Add the view's milestone; sequence 0 if it shows nothing."""
     before = state.view or Reader(moved_ms=now_ms)
     return replace(state, view=_advance_reader(before, sequence, now_ms) if sequence > before.sequence else before)
+
+
+def observe_disk(state: JobStatus, name: str, free_bytes: int, total_bytes: int, now_ms: int) -> JobStatus:
+    """Add a disk's free space."""
+    disk = add_sample(state.disks.get(name), now_ms, free_bytes, total_bytes)
+    known = {**state.disks, name: disk}
+    return replace(state, disks=dict(sorted(known.items())[:DISKS_MAX]))
+
+
+def observe_snapshot(state: JobStatus, newest: NewestSnapshot | None) -> JobStatus:
+    """Add the view's newest snapshot; None if it is unknown now, which changes nothing."""
+    return state if newest is None else replace(state, snapshot=newest)
 
 
 def observe_end(state: JobStatus, end: Cut, now_ms: int, sample_ms: int) -> JobStatus:

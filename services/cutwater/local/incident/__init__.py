@@ -1,0 +1,1 @@
+"""One file about an incident: its parts, read where they are, without secrets."""
