@@ -25,11 +25,10 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.events.event_encoder import known_schemas
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.adapters.kafka.client import partition_count
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.source_topics import only
 from cutwater.core.job.job import Job
-from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, source_tasks
+from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events
 from cutwater_spark.query.sql import framed_bytes
 from cutwater_spark.session import open_session
 
@@ -46,9 +45,8 @@ def start(
     sink: Callable[[DataFrame, int], None] = to_nowhere,
 ) -> StreamingQuery:
     """The driver's query with another sink."""
-    sources = only(job.topic, settings.region, partition_count(settings.cluster, job.topic))
-    raw = read_events(spark, job, settings.cluster, sources, tasks=source_tasks(spark, settings.source_tasks))
-    events = decode(raw, job, known_schemas(job, None), sources)
+    sources = only(job.topic, settings.region)
+    events = decode(read_events(spark, job, settings.cluster, sources), job, known_schemas(job, None), sources)
     return (
         aggregate(events, job)
         .writeStream.outputMode("update")

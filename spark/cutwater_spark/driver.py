@@ -48,15 +48,7 @@ from cutwater_spark.epoch.rejected_events import RejectedEventLists
 from cutwater_spark.epoch.source_limit import SourceLimit
 from cutwater_spark.epoch.time_jumps import JumpCheck
 from cutwater_spark.epoch.writer import EpochWriter
-from cutwater_spark.query.query import (
-    INPUT_METRICS,
-    aggregate,
-    decode,
-    read_events,
-    seen_of,
-    source_tasks,
-    starting_offsets,
-)
+from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.seed.from_changelog import read_seed
 from cutwater_spark.seed.parent import parent_milestone
 from cutwater_spark.tools.failures import explain_failures, root_cause
@@ -187,8 +179,7 @@ class Driver:
         limit = SourceLimit(spark, self._admission, self._log)
         epochs.took = lambda seconds: limit.epoch_took(attempt.query, attempt.seen, seconds)
         starting = starting_offsets(sources, attempt.origin)
-        tasks = source_tasks(spark, self._settings.source_tasks)
-        raw = read_events(spark, job, cluster, sources, starting, limit.begin(), tasks)
+        raw = read_events(spark, job, cluster, sources, starting, limit.begin())
         events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
         query = (

@@ -24,7 +24,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater_spark.checkpoint import Checkpoint, parse_plan
 from cutwater_spark.epoch.source_limit import SourceLimit, set_limit
-from cutwater_spark.query.query import read_events, seen_of, source_tasks, starting_offsets
+from cutwater_spark.query.query import read_events, seen_of, starting_offsets
 from support.events import counting
 from support.harness import wait_until
 
@@ -117,36 +117,6 @@ def test_the_next_batch_reads_as_many_as_it_is_told(
     finally:
         query.stop()
     assert read == [99, 99, 399, 399, 4], "shares of two partitions are rounded down"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("tasks", "expected"), [(0, 4), (2, 2), (8, 4)])
-def test_an_epoch_is_read_by_at_most_so_many_tasks(
-    broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str], tasks: int, expected: int
-) -> None:
-    (tmp_path / "job.yaml").write_text(counting.job_text(unique("tasks"), partitions=4))
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    job = load_job(tmp_path / "job.yaml")
-    ensure_topics(broker.cluster, [topics.events(job.topic, 4)])
-    EventWriter(broker.cluster, job, None).write_all(counting.events(1_000))
-    read = list[tuple[int, int]]()
-
-    def batch(frame: Any, _epoch: int) -> None:
-        read.append((frame.rdd.getNumPartitions(), frame.count()))
-
-    raw = read_events(spark, job, broker.cluster, Sources(job.topic, "", {job.topic: 4}), tasks=tasks)
-    started = raw.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(batch)
-    query = started.trigger(availableNow=True).start()
-    query.awaitTermination(60)
-    assert read == [(expected, 1_000)]
-
-
-@pytest.mark.parametrize(("asked", "expected"), [(None, 1), (0, 0), (3, 3)])
-def test_a_local_driver_reads_with_as_many_tasks_as_cores(
-    spark: SparkSession, asked: int | None, expected: int
-) -> None:
-    """The session of these tests has one core."""
-    assert source_tasks(spark, asked) == expected
 
 
 def test_a_spark_without_that_map_keeps_the_limit_and_says_so(spark: SparkSession) -> None:

@@ -67,12 +67,11 @@ def read_events(
     sources: Sources | None = None,
     starting: str = "earliest",
     limit: int | None = None,
-    tasks: int = 0,
 ) -> DataFrame:
     """Return the sources' records.
 
     `starting`: the offsets of a new query; later ones use Spark's checkpoint. `limit`: the most events of the
-    first epoch; by default the job's bound. `tasks`: the most that read; 0: one for each partition.
+    first epoch; by default the job's bound.
     """
     sources = sources or only(job.topic, "")
     raw = (
@@ -90,16 +89,8 @@ def read_events(
         .option("kafka.max.poll.records", POLL_RECORDS)
         .load()
     )
-    # A task costs up to 100 ms of a core, however few events it reads.
-    return raw.coalesce(tasks) if 0 < tasks < len(sources.places) else raw
-
-
-def source_tasks(spark: SparkSession, asked: int | None) -> int:
-    """Return the most tasks that read an epoch. `asked`: the setting; None: the cores of a local driver."""
-    if asked is not None:
-        return asked
-    context = spark.sparkContext
-    return context.defaultParallelism if context.master.startswith("local") else 0
+    tasks = int(spark.conf.get("spark.cutwater.sourceTasks", "0") or 0)
+    return raw.coalesce(tasks) if tasks else raw
 
 
 def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:

@@ -307,13 +307,6 @@ class Settings(BaseSettings):
         "",
         description="Archive of classes (see OPERATING) with which a local driver starts; 'cutwater up' has one.",
     )
-    source_tasks: int | None = Field(
-        None,
-        ge=0,
-        le=10_000,
-        description="The most tasks that read an epoch's events; 0: one for each partition of the source. By "
-        "default a local driver has as many as cores, and another driver one for each partition.",
-    )
     cleaning_rest_ms: int = Field(
         60_000,
         ge=0,
