@@ -74,7 +74,7 @@ def read_events(
     first epoch; by default the job's bound.
     """
     sources = sources or only(job.topic, "")
-    raw = (
+    return (
         spark.readStream.format("kafka")
         .options(**kafka_options(cluster))
         .option("subscribe", ",".join(sources.partitions))
@@ -89,8 +89,6 @@ def read_events(
         .option("kafka.max.poll.records", POLL_RECORDS)
         .load()
     )
-    tasks = int(spark.conf.get("spark.cutwater.sourceTasks", "0") or 0)
-    return raw.coalesce(tasks) if tasks else raw
 
 
 def decode(raw: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources) -> DataFrame:
