@@ -85,6 +85,7 @@ _EXAMPLES = {
     "/v1/top": "/v1/top?measure=delayed&from=2013-01-02T11:00:00Z&to=2013-01-02T12:00:00Z&limit=1",
     "/v1/milestone": "/v1/milestone",
     "/v1/sizes": "/v1/sizes",
+    "/v1/reads": "/v1/reads",
     "/healthz": "/healthz",
 }
 _KEYS_OF_ANY_KIND = f"""## Keys of any kind
@@ -196,7 +197,10 @@ def routes() -> dict[str, Any]:
 
 def _app() -> FastAPI:
     view = cast(View, _View(_MILESTONE))
-    return create_app(view, _GENERATION, ViewMetrics(), lambda: _NOW_MS, sizes=_sizes)
+    metrics = ViewMetrics(lambda: _NOW_MS)
+    for key in ("EWR", "EWR", "JFK"):
+        metrics.accesses.count(key, [_NOW_MS - _NOW_MS % _HOUR_MS])
+    return create_app(view, _GENERATION, metrics, lambda: _NOW_MS, sizes=_sizes)
 
 
 def _sizes() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -203,6 +204,31 @@ def test_distinct_compares_keys(cli: Cli) -> None:
     assert (done.returncode, "measure='ticks' has no theta sketch: values" in done.stderr) == (2, True), (
         done.stderr
     )
+
+
+def test_hot_keys_are_those_that_were_read(cli: Cli) -> None:
+    """Beside their events."""
+    for _ in range(3):
+        cli.json("get", "k7")
+    told = cli.json("hot-keys")
+    found = {one["key"]: one for one in told["keys"]}
+    assert found["k7"]["reads"] >= 3
+    assert (told["measure"], found["k7"]["events"]) == ("ticks", sum(one["key"] == "k7" for one in EVENTS))
+    assert told["windows"]
+
+
+def test_an_incident_is_one_file(cli: Cli) -> None:
+    """Of a stack that runs nothing is missing."""
+    file = cli.folder / "incident.zip"
+    told = cli.json("incident", cli.job_file, "--out", str(file))
+    assert [(one["name"], one["problem"]) for one in told["parts"] if one["problem"]] == []
+    with zipfile.ZipFile(file) as archive:
+        names = set(archive.namelist())
+        milestones = json.loads(archive.read("milestones.json"))
+        metrics = archive.read("metrics/rehydrator.txt").decode()
+    assert names >= {"contents.json", "status.json", "logs/driver.log", "logs/broker.log", "metrics/watch.txt"}
+    assert milestones[-1]["token"] == cli.json("status")["milestone"]["token"]
+    assert "cutwater_view_sequence" in metrics
 
 
 @pytest.mark.slow

@@ -35,6 +35,7 @@ SHAPES: dict[str, Any] = {
     "generation start": regions.Claimed,
     "get": state.Key,
     "history": list[job.Start],
+    "hot-keys": state.HotKeys,
     "incident": job.Incident,
     "init": job.Draft,
     "late list": state.LatePairs,

@@ -426,3 +426,29 @@ class Lineage(TypedDict):
     partly: str | None
     """The newest upstream milestone of which a record has been read; null: none."""
     partitions: list[PartitionLineage]
+
+
+class HotKey(TypedDict):
+    key: str
+    reads: int | None
+    """Null if it is not among the most read ones; the same of the others."""
+    events: int | float | None
+    bytes: int | None
+
+
+class ReadWindow(TypedDict):
+    window_start: str
+    reads: int
+
+
+class HotKeys(TypedDict):
+    since: str
+    """The reads are those since then."""
+    reads: int
+    keys_error: int
+    """A key may have been read so many times more."""
+    windows_error: int
+    measure: str | None
+    """The measure of `events`; null if the job has none of kind count."""
+    keys: list[HotKey]
+    windows: list[ReadWindow]

@@ -116,6 +116,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "state.distinct",
         "Count the different values of several rows: of any set, in every set, in no set.",
     ),
+    "hot-keys": (
+        "state.hot_keys",
+        "Show the keys that are read most, beside those with the most events and the most bytes.",
+    ),
     "produce": ("job.produce", "Produce events to the running job, checked against its schema."),
     "load": (
         "job.load",

@@ -21,7 +21,7 @@ NEWEST = 50
 TOP_ROWS = 1_000
 EXPLORED_MAX = 64
 NO_CENSUS = "The rehydrator has not measured its state yet: it does so every CUTWATER_VIEW_CENSUS_MS."
-NO_READS = "How often a key or a window is read is recorded nowhere today."
+NO_READS = "How often keys and windows are read: cutwater hot-keys, and GET /v1/reads of the rehydrator."
 NO_SHARD_LOAD = (
     "A milestone has the rows that it wrote by partition of the changelog, and not by shard. The state's size is "
     "known by shard, from the rehydrator's censuses since this console started."

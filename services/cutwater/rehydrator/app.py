@@ -35,6 +35,7 @@ from cutwater.rehydrator.http_api.models import (
     KeyAnswer,
     KeysAnswer,
     Milestone,
+    ReadsAnswer,
     ScanAnswer,
     SizesAnswer,
     Taken,
@@ -141,6 +142,7 @@ def create_app(
     )
     app.get("/v1/milestone", responses=json_responses(Milestone, *WAITING))(standing.milestone)
     app.get("/v1/sizes", responses=json_responses(SizesAnswer, 500, 503))(whole.sizes)
+    app.get("/v1/reads", responses=json_responses(ReadsAnswer, 500))(standing.reads)
     app.post("/v1/snapshots", status_code=202, responses=json_responses(Taken, 409, 500, 503, success=202))(
         whole.snapshot
     )

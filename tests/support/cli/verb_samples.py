@@ -24,6 +24,7 @@ from cutwater.cli.state import (
     distinct,
     export,
     get,
+    hot_keys,
     lineage,
     milestones,
     prune,
@@ -228,6 +229,22 @@ def breaking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     put(chaos, read_chaos_plan=plan, run_chaos=found, compare_with_replay=rows)(monkeypatch, folder)
 
 
+def heating(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
+    window = "2026-01-01T00:00:00Z"
+    reads = {"since": window, "reads": 9, "keys_error": 0, "windows_error": 0}
+    reads |= {"keys": [{"key": HOSTILE, "reads": 9}], "windows": [{"window_start": window, "reads": 9}]}
+    top = {"rows": [{"key": "JFK", "window_start": window, "movements": 1_234_567}]}
+    answers = {"/v1/reads": reads, "/v1/top": top}
+
+    def ask(url: str, *_args: Any) -> Any:
+        for path, found in answers.items():
+            if url.endswith(path):
+                return found
+        raise UnavailableError(f"no census: {HOSTILE}")
+
+    monkeypatch.setattr(hot_keys, "ask", ask)
+
+
 def gathering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """No broker answers, and the stack has ended."""
     (folder / "incident.zip").unlink(missing_ok=True)
@@ -397,6 +414,7 @@ SAMPLES = [
         ),
     ),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
+    Sample(["hot-keys"], all_of(running(hot_keys), heating)),
     Sample(["incident", "--out", "{}/incident.zip"], gathering),
     Sample(["init", "--from-topic", "orders", "--out", "{}/orders.yaml"], initialising),
     Sample(["late", "list"], all_of(running(late_events), put(late_events, late_pairs=listed(records.LATE)))),

@@ -113,6 +113,7 @@ def test_every_table_can_be_widened() -> None:
         *("config", "doctor", "export", "forks", "generation", "history", "lineage", "mirror", "plan", "prune"),
         *(
             "chaos",
+            "hot_keys",
             "incident",
             "policy",
             "regions",

@@ -262,3 +262,33 @@ def test_metrics_tell_what_is_shown(served: Served) -> None:
     assert "cutwater_view_divergences_total 0.0" in text
     age = float(text.split("\ncutwater_view_age_seconds ")[1].split("\n")[0])
     assert age == (NOW_MS - served.view.milestone.committed_ms) / 1000
+
+
+def test_reads_of_keys_and_windows_are_counted(served: Served) -> None:
+    """Of one key, of several, and by a page: each answer about a key once, each window in it once."""
+    served.show(1, [Sold("JFK", hour, 150 + hour) for hour in range(3)] + [Sold("EWR", 1, 7)])
+    for _ in range(2):
+        assert served.get("/v1/state/JFK", from_="1970-01-01T01:00:00Z").status_code == 200
+    assert served.client.post("/v1/keys", json={"keys": ["JFK", "EWR"]}).status_code == 200
+    assert served.get("/v1/stored/EWR").status_code == 200
+    assert served.get("/v1/state/none").status_code == 200
+    assert served.get("/v1/state").status_code == 200
+    told = served.get("/v1/reads").json()
+    assert told["reads"] == 6
+    assert told["keys"] == [{"key": "JFK", "reads": 3}, {"key": "EWR", "reads": 2}, {"key": "none", "reads": 1}]
+    assert told["windows"] == [
+        {"window_start": "1970-01-01T01:00:00Z", "reads": 5},
+        {"window_start": "1970-01-01T02:00:00Z", "reads": 3},
+        {"window_start": "1970-01-01T00:00:00Z", "reads": 1},
+    ]
+    text = served.get("/metrics").text
+    assert "cutwater_view_key_reads_total 6.0" in text
+    assert 'cutwater_view_hot_key_reads{rank="1"} 3.0' in text
+
+
+def test_a_long_key_is_cut_in_the_reads(served: Served) -> None:
+    """Memory is bounded whatever is asked."""
+    served.show(1, [Sold("JFK", 1, 1)])
+    assert served.get("/v1/state/" + "x" * 5_000).status_code == 200
+    (one,) = served.get("/v1/reads").json()["keys"]
+    assert len(one["key"]) < 250

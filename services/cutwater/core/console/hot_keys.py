@@ -1,7 +1,7 @@
-"""Hot keys, from two answers of the rehydrator: its ranking by a count, and the last census of the state.
+"""Hot keys, from answers of the rehydrator: its ranking by a count, the last census of the state, and the reads.
 
-Neither is a record of load: the ranking counts the events of open windows, the census measures bytes. How often a
-key is read is recorded nowhere.
+The first two are no record of load: the ranking counts the events of the windows that are kept, the census
+measures bytes. The reads are those of the last minutes.
 """
 
 from __future__ import annotations
@@ -63,6 +63,27 @@ def largest(census: Mapping[str, Any] | None, many: int = KEYS_MAX) -> dict[str,
             for one in list(census.get("largest_keys") or ())[:many]
         ],
     }
+
+
+def beside_reads(
+    reads: Mapping[str, Any],
+    ranking: Iterable[Mapping[str, Any]],
+    census: Mapping[str, Any] | None,
+    many: int = KEYS_MAX,
+) -> list[dict[str, Any]]:
+    """Return the most read keys, those with the most events, and the largest: each with all three, None if it is
+    not among the first. The hottest first: by its place in the three lists."""
+    found = {
+        "reads": {one["key"]: one["reads"] for one in reads["keys"]},
+        "events": {one["key"]: one["value"] for one in ranking},
+        "bytes": {one["key"]: one["bytes"] for one in (census or {}).get("keys") or ()},
+    }
+    places: dict[str, float] = defaultdict(float)
+    for values in found.values():
+        for place, key in enumerate(sorted(values, key=lambda one: (-values[one], one)), 1):
+            places[key] += 1 / place
+    hottest = sorted(places, key=lambda key: (-places[key], key))[:many]
+    return [{"key": key, **{name: values.get(key) for name, values in found.items()}} for key in hottest]
 
 
 def bytes_by_shard(census: Mapping[str, Any], shards: int) -> list[int]:

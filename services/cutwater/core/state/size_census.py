@@ -5,6 +5,7 @@ Bytes are those of stored keys and values before compression. Memory is bounded 
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ LARGEST_KEYS = 20
 """Number of largest keys that a census names."""
 KEYS_HELD = 4_000
 """Number of keys counted separately at a time: fewer keys than that are counted exactly."""
+
+KEY_CHARACTERS = 200
+"""Characters of a key in a list of the largest, or of the most read; a longer key is cut and gets a hash."""
 
 
 class Size(NamedTuple):
@@ -32,6 +36,13 @@ class KeySize(NamedTuple):
 
     key: str
     bytes: int
+
+
+def short_key(key: str) -> str:
+    """Return the key, or a bounded and unique name for a long one."""
+    if len(key) <= KEY_CHARACTERS:
+        return key
+    return f"{key[:KEY_CHARACTERS]}… ({hashlib.sha256(key.encode()).hexdigest()[:16]})"
 
 
 class Heaviest:

@@ -127,6 +127,10 @@ class RouteContext:
         problem = f"the view is at {shown.token}, and {why}"
         raise HTTPException(status, {"error": problem, "milestone": self.milestone(shown)})
 
+    def count_read(self, key: str, rows: list[Stored]) -> None:
+        """Count a read of a key that this view answers."""
+        self.metrics.accesses.count(key, [window.start_ms for window, _ in rows])
+
     def page(self, milestone: Milestone, rows: list[Stored]) -> dict[str, Any]:
         """Return stored rows of one milestone in the form of answers."""
         return {

@@ -176,6 +176,27 @@ class SizesAnswer(Counted):
     largest_keys_error_bytes: int
 
 
+class KeyReads(BaseModel):
+    key: str = Field(description="A key of more than 200 characters is cut, and has a hash.")
+    reads: int
+
+
+class WindowReads(BaseModel):
+    window_start: Time
+    reads: int
+
+
+class ReadsAnswer(BaseModel):
+    """The most read first, at most 100 of each."""
+
+    since: Time
+    reads: int = Field(description="Of all keys.")
+    keys: list[KeyReads]
+    keys_error: int
+    windows: list[WindowReads]
+    windows_error: int
+
+
 class Taken(BaseModel):
     """The milestone of a snapshot, and the share under which the store will hold it."""
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.eviction import Eviction
 from cutwater.core.state.snapshot_manifest import Manifest
+from cutwater.rehydrator.metrics.accesses import Accesses
 from cutwater.views.follow.applier import Applied
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.view import State, View
@@ -24,7 +26,8 @@ _APPLY_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 class Metrics:
     """Implements the `Observer` of the follower and the `Watched` protocols of snapshots and restore."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = now_ms) -> None:
+        """`now_ms`: the clock of the periods in which reads are counted."""
         self.registry = CollectorRegistry()
         here: dict[str, Any] = {"registry": self.registry, "namespace": "cutwater", "subsystem": "view"}
         self._milestones = Counter("milestones_applied", "Milestones applied.", **here)
@@ -69,6 +72,8 @@ class Metrics:
         self._over = Gauge("over_bytes", "Bytes by which open windows alone exceed max_bytes.", **here)
         self._here = here
         self._snapshots(here)
+        self.accesses = Accesses(now_ms)
+        self.registry.register(self.accesses)
 
     def _snapshots(self, here: dict[str, Any]) -> None:
         self._taken = Counter("snapshots_taken", "Checkpoints made between two milestones.", **here)

@@ -64,6 +64,8 @@ class KeysAndTopRoutes:
     def _keys(self, asked: Keys, span: Span) -> Answer:
         page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
         hint = parsing.hint(self._view.evicted(page.milestone, span[0]))
+        for one in page.pages:
+            self._context.count_read(one.key, one.rows)
         keys = [
             {
                 "key": one.key,

@@ -56,6 +56,7 @@ class RowRoutes:
 
         def read() -> Answer:
             page = self._view.read(key, first, end, limit)
+            self._context.count_read(key, page.rows)
             following = None if page.next_from_ms is None else iso(page.next_from_ms)
             hint = parsing.hint(self._view.evicted(page.milestone, first))
             found = self._context.page(page.milestone, page.rows)

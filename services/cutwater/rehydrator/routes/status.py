@@ -31,6 +31,15 @@ class StatusRoutes:
             raise UnavailableError(self._view.missing_reason)
         return JSONResponse(self._context.milestone(shown))
 
+    async def reads(self) -> Response:
+        """The most read keys and windows at this rehydrator, of the last 15 to 30 minutes.
+
+        A key counts once for each answer about it, a window once for each answer that has it: of one key, of
+        several, and of these in the global view. Each may have been read up to `keys_error` or `windows_error`
+        times more; with up to 4,000 of them in a quarter of an hour that is 0.
+        """
+        return JSONResponse(self._context.metrics.accesses.answer())
+
     async def health(self) -> Response:
         """200 while the process answers; the body has the state of the view and the reason."""
         return JSONResponse(self._health())

@@ -63,6 +63,7 @@ class StoredRows:
 
         def read() -> Answer:
             page = self._view.read(key, first, end, limit)
+            self._context.count_read(key, page.rows)
             facts = about(self._context, page.milestone)
             return {**facts, "rows": packed(page.rows), "next_from_ms": page.next_from_ms}
 
@@ -83,6 +84,8 @@ class StoredRows:
 
     def _keys(self, asked: Keys, span: Span) -> Answer:
         page = self._view.read_several(asked.keys, *span, asked.limit, asked.rows)
+        for one in page.pages:
+            self._context.count_read(one.key, one.rows)
         keys = [{"key": one.key, "rows": packed(one.rows), "next_from_ms": one.next_from_ms} for one in page.pages]
         return {**about(self._context, page.milestone), "keys": keys}
 

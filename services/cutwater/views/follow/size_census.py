@@ -6,7 +6,6 @@ for a share of the time. Rows written meanwhile may or may not be counted.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import Any
 from cutwater.adapters.hashing import key_hash
 from cutwater.core.errors import MachineError
 from cutwater.core.job.shards import ShardMap
-from cutwater.core.state.size_census import Sizes, Tally
+from cutwater.core.state.size_census import Sizes, Tally, short_key
 from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.store.key_layout import (
     WINDOWS_END,
@@ -35,8 +34,6 @@ SHARE = 0.1
 PIECE_ROWS = 2_000
 """Rows between two pauses, a few milliseconds of work."""
 LOOK_S = 0.2
-KEY_CHARACTERS = 200
-"""Characters of a key in the list of the largest; a longer key is cut and gets a hash."""
 
 
 @dataclass(frozen=True)
@@ -122,16 +119,9 @@ class Census:
                 found = list(run)
                 text = parse(found[0][0]).key
                 size = sum(len(storage) + len(value) for storage, value in found)
-                tally.add(number, self._shards.shard(key_hash(text)), _name(text), len(found), size)
+                tally.add(number, self._shards.shard(key_hash(text)), short_key(text), len(found), size)
             if len(piece) < PIECE_ROWS:
                 return end
             first = piece[-1][0] + b"\x00"
             if self._stop.wait((time.monotonic() - begun_s) * (1 / self._share - 1)):
                 raise Stopped
-
-
-def _name(key: str) -> str:
-    """Return the key, or a bounded and unique name for a long one."""
-    if len(key) <= KEY_CHARACTERS:
-        return key
-    return f"{key[:KEY_CHARACTERS]}… ({hashlib.sha256(key.encode()).hexdigest()[:16]})"

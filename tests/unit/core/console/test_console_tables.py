@@ -182,3 +182,19 @@ def test_differences_are_exactly_what_differs(before: dict[int, int], after: dic
 def test_times_beyond_the_calendar_are_numbers() -> None:
     assert milliseconds_of(10**16) == 10**16
     assert isinstance(MIRRORED, Mirrored)
+
+
+def test_reads_stand_beside_events_and_bytes() -> None:
+    """A key that is first somewhere is shown, with what is known of it."""
+    reads = {"keys": [{"key": "a", "reads": 9}, {"key": "b", "reads": 1}]}
+    ranking = [{"key": "c", "value": 50}, {"key": "a", "value": 40}]
+    census = {"keys": [{"key": "b", "bytes": 7}]}
+    found = hot_keys.beside_reads(reads, ranking, census)
+    assert found == [
+        {"key": "a", "reads": 9, "events": 40, "bytes": None},
+        {"key": "b", "reads": 1, "events": None, "bytes": 7},
+        {"key": "c", "reads": None, "events": 50, "bytes": None},
+    ]
+    assert hot_keys.beside_reads(reads, (), None, many=1) == [
+        {"key": "a", "reads": 9, "events": None, "bytes": None}
+    ]
