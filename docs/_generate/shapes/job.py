@@ -171,6 +171,30 @@ class Start(TypedDict):
     took_ms: int
 
 
+class AuditedAction(TypedDict):
+    id: str
+    job: str
+    actor: str
+    """The name of a token, else user and host."""
+    role: str
+    """Empty if tokens have no roles."""
+    via: str
+    """cli or console."""
+    process: str
+    action: str
+    object: str
+    arguments: dict[str, str]
+    begun: str
+    begun_ms: int
+    ended: str | None
+    """null without an outcome."""
+    ended_ms: int | None
+    outcome: str
+    """begun, done or failed."""
+    detail: str
+    """What came of it, or the error."""
+
+
 class Finding(TypedDict):
     check: str
     level: Literal["ok", "skipped", "warning", "error"]

@@ -115,6 +115,7 @@ class Stack:
             # Secrets are passed only here: other users can read a process's arguments and files.
             **environment(self.cluster),
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+            "CUTWATER_TOKENS": settings.tokens.get_secret_value(),
             "CUTWATER_SNAPSHOT_KEY": settings.snapshot_key.get_secret_value(),
             "CUTWATER_DATA_DIR": str(self.data_dir),
             "CUTWATER_SNAPSHOTS": self._snapshots,

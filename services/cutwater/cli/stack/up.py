@@ -12,9 +12,11 @@ from typing import Annotated, TextIO
 import typer
 
 from cutwater.adapters.config.settings import Settings
+from cutwater.cli.audited import actor, audited
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, print_note, report_errors
 from cutwater.cli.stack.stack_table import print_stacks
+from cutwater.core.access.actions import UP
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.local import running_file
 from cutwater.local.jobs.job_files import is_of_one, job_folders
@@ -86,6 +88,7 @@ def up(
         started = _start_detached(files, settings, bootstrap_servers, given)
         print_stacks(started, running_file.api_of_jobs(data_dir), as_json)
         return
+    actor(settings, UP)
     jobs = job_folders(files, data_dir)
     if one_application and is_of_one(jobs, data_dir):
         raise UsageError("--one-application is for several jobs, and one job file is given: leave it out")
@@ -93,6 +96,8 @@ def up(
 
         def ready(found: list[RunningStack]) -> None:
             status.stop()
+            for one in found:  # not before: the log is on brokers that have just started
+                audited(UP, settings, one.cluster, one.job).done(f"generation {one.generation} has started")
             print_stacks(found, running_file.api_of_jobs(data_dir), as_json)
 
         own = bool(bootstrap_servers)

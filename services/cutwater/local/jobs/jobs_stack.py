@@ -149,6 +149,7 @@ def _api(settings: Settings, data_dir: Path, free: int) -> Supervised:
         "CUTWATER_DATA_DIR": str(data_dir),
         "CUTWATER_PORT": str(port),
         "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+        "CUTWATER_TOKENS": settings.tokens.get_secret_value(),
     }
     child = Child(
         "api",
