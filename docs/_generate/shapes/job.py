@@ -46,6 +46,8 @@ class Stack(TypedDict):
     """The columns of a key that is a list; null for another key."""
     failures: dict[str, Failure]
     """The last failure by process; a process that never failed is missing."""
+    console_url: str
+    """Of the console that runs with the stack; empty without one."""
     ended: str
     """Empty while the stack runs."""
 

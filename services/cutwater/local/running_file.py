@@ -67,6 +67,8 @@ class RunningStack:
     """The columns of a key that is a list; None for another key."""
     failures: dict[str, Failure] = field(default_factory=dict)
     """By process: its last unsuccessful end."""
+    console_url: str = ""
+    """The address of the console that runs with the stack; empty if none does."""
     ended: str = ""
     """The time and the error of its end; empty while it runs."""
 

@@ -298,6 +298,12 @@ class Settings(BaseSettings):
         description="Reach the HTTP API through the proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY. The proxy sees "
         "the token.",
     )
+    console_port: int = Field(
+        0,
+        ge=0,
+        le=65_535,
+        description="Port of the console that 'cutwater up' starts; 0 for 8330, or a free one if that is in use.",
+    )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
     spark_authenticate: bool = Field(
         True,

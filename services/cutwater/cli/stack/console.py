@@ -14,12 +14,11 @@ from cutwater.cli.report import out, print_json_line, print_note, report_errors
 from cutwater.cli.stack.status_rows import repeated_failures
 from cutwater.core.util.text_tables import Styled
 from cutwater.local import running_file
+from cutwater.local.console_process import PORT
 from cutwater.local.running_file import RunningStack
 
 if TYPE_CHECKING:
     from cutwater.console.ports import RunningJob
-
-PORT = 8330
 
 
 @report_errors

@@ -28,6 +28,7 @@ def print_api(url: str) -> None:
 def print_stack(stack: RunningStack) -> None:
     rows = [
         ("Kafka", stack.bootstrap_servers),
+        ("console", stack.console_url or "not started"),
         ("API", stack.api_url),
         ("metrics of the watch", stack.watch_url),
         *((f"metrics of {name}", url) for name, url in stack.metrics.items()),

@@ -19,6 +19,7 @@ from cutwater.cli.stack.stack_table import print_stacks
 from cutwater.core.access.actions import UP
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.local import running_file
+from cutwater.local.console_process import console_process
 from cutwater.local.jobs.job_files import is_of_one, job_folders
 from cutwater.local.jobs.jobs_stack import prepare_jobs, run_jobs
 from cutwater.local.machine.disk_space import FOLDER_MODE
@@ -51,6 +52,9 @@ def up(
             help="With several jobs: run their queries in one Spark application, whose memory they share.",
         ),
     ] = False,
+    no_console: Annotated[
+        bool, typer.Option("--no-console", help="Do not serve the console beside the stack.")
+    ] = False,
     bootstrap_servers: Annotated[
         str | None,
         typer.Option(
@@ -68,6 +72,8 @@ def up(
     it. On your own brokers the source topic must exist. Cutwater's topics are created with three replicas if there
     are three brokers. 'cutwater plan' lists what will be added, 'cutwater down --delete' removes it.
 
+    The console runs beside the stack, on port 8330 or, if that is in use, on a free one (CUTWATER_CONSOLE_PORT).
+
     Several jobs have one broker and one supervisor. Each has its own processes, and its folder jobs/NAME below the
     data folder. A job that must not be started again ends alone, unless --together is given. Other commands choose
     a job with --job NAME. Each driver has a Spark application of its own, with a JVM, unless --one-application is
@@ -84,7 +90,8 @@ def up(
     files = job_files or [Path("deploy/jobs/flights.yaml")]
     data_dir = settings.data_dir.resolve()
     if detach:
-        given = [*(["--together"] if together else []), *(["--one-application"] if one_application else [])]
+        options = {"--together": together, "--one-application": one_application, "--no-console": no_console}
+        given = [name for name, on in options.items() if on]
         started = _start_detached(files, settings, bootstrap_servers, given)
         print_stacks(started, running_file.api_of_jobs(data_dir), as_json)
         return
@@ -101,8 +108,10 @@ def up(
             print_stacks(found, running_file.api_of_jobs(data_dir), as_json)
 
         own = bool(bootstrap_servers)
+        console = None if no_console else console_process(settings, data_dir)
         if is_of_one(jobs, data_dir):
-            run_stack(Stack(files[0], settings, print_note, own_cluster=own), stop, lambda one: ready([one]))
+            one_stack = Stack(files[0], settings, print_note, own_cluster=own, console=console)
+            run_stack(one_stack, stop, lambda one: ready([one]))
         else:
             stack = prepare_jobs(
                 jobs,
@@ -111,6 +120,7 @@ def up(
                 own_cluster=own,
                 together=together,
                 one_application=one_application,
+                console=console,
             )
             run_jobs(stack, stop, ready)
 
