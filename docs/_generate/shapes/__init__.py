@@ -65,7 +65,7 @@ SHAPES: dict[str, Any] = {
     "status": job.Status | job.Statuses,
     "switchover": regions.GoingOn,
     "tail": state.CommittedMilestone,
-    "up": job.Stack | job.Stacks,
+    "up": job.StartedStack | job.Stacks,
     "verify": state.Verification | state.Comparison | state.NotCompared,
 }
 """By verb, as it is typed. `tail` and `verify --every` print one such value per line."""

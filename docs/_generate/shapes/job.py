@@ -46,10 +46,13 @@ class Stack(TypedDict):
     """The columns of a key that is a list; null for another key."""
     failures: dict[str, Failure]
     """The last failure by process; a process that never failed is missing."""
-    console_url: str
-    """Of the console that runs with the stack; empty without one."""
     ended: str
     """Empty while the stack runs."""
+
+
+class StartedStack(Stack):
+    console_url: str
+    """Of the console that runs with the stack; empty without one."""
 
 
 class Stacks(TypedDict):
@@ -58,6 +61,7 @@ class Stacks(TypedDict):
     api_url: str
     """The address below which /v1/jobs/{job} is the API of each."""
     jobs: list[Stack]
+    console_url: str
 
 
 class Drift(TypedDict):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutwater.adapters.config.settings import Settings
+from cutwater.local import running_file
 from cutwater.local.machine.ports import free_ports, is_free, require_free
 from cutwater.local.processes.child import Child
 from cutwater.local.processes.restart_policy import RestartPolicy
@@ -19,9 +20,8 @@ NICENESS = 5
 
 
 class ConsoleProcess(NamedTuple):
-    """Its address, and the process, which is not started yet."""
+    """The process, which is not started yet, and its log."""
 
-    url: str
     log: Path
     member: Supervised
 
@@ -32,6 +32,7 @@ def console_process(settings: Settings, data_dir: Path) -> ConsoleProcess:
     Its permanent end does not end the stack. Its memory is bounded by what it keeps (docs/CONSOLE.md).
     """
     port = _port(settings)
+    url = f"http://{settings.host}:{port}/"
     log = data_dir / "logs" / f"{NAME}.log"
     words = [NAME, "--host", settings.host, "--port", str(port), "--data-dir", str(data_dir)]
     env = {
@@ -44,9 +45,10 @@ def console_process(settings: Settings, data_dir: Path) -> ConsoleProcess:
         env,
         log,
         RestartPolicy(restarts_max=10, window_seconds=300.0),
+        before_start=lambda: running_file.write_console(data_dir, url),
         niceness=NICENESS,
     )
-    return ConsoleProcess(f"http://{settings.host}:{port}/", log, Supervised(child, essential=False))
+    return ConsoleProcess(log, Supervised(child, essential=False))
 
 
 def _port(settings: Settings) -> int:

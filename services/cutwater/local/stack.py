@@ -187,7 +187,6 @@ class Stack:
             metrics=self._metrics,
             spark_uis=self._spark_uis,
             failures=self._failures,
-            console_url=self._console.url if self._console else "",
             key_columns=None if self.job.key_columns is None else list(self.job.key_fields),
             program={name: self._env[name] for name in _FOR_A_PROGRAM} if self.job.attached else {},
         )

@@ -135,7 +135,7 @@ def test_a_file_of_one_job_has_the_fields_of_before(tmp_path: Path) -> None:
     assert set(json.loads((tmp_path / "stack.json").read_text())) == {
         *("pid", "started", "ready", "job_file", "job", "generation", "bootstrap_servers", "api_url"),
         *("spark_ui_url", "data_dir", "logs", "security_protocol", "watch_url", "snapshots", "program"),
-        *("metrics", "spark_uis", "key_columns", "failures", "console_url", "ended"),
+        *("metrics", "spark_uis", "key_columns", "failures", "ended"),
     }
 
 

@@ -93,7 +93,7 @@ def up(
         options = {"--together": together, "--one-application": one_application, "--no-console": no_console}
         given = [name for name, on in options.items() if on]
         started = _start_detached(files, settings, bootstrap_servers, given)
-        print_stacks(started, running_file.api_of_jobs(data_dir), as_json)
+        print_stacks(started, data_dir, as_json)
         return
     actor(settings, UP)
     jobs = job_folders(files, data_dir)
@@ -105,7 +105,7 @@ def up(
             status.stop()
             for one in found:  # not before: the log is on brokers that have just started
                 audited(UP, settings, one.cluster, one.job).done(f"generation {one.generation} has started")
-            print_stacks(found, running_file.api_of_jobs(data_dir), as_json)
+            print_stacks(found, data_dir, as_json)
 
         own = bool(bootstrap_servers)
         console = None if no_console else console_process(settings, data_dir)
