@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
-from uuid import uuid4
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client_config import Cluster
@@ -34,6 +33,8 @@ def audited(
     Raises AccessError if the role does not allow it. A record that cannot be written is printed: the action goes
     on, since it may be the one that an emergency needs.
     """
+    from uuid import uuid4  # most verbs change nothing
+
     by = actor(settings, action)
     write = _Writer(
         AuditLog(cluster, settings.replication_factor, settings.min_insync_replicas) if cluster else None

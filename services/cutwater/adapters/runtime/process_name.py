@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 
 
 def user_name() -> str:
     """Return the user, as in `ubuntu@node-1`; a user without a name by its number."""
+    import getpass  # most verbs change nothing
+
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may know only the number
