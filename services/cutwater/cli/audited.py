@@ -13,9 +13,12 @@ from cutwater.adapters.runtime.process_name import process_name, user_name
 from cutwater.adapters.topics.audit_log import AuditLog
 from cutwater.cli.json_values import json_text
 from cutwater.cli.report import iso, print_note
-from cutwater.core.access.actions import Action, require_role
+from cutwater.core.access.actions import PREPARE, UP, Action, require_role
 from cutwater.core.access.audit_log import CLI, Actor, AuditedAction, AuditRecord
 from cutwater.core.errors import UsageError
+
+OF_THE_HOST = (UP, PREPARE)
+"""Whoever starts the services has their token, which may have no role."""
 
 
 def audited(
@@ -50,7 +53,10 @@ def actor(settings: Settings, action: Action) -> Actor:
     access = settings.access
     if not access.has_roles:
         return Actor(user_name(), "", CLI, process_name())
-    caller = require_role(access.caller(settings.api_token.get_secret_value().encode()), action)
+    caller = access.caller(settings.api_token.get_secret_value().encode())
+    if action in OF_THE_HOST and (caller is None or caller.role is None):
+        return Actor(user_name(), "", CLI, process_name())
+    caller = require_role(caller, action)
     return Actor(caller.name, str(caller.role), CLI, process_name())
 
 

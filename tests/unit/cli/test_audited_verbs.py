@@ -198,6 +198,18 @@ def test_with_roles_a_token_without_one_changes_nothing(
     assert "this token has none" in done.stderr
 
 
+def test_who_starts_the_services_has_their_token(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`prepare` and `up` run with the token of the services, which needs no role; a viewer's does not do."""
+    kept = keep_audit(environment)
+    [sample] = [one for one in SAMPLES if one.words[0] == "prepare"]
+    sample.patch(environment, tmp_path)
+    environment.setenv("CUTWATER_TOKENS", with_roles().tokens.get_secret_value())
+    for token, code in ((PLAIN, 0), (TOKENS["viewer"], 2), (TOKENS["operator"], 0)):
+        environment.setenv("CUTWATER_API_TOKEN", token)
+        assert CliRunner().invoke(app, sample.words).exit_code == code
+    assert [one.role for one in kept] == ["", "operator"]
+
+
 def test_roles_need_a_token_of_the_services(pause: Call) -> None:
     done = pause("pause")
     assert done.exit_code == 2

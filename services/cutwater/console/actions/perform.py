@@ -21,7 +21,7 @@ from cutwater.core.access.actions import (
 )
 from cutwater.core.access.audit_log import BEGUN, CONSOLE, Actor, AuditedAction, AuditRecord
 from cutwater.core.access.roles import AccessError, Caller
-from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Generation
 
 WAIT_S = 5.0
@@ -99,7 +99,7 @@ class _AuditWriter:
     def __call__(self, one: AuditRecord) -> None:
         try:
             self._operator.write(one)
-        except CutwaterError as error:
+        except Exception as error:  # any: what is done must be answered, too
             if one.outcome == BEGUN:
                 raise UnavailableError(
                     f"nothing was done: the audit log of {one.job} could not be written ({error}). 'cutwater "

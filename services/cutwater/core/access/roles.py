@@ -32,6 +32,9 @@ class Role(IntEnum):
         return self.name.lower()
 
 
+_ROLES = {str(one): one for one in Role}
+
+
 class AccessError(UsageError):
     """The caller's role does not allow the action."""
 
@@ -91,15 +94,6 @@ def digest_of(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
 
 
-def role_named(text: str) -> Role:
-    """Return the role of that name. Raises UsageError."""
-    try:
-        return Role[text.upper()]
-    except KeyError:
-        names = ", ".join(map(str, Role))
-        raise UsageError(f"{SETTING}: {text[:20]!r} is no role; the roles are: {names}") from None
-
-
 def _parsed(text: str) -> Iterator[_Named]:
     entries = [one.strip() for one in text.split(",") if one.strip()]
     if len(entries) > TOKENS_MAX:
@@ -113,5 +107,7 @@ def _parsed(text: str) -> Iterator[_Named]:
             raise UsageError(f"{SETTING}: entry {number} is not of the form {_FORM}")
         if name in names:
             raise UsageError(f"{SETTING}: two entries are named {name}; each token has a name of its own")
+        if role not in _ROLES:
+            raise UsageError(f"{SETTING}: entry {number} has none of the roles {', '.join(_ROLES)}")
         names.add(name)
-        yield _Named(Caller(name, role_named(role)), bytes.fromhex(digest))
+        yield _Named(Caller(name, _ROLES[role]), bytes.fromhex(digest))

@@ -54,12 +54,15 @@ def test_without_any_token_none_is_required() -> None:
     assert Tokens(plain="").caller(digest_of(b"")) is None
 
 
-@given(st.text(max_size=120))
-def test_a_list_that_is_wrong_is_refused_without_being_shown(text: str) -> None:
+@given(
+    st.text(max_size=120),
+    st.sampled_from(["{0}:{1}", "{1}", "alice:{1}:{2}", "alice:owner:{1}", "{1}:owner:{2}x"]),
+)
+def test_a_list_that_is_wrong_is_refused_without_being_shown(text: str, form: str) -> None:
     """Whoever mistakes the form may have written the tokens themselves."""
     secret = "the-secret-of-somebody"
     with pytest.raises(UsageError) as raised:
-        Tokens(f"{text.replace(',', ' ')}:{secret},x")
+        Tokens(form.format(text.replace(",", " "), secret, digest_of(b"x").hex()))
     assert secret not in str(raised.value)
     assert "CUTWATER_TOKENS" in str(raised.value)
 
@@ -68,8 +71,9 @@ def test_names_and_their_number_are_bounded() -> None:
     one = Given("alice", Role.OWNER, "a-token-of-alice-1")
     with pytest.raises(UsageError, match="two entries are named alice"):
         Tokens(f"{one},{one}")
-    with pytest.raises(UsageError, match="'admin' is no role; the roles are: viewer, operator, owner"):
-        Tokens(f"alice:admin:{digest_of(b'x').hex()}")
+    for role in ("admin", "OWNER", ""):
+        with pytest.raises(UsageError, match="entry 1 has none of the roles viewer, operator, owner"):
+            Tokens(f"alice:{role}:{digest_of(b'x').hex()}")
     every = [str(Given(f"n{number}", Role.VIEWER, f"token-{number}")) for number in range(TOKENS_MAX + 1)]
     Tokens(",".join(every[:-1]))
     with pytest.raises(UsageError, match="at most 64"):
