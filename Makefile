@@ -74,7 +74,6 @@ rehearse: $(CLASSES) ## Load and faults on a job with a second region, six minut
 
 up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater up $(JOB) --detach
-	@echo "To see it in a browser: $(BIN)/cutwater console"
 
 down: $(STAMP) ## End the embedded stack
 	@$(BIN)/cutwater down

@@ -99,7 +99,8 @@ longer); many proxies accept only 8,192. Longer keys, which only versions withou
 with `POST /v1/keys`.
 """
 _PORT = {
-    403: "no token is set, and the request is from a page in a browser or for a host name that is not this port's "
+    403: "the token's role does not allow it ([SECURITY.md](SECURITY.md#roles)); or no token is set, and the "
+    "request is from a page in a browser or for a host name that is not this port's "
     "([SECURITY.md](SECURITY.md#pages-in-a-browser))",
     408: "head or body of the request did not arrive in time ([SECURITY.md](SECURITY.md#clients-that-stall))",
     431: "the request's head is too large",

@@ -73,6 +73,7 @@ def test_each_secret_goes_to_those_that_use_it() -> None:
         "store-keys": {"driver", *VIEWS},
         "signing": {"driver", *VIEWS},
         "api": {"watch", *VIEWS},
+        "roles": VIEWS,
         "regions": VIEWS,
         "metrics": running - {"topics"},
         "webhook": {"watch"},

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -24,6 +25,7 @@ from cutwater.core.events.protobuf.wire import LENGTH, VARINT, entry, varint
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topics import TopicSpec
+from cutwater.local import running_file
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed
 from support.events import counting
@@ -83,6 +85,20 @@ def running(cli: UsersCli) -> Iterator[UsersCli]:
         yield cli
     finally:
         cli.run("down")
+
+
+def test_the_console_runs_beside_the_stack(running: UsersCli) -> None:
+    """As the same user, at the address that `up` noted; who started the stack is on the audit log."""
+    url = running_file.console_of(running.folder / "data")
+
+    def live() -> bool:
+        jobs = httpx.get(f"{url}api/jobs").json()["jobs"]
+        return [(one["job"], one["state"]) for one in jobs] == [("ticks", "live")]
+
+    wait_until(live, "the console follows the job")
+    [started] = running.json("audit", "--action", "up")
+    assert (started["object"], started["outcome"]) == ("ticks", "done")
+    assert httpx.get(f"{url}api/jobs/ticks/audit").json()["actions"][-1]["action"] == "up"
 
 
 def findings(cli: UsersCli, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:

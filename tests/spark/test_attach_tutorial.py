@@ -51,7 +51,7 @@ def test_the_tutorial_runs_as_it_is_written(env: dict[str, str], tmp_path: Path)
     started = shell(f"{up[0]} --detach --json", env)
     assert started.returncode == 0, started.stderr
     stack = json.loads(started.stdout)
-    assert set(stack["logs"]) == {"broker", "commit-signal", "rehydrator", "publisher", "watch"}
+    assert set(stack["logs"]) == {"broker", "commit-signal", "console", "rehydrator", "publisher", "watch"}
     exported = {**env, **stack["program"]}
     produced = shell(programs[0], exported)
     assert "1000 orders produced" in produced.stdout, produced.stderr

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.access.audit_log import Argument, AuditRecord
 from cutwater.core.job.job import Job
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.output.position import End, Published
@@ -89,6 +90,25 @@ def golden_published(milestone: bytes) -> Published:
         form="updates avro",
         output_cut=Cut.of_topic("flights.output", [70, 12, 9, 31]),
         evidence=(TopicEvidence("flights.output", "sV5b1n0TQ8m4f0uGk3q2Lw", (0, 0, 3, 0)),),
+    )
+
+
+def golden_audit() -> AuditRecord:
+    """The outcome of a promotion."""
+    return AuditRecord(
+        id="0123456789abcdef0123456789abcdef",
+        job="flights",
+        actor="alice",
+        role="owner",
+        via="cli",
+        process="ubuntu@node-1:4711",
+        action="generation promote",
+        object="g2-local-5f0c21aa",
+        arguments=(Argument("wait", "60"),),
+        begun_ms=_WHEN,
+        written_ms=_WHEN + 240,
+        outcome="done",
+        detail="its promotion is requested",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from docs._generate.shapes import job, past, regions, state
 
 SHAPES: dict[str, Any] = {
+    "audit": list[job.AuditedAction],
     "blame": past.Blame,
     "calibrate": job.Calibrated,
     "chaos": job.Chaos,
@@ -68,7 +69,7 @@ SHAPES: dict[str, Any] = {
     "status": job.Status | job.Statuses,
     "switchover": regions.GoingOn,
     "tail": state.CommittedMilestone,
-    "up": job.Stack | job.Stacks,
+    "up": job.StartedStack | job.Stacks,
     "verify": state.Verification | state.Comparison | state.NotCompared,
 }
 """By verb, as it is typed. `tail` and `verify --every` print one such value per line."""

@@ -50,12 +50,18 @@ class Stack(TypedDict):
     """Empty while the stack runs."""
 
 
+class StartedStack(Stack):
+    console_url: str
+    """Of the console that runs with the stack; empty without one."""
+
+
 class Stacks(TypedDict):
     """Of several jobs."""
 
     api_url: str
     """The address below which /v1/jobs/{job} is the API of each."""
     jobs: list[Stack]
+    console_url: str
 
 
 class Drift(TypedDict):
@@ -169,6 +175,30 @@ class Start(TypedDict):
     decision: str
     steps: list[Step]
     took_ms: int
+
+
+class AuditedAction(TypedDict):
+    id: str
+    job: str
+    actor: str
+    """The name of a token, else user and host."""
+    role: str
+    """Empty if tokens have no roles."""
+    via: str
+    """cli or console."""
+    process: str
+    action: str
+    object: str
+    arguments: dict[str, str]
+    begun: str
+    begun_ms: int
+    ended: str | None
+    """null without an outcome."""
+    ended_ms: int | None
+    outcome: str
+    """begun, done or failed."""
+    detail: str
+    """What came of it, or the error."""
 
 
 class Finding(TypedDict):

@@ -44,7 +44,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "status": ("stack.status", "Show what runs, the progress of each part, and the active alerts."),
     "console": (
         "stack.console",
-        "Serve the console: pages about the jobs that run on the data folder, until Ctrl-C. It only reads.",
+        "Serve the console: pages about the jobs that run on the data folder, until Ctrl-C.",
     ),
     "down": ("stack.down", "Stop the stack that runs on the data folder, with all its jobs."),
     "milestones": (
@@ -62,6 +62,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "history": (
         "stack.history",
         "Show the recovery trail: each start's findings, decision and steps with their durations.",
+    ),
+    "audit": (
+        "stack.audit",
+        "Show the audit log: who did what to the job, on which object, when, and what came of it.",
     ),
     "incident": (
         "stack.incident",

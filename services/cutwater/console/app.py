@@ -1,24 +1,29 @@
-"""The console's routes. All of them only read."""
+"""The console's routes. All but one only read: an action changes what a token's role allows."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, generate_latest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cutwater.adapters.http.access import CALLER
+from cutwater.console.actions.perform import Actions, Wanted, access_json
 from cutwater.console.jobs import FollowedJob, Jobs, UnknownJobError
 from cutwater.console.live import LiveAnswer, Streams, changes
 from cutwater.console.pages import AskedWindows, Pages
+from cutwater.core.access.roles import AccessError
 from cutwater.core.console.job_picture import LANES_MAX
 from cutwater.core.console.timeline import COLUMNS_MAX
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 
 KEY_CHARS_MAX = 4_096
+BODY_BYTES_MAX = 8_192
 _TIME = 40
 Time = Annotated[str | None, Query(max_length=_TIME)]
 Milestone = Annotated[str | None, Query(max_length=80, description="A token, or a time.")]
@@ -26,19 +31,33 @@ Moment = Annotated[int | None, Query(ge=-(2**62), le=2**62)]
 
 
 def create_app(
-    jobs: Jobs, clock_ms: Callable[[], int], registry: CollectorRegistry, look_s: float = 0.5
+    jobs: Jobs, clock_ms: Callable[[], int], registry: CollectorRegistry, actions: Actions, look_s: float = 0.5
 ) -> FastAPI:
     """Return the application. `look_s`: time between two looks at what may have changed."""
     app = FastAPI(title="Cutwater console", docs_url=None, redoc_url=None, openapi_url=None)
     pages, streams = Pages(clock_ms), Streams()
     routes = _Routes(jobs, pages)
     app.get("/api/jobs")(routes.jobs)
-    for name in ("overview", "keys", "generations", "regions", "recovery", "restorable", "late"):
+    for name in ("overview", "keys", "generations", "regions", "recovery", "restorable", "audit", "late"):
         app.get(f"/api/jobs/{{job}}/{name}")(routes.of(getattr(pages, name)))
     app.get("/api/jobs/{job}/dead-letters")(routes.of(pages.dead_letters))
     app.get("/api/jobs/{job}/milestones")(routes.milestones)
     app.get("/api/jobs/{job}/shards")(routes.shards)
     app.get("/api/jobs/{job}/explore")(routes.explore)
+
+    @app.get("/api/access")
+    def access(request: Request) -> dict[str, Any]:
+        return access_json(request.scope.get(CALLER))
+
+    @app.post("/api/jobs/{job}/actions")
+    async def act(job: str, request: Request) -> Response:
+        wanted = await _wanted(request)
+        caller, address = request.scope.get(CALLER), request.client.host if request.client else "unknown"
+
+        def perform() -> dict[str, Any]:
+            return actions.perform(jobs.find(job), wanted, caller, address)
+
+        return _json(await asyncio.to_thread(perform))
 
     @app.get("/api/jobs/{job}/events")
     async def events(job: str) -> Response:
@@ -66,6 +85,30 @@ def create_app(
     app.add_exception_handler(CutwaterError, _failure)
     app.add_exception_handler(RequestValidationError, _invalid)
     return app
+
+
+class _ActionBody(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: str = Field(max_length=80)
+    object: str = Field("", max_length=249)
+    confirmation: str = Field(max_length=249)
+    reason: str = Field("", max_length=500)
+
+
+async def _wanted(request: Request) -> Wanted:
+    """Read the question of an action. Raises UsageError."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise UsageError("an action is asked for in JSON: send content-type application/json")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY_BYTES_MAX:
+            raise UsageError(f"the body has more than {BODY_BYTES_MAX:,} bytes")
+    try:
+        return Wanted(**_ActionBody.model_validate_json(body).model_dump())
+    except ValidationError as error:
+        raise UsageError(_mistakes(error.errors())) from None
 
 
 class _Routes:
@@ -136,17 +179,22 @@ async def _never_stored(request: Request, call_next: Callable[[Request], Awaitab
 
 
 def _failure(_request: Request, error: Exception) -> JSONResponse:
-    """Answer with the reason, and with whose turn it is: 404, 400, 503 or 500."""
+    """Answer with the reason, and with whose turn it is: 404, 403, 400, 503 or 500."""
     if isinstance(error, UnknownJobError):
         return JSONResponse({"detail": str(error), "kind": "unknown"}, 404)
     if isinstance(error, UnavailableError):
         return JSONResponse({"detail": str(error), "kind": "unavailable"}, 503)
+    if isinstance(error, AccessError):
+        return JSONResponse({"detail": str(error), "kind": "forbidden"}, 403)
     if isinstance(error, UsageError):
         return JSONResponse({"detail": str(error), "kind": "usage"}, 400)
     return JSONResponse({"detail": str(error), "kind": "broken"}, 500)
 
 
 def _invalid(_request: Request, error: Exception) -> JSONResponse:
-    mistakes = cast("RequestValidationError", error).errors()
-    said = [f"{one['loc'][-1]}: {one['msg']}" for one in mistakes[:5]]
-    return JSONResponse({"detail": "; ".join(said)[:500], "kind": "usage"}, 422)
+    said = _mistakes(cast("RequestValidationError", error).errors())
+    return JSONResponse({"detail": said, "kind": "usage"}, 422)
+
+
+def _mistakes(found: Sequence[Any]) -> str:
+    return "; ".join(f"{'.'.join(map(str, one['loc'][-1:]))}: {one['msg']}" for one in found[:5])[:500]

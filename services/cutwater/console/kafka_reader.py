@@ -11,9 +11,10 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.topics import candidates, recovery_log, rejected_events
+from cutwater.adapters.topics import audit_log, candidates, recovery_log, rejected_events
 from cutwater.console.past_windows import PastWindows
 from cutwater.console.ports import JobPlace, RegionState, Restorable, SourceEnd
+from cutwater.core.access.audit_log import AuditRecord
 from cutwater.core.console.timeline import KEPT_MAX
 from cutwater.core.driver.rejected_events import Choice, LatePair, Letter
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
@@ -37,6 +38,7 @@ from cutwater.views.store.store import folder_of
 OFFSETS_EACH = 3
 """A milestone takes an offset, its transaction's marker another one; heartbeats lie between them."""
 STARTS_READ = 200
+ACTIONS_READ = 400
 LISTED_MAX = 200_000
 """A list with more offsets is not read by a page: it would take too long."""
 
@@ -122,6 +124,10 @@ class KafkaReader:
     def trail(self) -> Sequence[Recovery]:
         """Return the newest starts of services, oldest first."""
         return recovery_log.history(self._cluster, self.job.name, STARTS_READ)
+
+    def actions(self) -> Sequence[AuditRecord]:
+        """Return the newest records of the audit log, oldest first."""
+        return audit_log.read_audit(self._cluster, self.job.name, ACTIONS_READ)
 
     def restorable(self, generation: Generation) -> Restorable:
         """Return the milestones that can be restored from changelog and snapshots."""

@@ -56,6 +56,11 @@ class OnDemand:
         with self._lock:
             return self._kept.get(name)
 
+    def forget(self) -> None:
+        """Keep no answer: something was changed."""
+        with self._lock:
+            self._kept.clear()
+
     def _keep(self, name: str, value: Any) -> None:
         with self._lock:
             self._kept[name] = _Answer(value, self._clock_s())

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from cutwater.console.jobs import FollowedJob
-from cutwater.core.console import generation_tree, hot_keys, recovery_page, region_table, rejected_page
+from cutwater.core.console import audit_page, generation_tree, hot_keys, recovery_page, region_table, rejected_page
 from cutwater.core.console.heat_map import HeatMap
 from cutwater.core.console.key_windows import ROWS_MAX, chart, window_differences
 from cutwater.core.console.pipeline import Names, pipeline
@@ -137,6 +137,15 @@ class Pages:
             return {"starts": found, "empty": "" if found else recovery_page.NO_TRAIL}
 
         return dict(job.kept.get("recovery", SHORT_S, read))
+
+    def audit(self, job: FollowedJob) -> dict[str, Any]:
+        """Return what operators did."""
+
+        def read() -> dict[str, Any]:
+            found = audit_page.actions(job.follower.reader.actions())
+            return {"actions": found, "empty": "" if found else audit_page.NO_ACTION}
+
+        return dict(job.kept.get("audit", SHORT_S, read))
 
     def restorable(self, job: FollowedJob) -> dict[str, Any]:
         """Return the milestones that can be restored."""

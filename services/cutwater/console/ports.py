@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.access.audit_log import AuditRecord
 from cutwater.core.driver.rejected_events import Choice, LatePair, Letter
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.job.job import Job
@@ -108,6 +109,9 @@ class JobReader(Protocol):
 
     def trail(self) -> Sequence[Recovery]: ...
 
+    def actions(self) -> Sequence[AuditRecord]:
+        """Return the newest records of the audit log."""
+
     def restorable(self, generation: Generation) -> Restorable: ...
 
     def windows_at(self, at: str, key: str, start: str | None, end: str | None, limit: int) -> dict[str, Any]:
@@ -116,6 +120,22 @@ class JobReader(Protocol):
     def dead_letters(self) -> Choice[Letter]: ...
 
     def late(self) -> Choice[LatePair]: ...
+
+
+class JobOperator(Protocol):
+    """Acts on a job, with the rights of the console's user. Every method may raise CutwaterError."""
+
+    def promote(self, generation: Generation) -> None:
+        """Request a promotion."""
+
+    def drop(self, generation: Generation, reason: str) -> None:
+        """Give a candidate up."""
+
+    def steer(self, origin: str, paused: bool) -> None:
+        """Pause the mirror of a region, or let it continue. Raises UsageError if it has no mirror here."""
+
+    def write(self, record: AuditRecord) -> None:
+        """Write to the audit log; return once the record is acknowledged."""
 
 
 class ViewReader(Protocol):
@@ -129,6 +149,9 @@ class ViewReader(Protocol):
     def top(self, measure: str, limit: int) -> dict[str, Any]: ...
 
     def windows(self, key: str, start: str | None, end: str | None, limit: int) -> dict[str, Any]: ...
+
+    def snapshot(self) -> str:
+        """Let the rehydrator take a snapshot; return the token of its milestone."""
 
     def close(self) -> None:
         """Give the connection back."""

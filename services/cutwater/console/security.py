@@ -1,7 +1,8 @@
 """The console's front: security headers on every answer, and the token in front of all data.
 
-The page itself holds no data, so it loads without a token. It asks for the token, and sends it with each request
-for data. Without a token the rehydrator's rule holds: requests that pages of other sites cause are refused.
+The page itself holds no data, so it loads without a token. It asks for the token, and sends it as a header with
+each request for data: a page of another site has none to send. Without a token the rehydrator's rule holds:
+requests that pages of other sites cause are refused.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Collection
 from cutwater.adapters.http.access import (
     METRICS_PATH,
     OPEN_PATHS,
+    SAFE,
     App,
     BrowserGuard,
     Message,
@@ -18,8 +20,10 @@ from cutwater.adapters.http.access import (
     Scope,
     Send,
     TokenGuard,
+    is_from_another_site,
     refuse,
 )
+from cutwater.core.access.roles import Role, Tokens
 
 API_PREFIX = "/api/"
 POLICY = "; ".join(
@@ -72,25 +76,38 @@ class Paths:
     """Sends requests for data to one application, all others to the static files.
 
     A page of another site could not read an answer, but it could let the console work: its requests are refused.
+    What changes something must come from the console's own page, or from no page, even with a token.
     """
 
-    def __init__(self, data: App, page: App) -> None:
+    def __init__(self, data: App, page: App, names: Collection[str]) -> None:
         self._data, self._page = data, page
+        self._names = frozenset(one.lower() for one in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
         is_data = path.startswith(API_PREFIX) or path == METRICS_PATH or path in OPEN_PATHS
-        if is_data and any(name == b"sec-fetch-site" and site in _OTHER_SITES for name, site in scope["headers"]):
+        if is_data and self._is_foreign(scope):
             await refuse(send, 403, _REFUSED)
         else:
             await (self._data if is_data else self._page)(scope, receive, send)
 
+    def _is_foreign(self, scope: Scope) -> bool:
+        if any(name == b"sec-fetch-site" and site in _OTHER_SITES for name, site in scope["headers"]):
+            return True
+        return scope["method"] not in SAFE and is_from_another_site(scope, self._names)
+
+
+def needed_role(method: str, _path: str) -> Role:
+    """Return the least role for a request; an action asks for its own besides."""
+    return Role.VIEWER if method in SAFE else Role.OPERATOR
+
 
 def secured(
-    data: App, page: App, address: str, token: str, names: Collection[str] = (), metrics_token: str = ""
+    data: App, page: App, address: str, tokens: Tokens, names: Collection[str] = (), metrics_token: str = ""
 ) -> App:
     """Return the whole application. `address`: the bound one, as numbers. `names`: the port's host names.
     `metrics_token`: another token, for the metrics only."""
-    if token:
-        return Headers(Paths(TokenGuard(data, token, metrics_token=metrics_token), page))
-    return Headers(BrowserGuard(Paths(data, page), names, address))
+    if tokens:
+        guarded = TokenGuard(data, tokens, metrics_token=metrics_token, needs=needed_role)
+        return Headers(Paths(guarded, page, names))
+    return Headers(BrowserGuard(Paths(data, page, names), names, address))

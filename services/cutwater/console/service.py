@@ -1,6 +1,7 @@
 """The console: one port with the pages and their data. The composition root of the service.
 
-It follows the jobs of one stack, and writes nowhere. `cutwater console` starts it.
+It follows the jobs of one stack. It writes only what a page's action asks for, with a token that has a role.
+`cutwater console` and `cutwater up` start it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import errno
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from uuid import uuid4
 
 from prometheus_client import CollectorRegistry
 
@@ -16,11 +18,13 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.access import open_to_others
 from cutwater.adapters.http.server import HttpMetrics, HttpServer, listen
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.console.actions.kafka_operator import KafkaOperator
+from cutwater.console.actions.perform import Actions
 from cutwater.console.app import create_app
 from cutwater.console.follower import JobFollower
 from cutwater.console.jobs import Jobs
 from cutwater.console.kafka_reader import KafkaReader
-from cutwater.console.ports import JobPlace, RunningJob
+from cutwater.console.ports import JobOperator, JobPlace, RunningJob
 from cutwater.console.security import secured
 from cutwater.console.static_files import StaticFiles
 from cutwater.console.view_client import ViewClient
@@ -43,8 +47,10 @@ class Console:
         running: Callable[[], Sequence[RunningJob]],
         follow: Callable[[JobPlace], JobFollower] | None = None,
         clock_ms: Callable[[], int] = now_ms,
+        operate: Callable[[JobPlace], JobOperator] = KafkaOperator,
     ) -> None:
-        """Bind the port. `follow`: makes the follower of a job. Raises MachineError if the port is in use."""
+        """Bind the port. `follow`: makes the follower of a job. `operate`: acts on one. Raises MachineError if the
+        port is in use."""
         self._listener = _bind(host, port)
         address = self._listener.getsockname()[0]
         token = settings.api_token.get_secret_value()
@@ -52,10 +58,10 @@ class Console:
         self._jobs = Jobs(running, follow or follow_place)
         registry = CollectorRegistry()
         app = secured(
-            create_app(self._jobs, clock_ms, registry),
+            create_app(self._jobs, clock_ms, registry, Actions(operate, clock_ms, lambda: uuid4().hex)),
             StaticFiles(),
             address,
-            token,
+            settings.access,
             settings.api_names,
             settings.metrics_token.get_secret_value(),
         )

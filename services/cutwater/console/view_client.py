@@ -55,12 +55,16 @@ class ViewClient:
         bounds = {name: value for name, value in (("from", start), ("to", end)) if value}
         return self._ask(KEY_ROUTE, query | bounds)
 
+    def snapshot(self) -> str:
+        """Let the rehydrator take a snapshot; return the token of its milestone."""
+        return str(self._ask("/v1/snapshots", {}, "POST")["token"])
+
     def close(self) -> None:
         self._client.close()
 
-    def _ask(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, path: str, query: dict[str, Any], method: str = "GET") -> dict[str, Any]:
         try:
-            with self._client.stream("GET", path, params=query) as answer:
+            with self._client.stream(method, path, params=query) as answer:
                 body = _read(answer)
                 if answer.is_success:
                     found: dict[str, Any] = httpx.Response(200, content=body).json()
@@ -71,7 +75,7 @@ class ViewClient:
             raise UnavailableError(f"the rehydrator does not answer ({error}); see its log") from None
         if answer.status_code == 401:
             raise UsageError("the rehydrator requires its token: set CUTWATER_API_TOKEN as for 'cutwater up'")
-        wrong = answer.status_code in (400, 404, 410, 421, 422)
+        wrong = answer.status_code in (400, 403, 404, 409, 410, 421, 422)
         kind = UsageError if wrong else UnavailableError
         raise kind(f"the rehydrator answered {answer.status_code}: {body[:500].decode('utf-8', 'replace')}")
 

@@ -92,6 +92,7 @@ class Region:
             "CUTWATER_DATA_DIR": str(self.folder),
             "CUTWATER_SNAPSHOTS": "",
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+            "CUTWATER_TOKENS": settings.tokens.get_secret_value(),
             "CUTWATER_PORT": str(self._api_port),
             "CUTWATER_SPARK_JARS": ",".join(map(str, connectors(None))),
             "CUTWATER_SPARK_CLASSES": settings.spark_classes or found_archive(java),

@@ -24,6 +24,8 @@ from cutwater.local.processes.restart_policy import Failure
 FILE = "stack.json"
 API = "api.json"
 """The file in the folder of the jobs with the address of their common API."""
+CONSOLE = "console.json"
+"""The file in the stack's folder with the address of its console."""
 STOP = "stop"
 """The file in a job's folder by which the stack is asked to end that job."""
 JOBS = "jobs"
@@ -239,8 +241,22 @@ def write_api(data_dir: Path, url: str) -> None:
 
 def api_of_jobs(data_dir: Path) -> str:
     """Return the address of the common API of the jobs that run on a data folder; empty if it has none."""
+    return _url_in(data_dir / JOBS / API)
+
+
+def write_console(data_dir: Path, url: str) -> None:
+    """Note the address of the stack's console. Not in the stack's file: an earlier version would refuse that."""
+    (data_dir / CONSOLE).write_text(json.dumps({"url": url}) + "\n", encoding="utf-8")
+
+
+def console_of(data_dir: Path) -> str:
+    """Return the address of the console that `up` has started last on a data folder; empty if there is none."""
+    return _url_in(data_dir / CONSOLE)
+
+
+def _url_in(path: Path) -> str:
     try:
-        return str(json.loads((data_dir / JOBS / API).read_text(encoding="utf-8"))["url"])
+        return str(json.loads(path.read_text(encoding="utf-8"))["url"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

@@ -28,6 +28,8 @@ from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.local import job_topics, running_file
+from cutwater.local.console_process import NAME as CONSOLE
+from cutwater.local.console_process import ConsoleProcess
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.embedded_broker.security import BrokerSecurity
 from cutwater.local.jars import connectors, jars
@@ -75,7 +77,7 @@ class Stack:
     """All processes of one job, prepared but not running; `supervisor` starts and ends them.
 
     `own_cluster`: use the cluster of the settings, and start no broker. `broker`: one that the caller starts
-    before this stack and ends after it.
+    before this stack and ends after it. `console`: that of the stack; `runs_console`: False if the caller runs it.
     Raises MachineError if Java, jars, ports or the folder are not available; UsageError for an invalid job file or
     if a stack already runs on the folder.
     """
@@ -90,6 +92,8 @@ class Stack:
         *,
         own_cluster: bool = False,
         broker: Broker | None = None,
+        console: ConsoleProcess | None = None,
+        runs_console: bool = True,
     ):
         self._settings = settings
         self._report = report
@@ -107,6 +111,9 @@ class Stack:
         self._logs = {name: self.data_dir / "logs" / f"{name}.log" for name in members}
         if broker:
             self._logs["broker"] = broker.log_path
+        self._console, self._runs_console = console, runs_console
+        if console:
+            self._logs[CONSOLE] = console.log
         self._runs_broker = not own_cluster and broker is None
         self._broker = self._embedded(java, security) if self._runs_broker else broker
         self.cluster: Cluster = self._broker.cluster if self._broker else settings.cluster
@@ -115,6 +122,7 @@ class Stack:
             # Secrets are passed only here: other users can read a process's arguments and files.
             **environment(self.cluster),
             "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+            "CUTWATER_TOKENS": settings.tokens.get_secret_value(),
             "CUTWATER_SNAPSHOT_KEY": settings.snapshot_key.get_secret_value(),
             "CUTWATER_DATA_DIR": str(self.data_dir),
             "CUTWATER_SNAPSHOTS": self._snapshots,
@@ -226,6 +234,8 @@ class Stack:
             self._service("rehydrator", "cutwater.rehydrator", lambda: api_answers(self.api_url)),
             *self._publisher(),
         ]
+        if self._console and self._runs_console:
+            services.append(self._console.member)  # it looks for the stack by itself: nothing waits for it
         if not self.job.attached:
             services.append(
                 self._generation_process("driver", "cutwater_spark.driver", ready=self._driver_started)

@@ -10,9 +10,11 @@ from fastapi.responses import PlainTextResponse
 
 from cutwater.adapters.columnar.arrow import MEDIA_TYPE
 from cutwater.adapters.http.access import TokenGuard
+from cutwater.core.access.roles import Tokens
 from cutwater.core.errors import CutwaterError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.query.key_path import KEY_ROUTE
+from cutwater.rehydrator.access import needed_role
 from cutwater.rehydrator.cluster.held_part import Replica
 from cutwater.rehydrator.cluster.peers import Peers
 from cutwater.rehydrator.cluster.regions import Regions
@@ -70,13 +72,15 @@ from cutwater.rehydrator.routes.stored_rows import StoredRows
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.view import View
 
+NO_TOKENS = Tokens()
+
 
 def create_app(
     view: View,
     generation: Generation,
     metrics: Metrics,
     now_ms: Callable[[], int],
-    token: str = "",
+    tokens: Tokens = NO_TOKENS,
     peers: Peers | None = None,
     snapshot: Snapshot | None = None,
     sizes: Sizes | None = None,
@@ -87,7 +91,7 @@ def create_app(
     metrics_token: str = "",
     waiters: Waiters | None = None,
 ) -> FastAPI:
-    """Return the application over one view; with `token` it answers only requests that carry it.
+    """Return the application over one view; with `tokens` it answers only requests that carry one of them.
 
     `peers`: the rehydrators that hold parts of the state; None if the view holds all. `snapshot`: takes a
     snapshot; None if none are taken. `sizes`: the last census, for JSON. `replica`: the part held; None if this is
@@ -96,7 +100,7 @@ def create_app(
     another token, for the metrics only; empty for none. `shown`: the application of the generation shown; None if
     there is only this one.
     """
-    app = Described(view.job, bool(token), title="Cutwater rehydrator", version="1")
+    app = Described(view.job, bool(tokens), title="Cutwater rehydrator", version="1")
 
     def successor() -> GenerationApp | None:
         other = shown() if shown else None
@@ -155,6 +159,6 @@ def create_app(
     app.add_exception_handler(RequestValidationError, handle_invalid_request)
     app.add_middleware(BodyGuard)
     app.add_middleware(TextGuard)
-    if token:
-        app.add_middleware(TokenGuard, token=token, metrics_token=metrics_token)
+    if tokens:
+        app.add_middleware(TokenGuard, tokens=tokens, metrics_token=metrics_token, needs=needed_role)
     return app

@@ -19,6 +19,7 @@ from confluent_kafka import Producer
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import published
+from cutwater.core.access.roles import Tokens
 from cutwater.core.checks.state_comparison import CHANGELOG, OUTPUT, VIEW, RowName, Verdict
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
@@ -86,7 +87,7 @@ class Stage:
         with following(self.cluster, self.job, self.store, partitions=peers.partitions) as view:
             assert self.writing.last is not None
             view.wait_for(self.writing.last.sequence)
-            app = create_app(view.view, GENERATION, metrics, now_ms, token, peers)
+            app = create_app(view.view, GENERATION, metrics, now_ms, Tokens(plain=token), peers)
             server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", lifespan="off"))
             thread = threading.Thread(target=server.run)
             thread.start()

@@ -14,6 +14,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics.mirror_topics import Positions
 from cutwater.client.export.parquet import Written
 from cutwater.client.values import Change, CommittedMilestone
+from cutwater.core.access.audit_log import Argument, AuditRecord
 from cutwater.core.checks.findings import error, ok
 from cutwater.core.checks.state_comparison import Answer, RowDifference, RowName, RowTotals, Verdict
 from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter, Listed
@@ -134,6 +135,15 @@ STARTS = [
         **{"steps": tuple(Took(f"waiting for step {number}", 997 * number) for number in range(9))},
     )  # type: ignore[arg-type]
     for service in ("driver", "commit-signal")
+]
+AUDIT = [
+    AuditRecord(
+        **{"id": f"{number:032x}", "job": "flights", "actor": f"host:{HOSTILE}", "role": role, "via": "cli"},
+        **{"process": "ubuntu@node-1:4711", "action": "generation promote", "object": str(OTHER)},
+        **{"arguments": (Argument("reason", HOSTILE),), "begun_ms": AT_MS + number, "written_ms": AT_MS + 900},
+        **{"outcome": outcome, "detail": HOSTILE},
+    )  # type: ignore[arg-type]
+    for number, (role, outcome) in enumerate([("owner", "done"), ("", "begun"), ("owner", "failed")])
 ]
 FINDINGS = [ok("brokers", "3 brokers"), error("source", f"topic {HOSTILE} is missing " * 3, "create it")]
 MANIFEST = Manifest(

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from cutwater.adapters.events.fetched_schema import FetchedSchema
+from cutwater.cli import audited
 from cutwater.cli.generations import claim, generation, promotion_wait, rollback
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
 from cutwater.cli.past import blame, diff, difference_report
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
-from cutwater.cli.stack import chaos, history, incident_parts, up
+from cutwater.cli.stack import audit, chaos, history, incident_parts, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
     distinct,
@@ -34,6 +35,7 @@ from cutwater.cli.state import (
     verify,
     verify_regions,
 )
+from cutwater.core.access.audit_log import AuditRecord
 from cutwater.core.chaos.plan import ChaosPlan, Fault
 from cutwater.core.chaos.recovery import Reaction
 from cutwater.core.errors import UnavailableError
@@ -77,6 +79,13 @@ def put(module: Any, **answers: Any) -> Patch:
             monkeypatch.setattr(module, name, made)
 
     return patch
+
+
+def keep_audit(monkeypatch: pytest.MonkeyPatch) -> list[AuditRecord]:
+    """The records of actions in the place of their topic."""
+    kept: list[AuditRecord] = []
+    monkeypatch.setattr(audited, "AuditLog", lambda *_args: SimpleNamespace(write=kept.append))
+    return kept
 
 
 def all_of(*patches: Patch) -> Patch:
@@ -413,6 +422,7 @@ SAMPLES = [
             put(get, ask={"key": HOSTILE, "milestone": records.SHOWN, "rows": records.ROWS, "next_from": None}),
         ),
     ),
+    Sample(["audit"], put(audit, find_job=records.PLACE, read_audit=records.AUDIT)),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
     Sample(["hot-keys"], all_of(running(hot_keys), heating)),
     Sample(["incident", "--out", "{}/incident.zip"], gathering),

@@ -21,6 +21,8 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.console.follower import JobFollower
 from cutwater.console.ports import JobPlace, RegionState, Restorable, RunningJob, SourceEnd
 from cutwater.console.service import Console
+from cutwater.core.access.audit_log import BEGUN, Argument, AuditRecord
+from cutwater.core.access.roles import digest_of
 from cutwater.core.driver.rejected_events import Choice, EventPosition, LatePair, Letter, Listed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidates, fold_candidates
@@ -48,6 +50,31 @@ EVERY_MS = 5_000
 HOSTILE = '<img src=x onerror="document.title=1">"\u202eJFK'
 """A text of somebody else, which no page may take for HTML."""
 BY = Listed(GENERATION, 1, 7)
+AUDIT = [
+    AuditRecord(
+        **{"id": f"{number:032x}", "job": JOB, "actor": actor, "role": role, "via": "console"},
+        **{"process": "ubuntu@node-1:4711 for 127.0.0.1", "action": action, "object": object_},
+        **{"arguments": (Argument("reason", HOSTILE),), "begun_ms": NOW_MS - 9_000 + number},
+        **{"written_ms": NOW_MS - 8_000 + number, "outcome": outcome, "detail": detail},
+    )  # type: ignore[arg-type]
+    for number, (actor, role, action, object_, outcome, detail) in enumerate(
+        [
+            ("ubuntu@node-1", "", "generation start", "the newest milestone", "done", f"{OTHER} is claimed"),
+            ("alice", "owner", "generation promote", str(OTHER), "failed", HOSTILE),
+            ("alice", "owner", "rollback", f"{GENERATION}:7", "begun", ""),
+        ]
+    )
+]
+TOKENS = {"viewer": "a-token-of-a-viewer", "operator": "a-token-of-an-operator", "owner": "a-token-of-an-owner"}
+PLAIN = "a-token-without-a-role"
+
+
+def with_roles(**changes: Any) -> Settings:
+    """Settings with a token of each role, named as their roles are, and one without."""
+    named = ",".join(f"my-{role}:{role}:{digest_of(one.encode()).hex()}" for role, one in TOKENS.items())
+    return Settings(api_token=PLAIN, tokens=named, **changes)  # type: ignore[arg-type]
+
+
 AWAY = "the brokers at 127.0.0.1:1 do not answer; check that they run"
 
 
@@ -201,6 +228,10 @@ class ConstructedReader:
         )
         return [first, replace(first, service="driver", attempt=2, outcome="stopped", decision=HOSTILE)]
 
+    def actions(self) -> Sequence[AuditRecord]:
+        self._ask()
+        return [] if self.empty else AUDIT
+
     def restorable(self, generation: Generation) -> Restorable:
         self._ask()
         if self.empty or self._newest is None:
@@ -309,6 +340,10 @@ class ConstructedView:
         found = windows_of(key, self.newest)
         return {**found, "rows": []} if self.empty else found
 
+    def snapshot(self) -> str:
+        self._ask()
+        return f"{GENERATION}:{self.newest}"
+
     def close(self) -> None: ...
 
     def _milestone(self) -> dict[str, Any]:
@@ -317,6 +352,39 @@ class ConstructedView:
     def _ask(self) -> None:
         if self.away:
             raise UnavailableError("the rehydrator does not answer; see its log")
+
+
+@dataclass
+class ConstructedOperator:
+    """What actions ask of a job, and the records that they leave. `deaf`: no record is acknowledged.
+
+    `lost`: no outcome is.
+    """
+
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    written: list[AuditRecord] = field(default_factory=list)
+    deaf: bool = False
+    lost: bool = False
+    error: str = ""
+
+    def promote(self, generation: Generation) -> None:
+        self._do("promote", generation)
+
+    def drop(self, generation: Generation, reason: str) -> None:
+        self._do("drop", generation, reason)
+
+    def steer(self, origin: str, paused: bool) -> None:
+        self._do("steer", origin, paused)
+
+    def write(self, record: AuditRecord) -> None:
+        if self.deaf or (self.lost and record.outcome != BEGUN):
+            raise UnavailableError(AWAY)
+        self.written.append(record)
+
+    def _do(self, *what: Any) -> None:
+        if self.error:
+            raise UsageError(self.error)
+        self.asked.append(what)
 
 
 def milestone_json(sequence: int) -> dict[str, Any]:
@@ -371,15 +439,25 @@ def follower(
 
 @contextmanager
 def served(
-    made: JobFollower | None = None, settings: Settings | None = None, running: Sequence[RunningJob] | None = None
+    made: JobFollower | None = None,
+    settings: Settings | None = None,
+    running: Sequence[RunningJob] | None = None,
+    operator: ConstructedOperator | None = None,
 ) -> Iterator[Console]:
     """A console with one constructed job, or with those of `running`, on a free port."""
     import threading
 
     chosen = made or follower()
     jobs = [RunningJob(place())] if running is None else list(running)
+    acting = operator or ConstructedOperator()
     console = Console(
-        settings or Settings(), "127.0.0.1", 0, lambda: jobs, lambda _place: chosen, lambda: NOW_MS + 2_000
+        settings or Settings(),
+        "127.0.0.1",
+        0,
+        lambda: jobs,
+        lambda _place: chosen,
+        lambda: NOW_MS + 2_000,
+        lambda _place: acting,
     )
     thread = threading.Thread(target=console.run, daemon=True)
     thread.start()
@@ -409,12 +487,13 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--token", default="")
+    parser.add_argument("--roles", action="store_true", help="with the tokens of TOKENS")
     for name in ("away", "empty"):
         parser.add_argument(f"--{name}", action="store_true")
     said = parser.parse_args()
     found = {"away": said.away, "empty": said.empty}
     reader = ConstructedReader(said.milestones, said.partitions, said.shards, alerts=[alert()], **found)
-    with served(follower(reader), Settings(api_token=said.token)) as console:
+    with served(follower(reader), with_roles() if said.roles else Settings(api_token=said.token)) as console:
         print(console.url, flush=True)
         time.sleep(said.seconds)
 

@@ -85,7 +85,11 @@ def everything() -> dict[str, Any]:
             "everySeconds": 900,
             "signingKey": {"existingSecret": "signing"},
         },
-        auth={"apiToken": {"existingSecret": "api"}, "metricsToken": {"existingSecret": "metrics"}},
+        auth={
+            "apiToken": {"existingSecret": "api"},
+            "tokens": {"existingSecret": "roles"},
+            "metricsToken": {"existingSecret": "metrics"},
+        },
         regions={
             "urls": "us=https://view-us:8443,eu=http://view-eu:8321",
             "tokens": {"existingSecret": "regions"},

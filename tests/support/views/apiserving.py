@@ -10,6 +10,7 @@ from typing import Any
 
 import uvicorn
 
+from cutwater.core.access.roles import Tokens
 from cutwater.core.job.job import Job
 from cutwater.core.job.shards import ShardMap
 from cutwater.local.machine.ports import free_ports
@@ -59,7 +60,9 @@ def serving(app: Any, port: int | None = None) -> Iterator[str]:
 
 def app_of(view: View, token: str = "", peers: Callable[[Metrics], Peers] | None = None, **more: Any) -> Any:
     metrics = Metrics()
-    return create_app(view, GENERATION, metrics, now_ms, token, peers(metrics) if peers else None, **more)
+    return create_app(
+        view, GENERATION, metrics, now_ms, Tokens(plain=token), peers(metrics) if peers else None, **more
+    )
 
 
 def holding(partitions: frozenset[int] | None, owner: str = "") -> Callable[[Metrics], Peers]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cutwater.cli.main import app
 from support.cli.jsonshapes import parsed, parsed_lines, verb_of
-from support.cli.verb_samples import SAMPLES, Sample
+from support.cli.verb_samples import SAMPLES, Sample, keep_audit
 from support.pages import ROOT
 
 
@@ -37,6 +37,7 @@ def run(sample: Sample, folder: Path, monkeypatch: pytest.MonkeyPatch, *options:
     monkeypatch.setenv("CUTWATER_DATA_DIR", str(folder / "data"))
     monkeypatch.chdir(ROOT)
     sample.patch(monkeypatch, folder)
+    keep_audit(monkeypatch)
     words = [word.replace("{}", str(folder)) for word in sample.words]
     done = CliRunner().invoke(app, [*words, *options], catch_exceptions=False)
     assert done.exit_code == sample.code, done.output

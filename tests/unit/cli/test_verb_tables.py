@@ -21,7 +21,7 @@ from cutwater.cli.state import get
 from cutwater.core.util.printable_text import width
 from support.cli.ptys import Pty
 from support.cli.verb_records import HOSTILE, JOB_FILE, ROWS, SHOWN, STACK
-from support.cli.verb_samples import SAMPLES, Sample, answering, put
+from support.cli.verb_samples import SAMPLES, Sample, answering, keep_audit, put
 from support.pages import ROOT
 
 Shown = Callable[..., str]
@@ -52,6 +52,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shown:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.chdir(ROOT)
         sample.patch(monkeypatch, tmp_path)
+        keep_audit(monkeypatch)
         words = [word.replace("{}", str(tmp_path)) for word in sample.words]
         seen = Pty(columns) if columns else None
         file: Any = seen.file if seen else io.StringIO()

@@ -13,15 +13,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.console.follower import JobFollower
+from support.console import screenshots
 from support.console.constructed import (
     AWAY,
     HOSTILE,
+    PLAIN,
+    TOKENS,
+    ConstructedOperator,
     ConstructedReader,
     ConstructedView,
     alert,
@@ -29,8 +34,10 @@ from support.console.constructed import (
     milestones,
     new_epoch,
     served,
+    with_roles,
 )
-from support.protocol_samples import GENERATION
+from support.pages import ROOT
+from support.protocol_samples import GENERATION, OTHER
 from tiers import CHROMIUMS
 
 pytestmark = pytest.mark.needs("browser")
@@ -149,13 +156,14 @@ def tab(
     view: ConstructedView | None = None,
     settings: Settings | None = None,
     running: list[Any] | None = None,
+    operator: ConstructedOperator | None = None,
     **context: Any,
 ) -> Iterator[Shown]:
     """A console and a tab that has opened it; the browser may complain about nothing but refused answers."""
     reader = reader or ConstructedReader(alerts=[alert()])
     view = view or ConstructedView(reader.many, reader.shards, empty=reader.empty)
     made: JobFollower = follower(reader, view, tick_s=0.2)
-    with served(made, settings, running) as console:
+    with served(made, settings, running, operator) as console:
         opened = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
         page = opened.new_page()
         shown = Shown(page, console.url, reader, view)
@@ -168,7 +176,7 @@ def tab(
             opened.close()
             made.stop()
     refused = re.compile(
-        r"Failed to load resource: (the server responded with a status of (401|503|400)|net::ERR_)"
+        r"Failed to load resource: (the server responded with a status of (401|403|503|400)|net::ERR_)"
     )
     assert [one for one in shown.problems if not refused.match(one)] == []
 
@@ -517,3 +525,96 @@ def test_many_tabs_are_bounded(chromium: Any) -> None:
         ended.set()
         assert refused.count(503) >= 1
         assert shown.page.locator("#status").inner_text() == "live"
+
+
+def enter(shown: Shown, role: str) -> None:
+    """Use the token of a role."""
+    shown.page.locator("#token").fill(TOKENS[role])
+    shown.page.locator("#token-form button").click()
+    shown.page.get_by_text(f"my-{role} ({role})").wait_for(timeout=TIMEOUT_MS)
+
+
+ACTIONS_OF_PAGES = {"generations": "Promote", "regions": "Let the mirror continue", "recovery": "Take a snapshot"}
+
+
+@pytest.mark.parametrize(
+    ("role", "may"), [("viewer", set()), ("operator", {"regions", "recovery"}), ("owner", None)]
+)
+def test_a_page_has_the_buttons_of_the_role(chromium: Any, role: str, may: set[str] | None) -> None:
+    with tab(chromium, settings=with_roles()) as shown:
+        enter(shown, role)
+        for page, label in ACTIONS_OF_PAGES.items():
+            shown.open(page)
+            shown.wait(PAGES[page])
+            found = shown.page.locator("#page .actions button").filter(has_text=label)
+            assert bool(found.count()) == (may is None or page in may), page
+            assert shown.page.evaluate(LOW_CONTRAST) == []
+
+
+def test_an_action_needs_the_typed_name_and_is_told(chromium: Any) -> None:
+    """The button waits for the whole name; what came of it is said, and the dialog is closed."""
+    operator = ConstructedOperator()
+    with tab(chromium, settings=with_roles(), operator=operator) as shown:
+        enter(shown, "owner")
+        shown.open("generations")
+        shown.page.get_by_text(f"Give up {OTHER}").click()
+        submit, name = shown.page.locator("#action-submit"), shown.page.locator("#action-name")
+        assert shown.page.evaluate("document.activeElement.id") == "action-name"
+        assert shown.page.evaluate(LOW_CONTRAST) == []
+        for typed in ("", str(OTHER)[:-1], str(OTHER).upper()):
+            name.fill(typed)
+            assert submit.is_disabled()
+        shown.page.locator("#action-reason").fill("the other plan")
+        name.fill(str(OTHER))
+        shown.page.keyboard.press("Enter")
+        shown.page.get_by_text(f"Done: {OTHER} is given up.").wait_for(timeout=TIMEOUT_MS)
+        assert not shown.page.locator("#action-dialog").is_visible()
+    assert operator.asked == [("drop", OTHER, "the other plan")]
+    assert [(one.actor, one.action, one.outcome) for one in operator.written] == [
+        ("my-owner", "generation abort", "begun"),
+        ("my-owner", "generation abort", "done"),
+    ]
+
+
+def test_an_action_that_fails_says_why_and_can_be_given_up(chromium: Any) -> None:
+    operator = ConstructedOperator(error="its parent is gone")
+    with tab(chromium, settings=with_roles(), operator=operator) as shown:
+        enter(shown, "owner")
+        shown.open("generations")
+        shown.page.get_by_text(f"Promote {OTHER}").click()
+        shown.page.locator("#action-name").fill(str(OTHER))
+        shown.page.locator("#action-submit").click()
+        shown.page.get_by_text("its parent is gone").wait_for(timeout=TIMEOUT_MS)
+        shown.page.locator("#action-cancel").click()
+        assert not shown.page.locator("#action-dialog").is_visible()
+        shown.page.get_by_text(f"Promote {OTHER}").click()
+        assert shown.page.locator("#action-name").input_value() == ""
+        assert shown.page.locator("#action-problem").inner_text() == ""
+        shown.page.keyboard.press("Escape")
+    assert operator.asked == []
+
+
+def test_another_token_may_be_entered(chromium: Any) -> None:
+    """The console's own token reads; with one of a role the page gets its buttons, without a reload."""
+    with tab(chromium, settings=with_roles()) as shown:
+        shown.page.locator("#token").fill(PLAIN)
+        shown.page.locator("#token-form button").click()
+        shown.open("recovery")
+        shown.wait("Recovery trail")
+        assert shown.page.locator("#page .actions").count() == 0
+        shown.page.locator("#use-token").click()
+        enter(shown, "operator")
+        shown.open("recovery")
+        shown.page.get_by_text("Take a snapshot").wait_for(timeout=TIMEOUT_MS)
+
+
+def test_the_pictures_of_the_docs_can_be_made(tmp_path: Path) -> None:
+    """Each is a small PNG, and the page shows it."""
+    screenshots.make(tmp_path)
+    made = sorted(path.name for path in tmp_path.iterdir())
+    assert made == sorted(path.name for path in (ROOT / "docs/images").glob("console-*.png"))
+    text = (ROOT / "docs/CONSOLE.md").read_text(encoding="utf-8")
+    for path in tmp_path.iterdir():
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size < 100_000
+        assert f"(images/{path.name})" in text

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
 from cutwater.adapters.config.settings import Settings
+from cutwater.console.actions.perform import Actions
 from cutwater.console.app import create_app
 from cutwater.console.follower import JobFollower
 from cutwater.console.jobs import NONE_RUNS, Jobs
@@ -23,6 +24,7 @@ from support.console.constructed import (
     AWAY,
     HOSTILE,
     NOW_MS,
+    ConstructedOperator,
     ConstructedReader,
     ConstructedView,
     alert,
@@ -32,10 +34,11 @@ from support.console.constructed import (
 from support.protocol_samples import GENERATION
 
 PAGES = [
-    *("overview", "milestones", "shards", "keys", "generations", "regions", "recovery", "restorable"),
+    *("overview", "milestones", "shards", "keys", "generations", "regions", "recovery", "restorable", "audit"),
     *("dead-letters", "late", "explore?key=JFK"),
 ]
-FROM_BROKERS = ["generations", "regions", "recovery", "restorable", "dead-letters", "late"]
+FROM_BROKERS = ["generations", "regions", "recovery", "restorable", "audit", "dead-letters", "late"]
+ACTIONS = Actions(lambda _place: ConstructedOperator(), lambda: NOW_MS, lambda: "0" * 32)
 
 
 class Asked:
@@ -48,7 +51,7 @@ class Asked:
         jobs = Jobs(
             lambda: [RunningJob(place(**running), (alert("repeated-failure", "driver"),))], lambda _place: made
         )
-        self.app = create_app(jobs, lambda: NOW_MS, CollectorRegistry(), look_s=0.01)
+        self.app = create_app(jobs, lambda: NOW_MS, CollectorRegistry(), ACTIONS, look_s=0.01)
         self.client = TestClient(self.app)
 
     def get(self, page: str, status: int = 200) -> Any:
@@ -104,6 +107,7 @@ def test_keys_generations_regions_and_recovery(asked: Asked) -> None:
     assert [one["state"] for one in tree["generations"]] == ["current", "candidate", "candidate"]
     assert asked.get("regions")["replicas"][0]["origin"] == "us"
     assert len(asked.get("recovery")["starts"]) == 2
+    assert [one["outcome"] for one in asked.get("audit")["actions"]] == ["begun", "failed", "done"]
     assert [one["milestones"] for one in asked.get("restorable")["ranges"]] == [19, 180]
 
 
@@ -177,6 +181,7 @@ def test_a_job_without_anything_has_empty_pages(page: str) -> None:
         "regions": lambda: "Nothing is copied" in found["empty"],
         "recovery": lambda: "No start" in found["empty"],
         "restorable": lambda: "No milestone" in found["empty"],
+        "audit": lambda: "No operator" in found["empty"],
         "dead-letters": lambda: found["total"] == 0,
         "late": lambda: found["total"] == 0,
         "explore?key=JFK": lambda: found["rows"] == [],
@@ -250,7 +255,7 @@ def test_the_jobs_are_listed(asked: Asked) -> None:
 
 
 def test_without_a_stack_the_list_says_so() -> None:
-    app = create_app(Jobs(list, lambda _place: follower()), lambda: NOW_MS, CollectorRegistry())
+    app = create_app(Jobs(list, lambda _place: follower()), lambda: NOW_MS, CollectorRegistry(), ACTIONS)
     found = TestClient(app).get("/api/jobs").json()
     assert found == {"jobs": [], "problem": NONE_RUNS}
 

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from cutwater.adapters.http.access import guard
 from cutwater.adapters.http.server import API_BOUNDS, HttpMetrics, HttpServer, listen
+from cutwater.core.access.roles import Tokens
 from cutwater.local import running_file
 from cutwater.local.jobs.api_router import BODY_BYTES_MAX, JobsRouter
 from cutwater.local.machine.ports import free_ports
@@ -87,7 +88,7 @@ def api(jobs: list[RunningStack]) -> Iterator[str]:
     """The router's address; it requires a token."""
     registry = CollectorRegistry()
     listener = listen("127.0.0.1", 0)
-    app = guard(JobsRouter(lambda: jobs, registry), "127.0.0.1", "secret", (), "CUTWATER_API_TOKEN")
+    app = guard(JobsRouter(lambda: jobs, registry), "127.0.0.1", Tokens(plain="secret"), (), "CUTWATER_API_TOKEN")
     server = HttpServer(app, listener, API_BOUNDS, HttpMetrics(registry))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

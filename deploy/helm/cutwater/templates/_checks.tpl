@@ -21,6 +21,9 @@
 {{- if and (hasKey .spec "attached") $values.driver.enabled -}}
 {{- fail (printf "jobs.%s: the job is attached to a query of your own, which your program runs: set jobs.%s.driver.enabled=false" $job $job) -}}
 {{- end -}}
+{{- if and $values.auth.tokens.existingSecret (not $values.auth.apiToken.existingSecret) -}}
+{{- fail "auth.tokens.existingSecret is set: set auth.apiToken.existingSecret too, with which the services ask each other" -}}
+{{- end -}}
 {{- include "cutwater.checkKafka" (dict "at" "kafka" "kafka" $values.kafka) -}}
 {{- include "cutwater.checkOrigin" . -}}
 {{- include "cutwater.checkSpark" . -}}

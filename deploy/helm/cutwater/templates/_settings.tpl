@@ -55,6 +55,7 @@ keeps its default. docs/SETTINGS.md describes each variable.
 {{- end -}}
 {{- if $view -}}
 {{- $_ := include "cutwater.viewSettings" (merge (dict "into" $plain "own" $own) .) -}}
+{{- $secrets = concat $secrets (include "cutwater.secret" (dict "name" "CUTWATER_TOKENS" "secret" $values.auth.tokens.existingSecret "key" $values.auth.tokens.key) | fromYamlArray) -}}
 {{- $secrets = concat $secrets (include "cutwater.secret" (dict "name" "CUTWATER_REGION_TOKENS" "secret" $values.regions.tokens.existingSecret "key" $values.regions.tokens.key) | fromYamlArray) -}}
 {{- end -}}
 

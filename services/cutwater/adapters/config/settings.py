@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from cutwater.adapters.config.rehydrator_urls import TOKEN, TOKEN_RULE, Api, region_apis, rehydrator_url
 from cutwater.adapters.job_files.models import registry_url
 from cutwater.adapters.kafka.client_config import OWN, Cluster, Security
+from cutwater.core.access.roles import Tokens
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror.topic_config_sync import MAY_BE_KEPT
 from cutwater.core.protocol.generation import REGION_PATTERN, Generation
@@ -289,6 +290,12 @@ class Settings(BaseSettings):
     api_token: SecretStr = Field(
         SecretStr(""), description="Token that the HTTP API requires (Authorization: Bearer); none if empty."
     )
+    tokens: SecretStr = Field(
+        SecretStr(""),
+        description="Further tokens of HTTP API and console, each with a name and a role (viewer, operator, "
+        "owner): NAME:ROLE:SHA256, comma-separated (docs/SECURITY.md). Commands act as the one that "
+        "CUTWATER_API_TOKEN is. Needs CUTWATER_API_TOKEN.",
+    )
     metrics_token: SecretStr = Field(
         SecretStr(""),
         description="Token that the metrics ports require (Authorization: Bearer). The HTTP API's /metrics "
@@ -304,6 +311,12 @@ class Settings(BaseSettings):
         False,
         description="Reach the HTTP API through the proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY. The proxy sees "
         "the token.",
+    )
+    console_port: int = Field(
+        0,
+        ge=0,
+        le=65_535,
+        description="Port of the console that 'cutwater up' starts; 0 for 8330, or a free one if that is in use.",
     )
     spark_master: str = Field("local[*]", description="Spark master of the driver.")
     spark_authenticate: bool = Field(
@@ -424,6 +437,12 @@ class Settings(BaseSettings):
             raise ValueError(TOKEN_RULE)
         return value
 
+    @field_validator("tokens")
+    @classmethod
+    def _have_roles(cls, value: SecretStr) -> SecretStr:
+        Tokens(value.get_secret_value())
+        return value
+
     @field_validator("snapshot_key")
     @classmethod
     def _are_keys(cls, value: SecretStr) -> SecretStr:
@@ -444,6 +463,17 @@ class Settings(BaseSettings):
     def api_headers(self) -> dict[str, str]:
         token = self.api_token.get_secret_value()
         return {"Authorization": f"Bearer {token}"} if token else {}
+
+    @property
+    def access(self) -> Tokens:
+        """The tokens of HTTP API and console. Raises UsageError if only some of the ports' callers have one."""
+        named, plain = self.tokens.get_secret_value(), self.api_token.get_secret_value()
+        if named and not plain:
+            raise UsageError(
+                "CUTWATER_TOKENS is set and CUTWATER_API_TOKEN is not: services ask each other with that token, "
+                "and a command acts as the one that it names"
+            )
+        return Tokens(named, plain)
 
     @property
     def api_names(self) -> frozenset[str]:

@@ -9,46 +9,85 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from cutwater.core.access.roles import Caller, Role, Tokens
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Needs = Callable[[str, str], Role]
+"""Returns the role that a request needs, by its method and path."""
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Paths without a token, for supervisors and load balancers; they expose no secrets."""
 METRICS_PATH = "/metrics"
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods without side effects; a page of another site cannot read the answers."""
 _SHOWN_CHARS = 80
 
 
-class TokenGuard:
-    """Requires the token in front of an application, on unknown routes too; only `OPEN_PATHS` are free."""
+CALLER = "cutwater.caller"
+"""The key of a request's scope with the `Caller`, behind a port that requires a token."""
 
-    def __init__(self, app: App, token: str, setting: str = "CUTWATER_API_TOKEN", metrics_token: str = "") -> None:
-        """`setting`: the setting with the token. `metrics_token`: another token, for the metrics only."""
+
+def reading(_method: str, _path: str) -> Role:
+    """Return the role that a port asks for which changes nothing by itself."""
+    return Role.VIEWER
+
+
+class TokenGuard:
+    """Requires a token in front of an application, on unknown routes too; only `OPEN_PATHS` are free.
+
+    A token of the list needs the role that the request asks for. The token without a role may do all.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        tokens: Tokens,
+        setting: str = "CUTWATER_API_TOKEN",
+        metrics_token: str = "",
+        needs: Needs = reading,
+    ) -> None:
+        """`setting`: the setting with the token. `metrics_token`: another token, for the metrics only. `needs`:
+        returns the role for a method and a path."""
         self._app = app
-        self._token = token.encode("ascii")
+        self._tokens = tokens
         self._metrics_token = metrics_token.encode("ascii")
+        self._needs = needs
         self._problem = f"a token is required: send the header 'Authorization: Bearer <{setting}>'"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # There are no websockets here: the application itself answers that there is no such route.
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._has_token(scope):
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
-        else:
+            return
+        caller = self._caller(scope)
+        if caller is None:
             await refuse(send, 401, self._problem, (b"www-authenticate", b'Bearer realm="cutwater"'))
+        elif problem := self._problem_of(caller, scope):
+            await refuse(send, 403, problem)
+        else:
+            scope[CALLER] = caller
+            await self._app(scope, receive, send)
 
-    def _has_token(self, scope: Scope) -> bool:
+    def _caller(self, scope: Scope) -> Caller | None:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         token = token.strip()
-        # Constant time, so that the duration does not reveal how much of a guess is right.
-        right = hmac.compare_digest(token, self._token)
+        found = self._tokens.caller(token)
+        # Constant time, as in `Tokens`.
         if self._metrics_token and scope["path"] == METRICS_PATH:
-            right |= hmac.compare_digest(token, self._metrics_token)
-        return scheme.lower() == b"bearer" and right
+            right = hmac.compare_digest(token, self._metrics_token)
+            found = found or (Caller("", None) if right else None)
+        return found if scheme.lower() == b"bearer" else None
+
+    def _problem_of(self, caller: Caller, scope: Scope) -> str:
+        if caller.role is None:
+            return ""
+        needed = self._needs(scope["method"], scope["path"])
+        return "" if caller.may(needed) else f"this needs the role {needed}, and {caller.name} is {caller.role}"
 
 
 class BrowserGuard:
@@ -79,13 +118,7 @@ class BrowserGuard:
                 f"{told!r} is no name of this port, which requires no token: use its address, set a token, or "
                 "add the name to CUTWATER_API_HOSTS"
             )
-        if scope["method"] in _SAFE:
-            return ""
-        origins = [urlsplit(one).netloc if "//" in one else one for one in _values(scope, b"origin")]
-        foreign = [one for one in origins if one not in hosts and name_of(one) not in self._names]
-        # A page's own requests have an origin; a browser without one sends sec-fetch-site.
-        sites = {"none", "same-origin"}.issuperset(_values(scope, b"sec-fetch-site"))
-        if foreign or not (sites or origins):
+        if scope["method"] not in SAFE and is_from_another_site(scope, self._names):
             return "a page of another site may not do this: use cutwater or curl, or set a token"
         return ""
 
@@ -96,10 +129,20 @@ class BrowserGuard:
         )
 
 
-def guard(app: App, address: str, token: str, names: Collection[str], setting: str) -> App:
+def is_from_another_site(scope: Scope, names: Collection[str]) -> bool:
+    """Return whether a page of another site sends the request. `names`: of the port, besides that in `Host`."""
+    hosts = _values(scope, b"host")
+    origins = [urlsplit(one).netloc if "//" in one else one for one in _values(scope, b"origin")]
+    foreign = [one for one in origins if one not in hosts and name_of(one) not in names]
+    # A page's own requests have an origin; a browser without one sends sec-fetch-site.
+    sites = {"none", "same-origin"}.issuperset(_values(scope, b"sec-fetch-site"))
+    return bool(foreign) or not (sites or origins)
+
+
+def guard(app: App, address: str, tokens: Tokens, names: Collection[str], setting: str) -> App:
     """Put the fitting guard before `app`. `names`: the port's host names. `setting`: the setting of the token."""
-    if token:
-        return TokenGuard(app, token, setting)
+    if tokens:
+        return TokenGuard(app, tokens, setting)
     return BrowserGuard(app, names, address)
 
 

@@ -23,6 +23,7 @@ from cutwater.adapters.http.access import (
 )
 from cutwater.adapters.http.server import CLOSE_S, METRICS_BOUNDS, HttpMetrics, HttpServer, listen
 from cutwater.adapters.http.spark_metrics import SparkMetrics
+from cutwater.core.access.roles import Tokens
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.errors import MachineError
 from cutwater.core.events.rejection import REASONS
@@ -48,7 +49,7 @@ def serve(registry: CollectorRegistry, settings: Settings, setting: str, log: An
     if open_to_others(address, token):
         log.warning("metrics are readable without a token: set CUTWATER_METRICS_TOKEN", host=settings.host)
     metrics = HttpMetrics(registry)
-    app = guard(_Exposition(registry), address, token, settings.api_names, "CUTWATER_METRICS_TOKEN")
+    app = guard(_Exposition(registry), address, Tokens(plain=token), settings.api_names, "CUTWATER_METRICS_TOKEN")
     server = HttpServer(app, listener, METRICS_BOUNDS, metrics)
     thread = threading.Thread(target=server.run, name="metrics", daemon=True)
     thread.start()

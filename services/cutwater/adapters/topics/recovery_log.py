@@ -9,15 +9,12 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, Message, Producer
-
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.kafka.client import make_consumer, partition_count, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.connect import create_client
+from cutwater.adapters.kafka.single_record import write_record
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.recovery_log import STOPPED, Fact, ProcessIdentity, Recovery, StartRecord, Took
@@ -56,27 +53,11 @@ class Trail:
 
     def _guarded(self, one: Recovery) -> None:
         try:
-            self._produce(topics.history(one.job), encode(one))
+            write_record(self._cluster, topics.history(one.job), encode(one), WRITE_S)
         except Exception as error:  # any: the service's work does not depend on it
             self.unwritten += 1
             self._unwritten.inc()
             self._log.warning("the recovery trail was not written", error=str(error)[:500])
-
-    def _produce(self, topic: str, value: bytes) -> None:
-        partition_count(self._cluster, topic)  # a producer would make some brokers create the topic by themselves
-        failures: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            if error is not None:
-                failures.append(error)
-
-        bound = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(WRITE_S * 1000)}
-        producer: Producer = create_client(self._cluster, Producer, bound)
-        producer.produce(topic, value=value, partition=0, on_delivery=delivered)
-        left = producer.flush(WRITE_S + 1)
-        if failures or left:
-            why = failures[0].str() if failures else f"not acknowledged within {WRITE_S:g} s"
-            raise UnavailableError(f"writing to {topic}: {why}")
 
 
 def account(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.topics.candidates import parent_of, promoted
+from cutwater.cli.audited import audited
 from cutwater.cli.generations.claim import claim, claims_of
 from cutwater.cli.generations.promotion_wait import await_promotion, delay_with_eta, print_promotion_plan
 from cutwater.cli.generations.prune import prune
@@ -21,6 +22,7 @@ from cutwater.cli.options import (
     find_job,
 )
 from cutwater.cli.report import iso, print_note, print_records, report_errors
+from cutwater.core.access.actions import DROP, PROMOTE, START
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.catch_up import approach
 from cutwater.core.generations.start_state import is_claimed
@@ -30,6 +32,7 @@ from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.claims import GenerationRequest
 
 PROMOTE_S = 600.0
+NEWEST = "the newest milestone"
 
 _COLUMNS = (
     *(Column("generation"), Column("state"), Column("from"), Column("partitions", 1), Column("claimed", 2)),
@@ -86,7 +89,14 @@ def start(
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
-    claim(place, GenerationRequest(from_, partitions, False, reason, another), dry_run, as_json)
+    words = GenerationRequest(from_, partitions, False, reason, another)
+    if dry_run:
+        claim(place, words, dry_run, as_json)
+        return
+    told = {"partitions": partitions, "reason": reason, "another": another}
+    with audited(START, place.settings, place.cluster, place.job.name, from_ or NEWEST, given=told) as action:
+        made = claim(place, words, dry_run, as_json)
+        action.record_result(f"{made.generation} is claimed")
 
 
 @group.command("promote")
@@ -118,7 +128,9 @@ def promote(
     if dry_run:
         print_promotion_plan(place, wanted)
     else:
-        claims_of(place).promote(wanted)
+        with audited(PROMOTE, place.settings, place.cluster, place.job.name, str(wanted)) as action:
+            claims_of(place).promote(wanted)
+            action.record_result("its promotion is requested")
         await_promotion(place, wanted, wait)
     _show(place, [claims_of(place).known().require(wanted)], as_json)
 
@@ -149,7 +161,8 @@ def abort(
         would = "would be given up" if claims_of(place).to_abort(wanted).open else "is given up already"
         print_note(f"{wanted} {would}")
     else:
-        claims_of(place).abort(wanted, reason or "given up by hand")
+        with audited(DROP, place.settings, place.cluster, place.job.name, str(wanted), {"reason": reason}):
+            claims_of(place).abort(wanted, reason or "given up by hand")
     _show(place, [claims_of(place).known().require(wanted)], as_json)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.cli.audited import audited
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
@@ -18,6 +19,7 @@ from cutwater.cli.options import (
     find_job,
 )
 from cutwater.cli.report import err, print_records, report_errors
+from cutwater.core.access.actions import PRUNE_GENERATIONS
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.prune import Earlier, GenerationPruning
 
@@ -56,12 +58,10 @@ def prune(
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     retiring = GenerationPruning(place.cluster, place.job, place.settings, _store(place), now_ms)
     with err.status("reading earlier generations"):
-        if not dry_run:
-            retiring.fence_others()
-        found = retiring.list_earlier(with_snapshots, with_forks)
-        for one in found if not dry_run else ():
-            if one.why_kept is None:
-                retiring.remove(one)
+        if dry_run:
+            found = retiring.list_earlier(with_snapshots, with_forks)
+        else:
+            found = _remove(place, retiring, with_snapshots, with_forks)
     told = [_pruned_json(one, dry_run) for one in found]
     columns = (
         Column("generation"),
@@ -70,6 +70,21 @@ def prune(
         Column("checkpoint", below=True),
     )
     print_records(f"earlier generations of {place.job.name}", columns, told, as_json)
+
+
+def _remove(
+    place: JobContext, retiring: GenerationPruning, with_snapshots: bool, with_forks: bool
+) -> list[Earlier]:
+    """Remove what nothing needs, and return all earlier generations."""
+    told = {"with snapshots": with_snapshots, "with forks": with_forks}
+    with audited(PRUNE_GENERATIONS, place.settings, place.cluster, place.job.name, given=told) as action:
+        retiring.fence_others()
+        found = retiring.list_earlier(with_snapshots, with_forks)
+        gone = [one for one in found if one.why_kept is None]
+        for one in gone:
+            retiring.remove(one)
+        action.record_result(f"removed: {', '.join(str(one.generation) for one in gone) or 'nothing'}")
+    return found
 
 
 def _store(place: JobContext) -> str:

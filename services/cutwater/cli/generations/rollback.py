@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cutwater.cli.audited import audited
 from cutwater.cli.generations.claim import claim, claims_of
 from cutwater.cli.generations.generation import (
     PROMOTE_S,
@@ -27,6 +28,7 @@ from cutwater.cli.options import (
     find_job,
 )
 from cutwater.cli.report import report_errors
+from cutwater.core.access.actions import ROLLBACK
 from cutwater.core.errors import UsageError
 from cutwater.core.past.milestone_point import MilestonePoint
 from cutwater.operations.generations.claims import GenerationRequest
@@ -78,10 +80,15 @@ def rollback(
     words = GenerationRequest(token, partitions, True, reason or f"rollback to {to}", another)
     if diff:
         return _preview(place, words, limit, as_json)
-    made = claim(place, words, dry_run, as_json)
-    if not dry_run:
+    if dry_run:
+        claim(place, words, dry_run, as_json)
+        return 0
+    told = {"partitions": partitions, "reason": reason, "another": another}
+    with audited(ROLLBACK, place.settings, place.cluster, place.job.name, token, given=told) as action:
+        made = claim(place, words, dry_run, as_json)
         claims_of(place).promote(made.generation)
-        await_promotion(place, made.generation, wait)
+        action.record_result(f"{made.generation} is claimed, and its promotion requested")
+    await_promotion(place, made.generation, wait)
     return 0
 
 

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.cli.audited import audited
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
+from cutwater.core.access.actions import PREPARE
 from cutwater.local import job_topics
 
 
@@ -36,10 +38,12 @@ def prepare(
     """
     settings = settings_for(data_dir, bootstrap_servers)
     job, cluster = load_job(job_file), settings.cluster
+    action = audited(PREPARE, settings, cluster, job.name, given={"source": source})
     with err.status(f"asking {cluster.bootstrap}"):
         created = job_topics.prepare(
             cluster, job, settings, lambda line: err.print(line, whole=True), source=source
         )
+    action.done(f"created: {', '.join(created) or 'nothing'}")  # the log is one of these topics
     if as_json:
         print_json({"created": created})
     else:

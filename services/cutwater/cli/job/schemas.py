@@ -18,8 +18,10 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.models import registry_url
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
 from cutwater.adapters.topics.candidates import working_for
+from cutwater.cli.audited import audited
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobNameOption, cluster_for, settings_for
 from cutwater.cli.report import out, print_json, print_note, report_errors
+from cutwater.core.access.actions import REGISTER
 from cutwater.core.errors import CutwaterError, UsageError
 from cutwater.core.events.formats import REGISTRY_FORMATS, WriterSchema
 from cutwater.core.events.schema_compatibility import BACKWARD, reading, refusal
@@ -150,12 +152,15 @@ def register_schemas(
     if registry is None:
         raise UsageError(f"{job_file}: no format is confluent, so no schema of the job is registered")
     with registry:
-        if cluster := cluster_for(settings, bootstrap_servers):
+        cluster = cluster_for(settings, bootstrap_servers)
+        if cluster:
             _, settings = working_for(job, settings, cluster)
-        made = [
-            {"subject": subject, "id": registry.register(subject, schema)}
-            for subject, schema in written_subjects(job, settings.generation)
-        ]
+        # Without brokers there is no job yet, and no log of it.
+        with audited(REGISTER, settings, cluster, job.name) if cluster else nullcontext():
+            made = [
+                {"subject": subject, "id": registry.register(subject, schema)}
+                for subject, schema in written_subjects(job, settings.generation)
+            ]
     if as_json:
         print_json({"registered": made})
     else:

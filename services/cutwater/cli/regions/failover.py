@@ -14,10 +14,12 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.terminal import WaitStatus
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import origin_parent, parent_of, promoted
+from cutwater.cli.audited import audited
 from cutwater.cli.generations.promotion_wait import await_first_milestone
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
 from cutwater.cli.regions.failover_report import Steps, TakeoverReport
 from cutwater.cli.report import iso, out, print_json, report_errors
+from cutwater.core.access.actions import FAILOVER, RELEASE, SWITCHOVER
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import require_current, require_dead, require_not_given
 from cutwater.core.generations.candidates import EarlierClaim
@@ -30,6 +32,7 @@ from cutwater.operations.generations.start_check import require_may_start
 from cutwater.operations.regions.failover import Failover, OriginCopies, release, releasing
 
 LOOK_S = 0.5
+CLAIMED = "claimed, and its promotion requested"
 WAIT_S = 600.0
 PATIENCE_S = 2.0
 """How long to wait for an open transaction of the mirror. The mirror is fenced next, and then read again."""
@@ -87,14 +90,17 @@ def failover(
     if dry_run:
         _plan(one, settings, job, found, steps, as_json)
         return
-    if again is None:
-        _source(one, settings, job, found)  # fail before the mirror is fenced
-        with steps.step("fencing the mirror"):
-            one.fence()
-            found = one.read_copies()
-        if careful:
-            _require_left(settings, found, fenced=True)  # the mirror may have copied until it was fenced
-    _continue_job(one, settings, job, found, steps, wait, as_json)
+    with audited(FAILOVER, settings, settings.cluster, job.name, found.arrival.origin, {"force": force}) as action:
+        if again is None:
+            _source(one, settings, job, found)  # fail before the mirror is fenced
+            with steps.step("fencing the mirror"):
+                one.fence()
+                found = one.read_copies()
+            if careful:
+                _require_left(settings, found, fenced=True)  # the mirror may have copied until it was fenced
+        going = _claim(one, settings, job, found, steps)
+        action.record_result(f"{going.claim.generation} is {CLAIMED}")
+    _await_promotion(going, settings, steps, wait, as_json)
 
 
 @report_errors
@@ -131,20 +137,23 @@ def switchover(
     if dry_run:
         _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return
-    if made is None:
-        with steps.step("releasing it there"):
-            made = release(settings.origin_cluster, job, settings.origin, settings.region, now_ms)
-    with steps.step("waiting for its last milestone") as status:
-        found = _await_arrival(one, made, wait, status)
-    again = one.earlier_claim(found)
-    if again is not None:  # from an earlier try, or from before the release
-        require_current(again, origin_parent(again.claim).token, made.token, released=True)
-        if again.done:
-            TakeoverReport(job, found, again.claim).print_report(
-                promoted(settings.cluster, job.name), steps, as_json
-            )
-            return
-    _continue_job(one, settings, job, found, steps, wait, as_json)
+    with audited(SWITCHOVER, settings, settings.cluster, job.name, found.arrival.origin) as action:
+        if made is None:
+            made = _release_there(settings, job, steps)
+        with steps.step("waiting for its last milestone") as status:
+            found = _await_arrival(one, made, wait, status)
+        again = one.earlier_claim(found)
+        if again is not None:  # from an earlier try, or from before the release
+            require_current(again, origin_parent(again.claim).token, made.token, released=True)
+        done = again is not None and again.done
+        going = (
+            TakeoverReport(job, found, again.claim) if again and done else _claim(one, settings, job, found, steps)
+        )
+        action.record_result(f"{going.claim.generation} is {'promoted' if done else CLAIMED}")
+    if done:
+        going.print_report(promoted(settings.cluster, job.name), steps, as_json)
+    else:
+        _await_promotion(going, settings, steps, wait, as_json)
 
 
 @report_errors
@@ -167,7 +176,9 @@ def release_(
     found = releasing(settings.cluster, job, settings.region, to, now_ms)
     made, does = found.made, not dry_run
     if does:
-        made = release(settings.cluster, job, settings.region, to, now_ms)
+        with audited(RELEASE, settings, settings.cluster, job.name, to) as action:
+            made = release(settings.cluster, job, settings.region, to, now_ms)
+            action.record_result(f"after milestone {made.token}")
     done, given_up = does or found.done, [str(one) for one in found.gives_up]
     if as_json:
         told = {"token": str(made.token), "to": made.to, "released": iso(made.at_ms) if done else None}
@@ -277,9 +288,15 @@ def _plan(
     TakeoverReport(job, found, claim, source, to_come and not done).print_report(None, steps, as_json)
 
 
-def _continue_job(
-    one: Failover, settings: Settings, job: Job, found: OriginCopies, steps: Steps, wait_s: float, as_json: bool
-) -> None:
+def _release_there(settings: Settings, job: Job, steps: Steps) -> Release:
+    """Release the job in the origin, whose audit log has a record of it, too."""
+    there = settings.origin_cluster
+    with steps.step("releasing it there"), audited(RELEASE, settings, there, job.name, settings.region):
+        return release(there, job, settings.origin, settings.region, now_ms)
+
+
+def _claim(one: Failover, settings: Settings, job: Job, found: OriginCopies, steps: Steps) -> TakeoverReport:
+    """Claim a generation and request its promotion."""
     source = _source(one, settings, job, found)
     copies = copies_of(settings.cluster, settings.replication_factor, settings.min_insync_replicas)
     with steps.step("making topics"):
@@ -287,7 +304,13 @@ def _continue_job(
     with steps.step("claiming a generation"):
         claim = one.claim(found, copies)
         one.claims.promote(claim.generation)
-    going = TakeoverReport(job, found, claim, source)
+    return TakeoverReport(job, found, claim, source)
+
+
+def _await_promotion(
+    going: TakeoverReport, settings: Settings, steps: Steps, wait_s: float, as_json: bool
+) -> None:
+    job, claim = going.job, going.claim
     if not as_json:
         out.print(f"{claim.generation} is claimed: start its driver and commit-signal")
         going.print_parent()

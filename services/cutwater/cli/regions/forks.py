@@ -10,8 +10,10 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.cli.audited import audited
 from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, iso, out, print_json, report_errors, table
+from cutwater.core.access.actions import DECIDE_FORK
 from cutwater.core.errors import UsageError
 from cutwater.core.failover.exact_loss import ExactLoss, PartitionLoss
 from cutwater.core.failover.forks import Fork, Line
@@ -84,8 +86,9 @@ def decide(
     Examples:  cutwater forks decide job.yaml --keep g2-eu-0badcafe --reason "readers follow eu"
     ·  cutwater forks decide job.yaml --keep g1-us-00000000 --reason "us had the payments" --json
     """
-    _, forking = _make_forking(job_file, bootstrap_servers)
-    made = forking.decide(Generation.parse(keep), reason, now_ms())
+    settings, forking = _make_forking(job_file, bootstrap_servers)
+    with audited(DECIDE_FORK, settings, settings.cluster, load_job(job_file).name, keep, {"reason": reason}):
+        made = forking.decide(Generation.parse(keep), reason, now_ms())
     if as_json:
         print_json(
             {"fork": str(made.generation), "keeps": made.keeps, "reason": reason, "decided": iso(made.at_ms)}

@@ -10,7 +10,9 @@ from rich.filesize import decimal
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import brokers
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.cli.audited import audited
 from cutwater.cli.report import err, iso, out, print_json, print_note, table
+from cutwater.core.access.actions import RESYNC
 from cutwater.core.checks import replication
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
@@ -76,9 +78,14 @@ def resync_from_snapshot(asked: ResyncRequest, dry_run: bool, confirm: Callable[
         _print_result(plan, asked, goes, rows=None)
         return
     confirm(goes)
+    told = {"origin": asked.region, "from snapshot": True, "store": asked.store}
     with err.task("writing", "rows") as progress:
         report = _WrittenRows(progress)
-        plan = seeding.run(print_note, report)
+        with audited(
+            RESYNC, asked.settings, asked.settings.cluster, asked.job.name, asked.topic, given=told
+        ) as action:
+            plan = seeding.run(print_note, report)
+            action.record_result(f"{report.rows:,} rows of the snapshot of {plan.seed.milestone.token}")
     rows = report.rows
     _print_result(plan, asked, goes, rows)
 

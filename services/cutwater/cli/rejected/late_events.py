@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cutwater.adapters.topics.rejected_events import late_pairs
+from cutwater.cli.audited import audited
 from cutwater.cli.generations.claim import claim
 from cutwater.cli.options import (
     BootstrapOption,
@@ -29,6 +30,7 @@ from cutwater.cli.rejected.entries import (
     say_problems,
 )
 from cutwater.cli.report import iso, out, report_errors
+from cutwater.core.access.actions import LATE_REPLAY
 from cutwater.local import running_file
 from cutwater.operations.generations.claims import GenerationRequest
 from cutwater.operations.generations.late_replay import LateFilter, LateReplayPlan, plan_late_replay
@@ -111,7 +113,16 @@ def replay_late(
     words = GenerationRequest(str(plan.parent.token), None, False, reason, another, plan.opened)
     if not as_json:
         _print_plan(plan, dry_run)
-    claim(place, words, dry_run, as_json, {"late": plan.as_object()}, _ADVICE)
+    told = {"late": plan.as_object()}
+    if dry_run:
+        claim(place, words, dry_run, as_json, told, _ADVICE)
+        return say_problems(plan.problems)
+    given = {"key": key, "epoch": epoch, "since": since, "another": another}
+    with audited(
+        LATE_REPLAY, place.settings, place.cluster, place.job.name, str(plan.parent.token), given=given
+    ) as action:
+        made = claim(place, words, dry_run, as_json, told, _ADVICE)
+        action.record_result(f"{made.generation} is claimed; it counts {plan.counted:,} events")
     return say_problems(plan.problems)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -15,6 +16,7 @@ from cutwater.adapters.events.event_producer import require_own_source
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.rejected_events import dead_letters
+from cutwater.cli.audited import audited
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.rejected.entries import (
     LETTER,
@@ -30,6 +32,7 @@ from cutwater.cli.rejected.entries import (
     sort_key,
 )
 from cutwater.cli.report import err, out, print_json, report_errors
+from cutwater.core.access.actions import REPLAY_LETTERS
 from cutwater.core.driver.rejected_events import Choice, EventPosition, Letter
 from cutwater.core.errors import UsageError
 from cutwater.core.events.rejection import REASONS
@@ -101,24 +104,24 @@ def replay(
     """
     settings = settings_for(data_dir)
     stack = running_file.require(settings.data_dir, job_name)
-    # Fence other replays before reading their marks, so that no letter is produced twice.
-    replayer = None if dry_run else _replayer(stack)
-    try:
-        found = _letters(stack, settings)
-        open_letters = [one for one in _with_reason(found.entries, reason) if one.replayed is None]
-        chosen = sorted(open_letters, key=sort_key)[:limit]
-        gone = _replay(replayer, chosen, quiet=as_json) if replayer else {}
-    finally:
-        if replayer:
-            replayer.close()
+    if dry_run:
+        done = _replay(None, stack, settings, reason, limit, as_json)
+    else:
+        told = {"reason": ", ".join(reason or ()), "limit": limit}
+        with audited(REPLAY_LETTERS, settings, stack.cluster, stack.job, given=told) as action:
+            # Fence other replays before reading their marks, so that no letter is produced twice.
+            with closing(_replayer(stack)) as replayer:
+                done = _replay(replayer, stack, settings, reason, limit, as_json)
+            action.record_result(f"{len(done.chosen):,} are produced again, {done.left:,} more are left")
+    found, chosen, gone = done.found, done.chosen, done.gone
     if as_json:
         entries = [{**letter_json(one), "replayed": place_json(gone.get(one.event))} for one in chosen]
         print_json({"dry_run": dry_run, "problems": found.problems, "entries": entries})
     else:
         for one in chosen if dry_run else ():
             out.print(f"{one.event}: {one.reason}")
-        said, left = "would be" if dry_run else "were", len(open_letters) - len(chosen)
-        out.print(f"{len(chosen)} dead letters {said} produced again; {left} more are left")
+        said = "would be" if dry_run else "were"
+        out.print(f"{len(chosen)} dead letters {said} produced again; {done.left} more are left")
     return say_problems(found.problems)
 
 
@@ -143,9 +146,31 @@ def _replayer(stack: running_file.RunningStack) -> Replayer:
     return Replayer(stack.cluster, stack.job, job.topic, now_ms)
 
 
-def _replay(replayer: Replayer, letters: Sequence[Letter], quiet: bool) -> dict[EventPosition, EventPosition]:
-    with err.task("produced again", "events", len(letters), quiet=quiet, transient=False) as progress:
-        return replayer.replay(letters, progress)
+class _Replay(NamedTuple):
+    found: Choice[Letter]
+    chosen: list[Letter]
+    left: int
+    """Open letters beyond the limit."""
+    gone: dict[EventPosition, EventPosition]
+    """The new positions; none of a dry run."""
+
+
+def _replay(
+    replayer: Replayer | None,
+    stack: running_file.RunningStack,
+    settings: Settings,
+    reasons: Sequence[str] | None,
+    limit: int,
+    quiet: bool,
+) -> _Replay:
+    found = _letters(stack, settings)
+    open_letters = [one for one in _with_reason(found.entries, reasons) if one.replayed is None]
+    chosen = sorted(open_letters, key=sort_key)[:limit]
+    gone: dict[EventPosition, EventPosition] = {}
+    if replayer is not None:
+        with err.task("produced again", "events", len(chosen), quiet=quiet, transient=False) as progress:
+            gone = replayer.replay(chosen, progress)
+    return _Replay(found, chosen, len(open_letters) - len(chosen), gone)
 
 
 def _with_reason(letters: Sequence[Letter], reasons: Sequence[str] | None) -> list[Letter]:

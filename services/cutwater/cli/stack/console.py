@@ -14,12 +14,11 @@ from cutwater.cli.report import out, print_json_line, print_note, report_errors
 from cutwater.cli.stack.status_rows import repeated_failures
 from cutwater.core.util.text_tables import Styled
 from cutwater.local import running_file
+from cutwater.local.console_process import PORT
 from cutwater.local.running_file import RunningStack
 
 if TYPE_CHECKING:
     from cutwater.console.ports import RunningJob
-
-PORT = 8330
 
 
 @report_errors
@@ -31,10 +30,12 @@ def console(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Serve the console: pages about the jobs that run on the data folder, until Ctrl-C. It only reads.
+    """Serve the console: pages about the jobs that run on the data folder, until Ctrl-C.
 
     The console may start before the stack, and stays when jobs end. If CUTWATER_API_TOKEN is set, the page asks
-    for it once per tab. Without a token, names of this port besides its addresses must be in CUTWATER_API_HOSTS.
+    for a token once per tab. Without a token, names of this port besides its addresses must be in
+    CUTWATER_API_HOSTS. The pages only read, unless CUTWATER_TOKENS gives the token a role: an operator pauses a
+    mirror or takes a snapshot, an owner also promotes or gives up a candidate. Each action is on the audit log.
 
     Exit 3: the port is in use.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,18 @@ import typer
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka import admin
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.cli.audited import audited
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
+from cutwater.core.access.actions import DELETE, DOWN, Action
 from cutwater.core.errors import UsageError
 from cutwater.local import added_topics, running_file
 from cutwater.local.added_topics import Added
+from cutwater.local.running_file import RunningStack
+
+BROKER = "broker"
+"""The log of a stack that runs its own broker."""
 
 
 @report_errors
@@ -56,8 +64,7 @@ def down(
     if created:
         _confirm(created, yes, as_json)
     if found:
-        with err.status("stopping the stack"):
-            found[0].stop()
+        _stop(found, DELETE if delete else DOWN)
     gone: list[str] = []
     for one in left:
         gone += admin.delete_topics(_settings_of(settings, one, bootstrap_servers).cluster, one.created)
@@ -71,6 +78,27 @@ def down(
             out.print(f"deleted topic {name}")
 
 
+def _stop(found: Sequence[RunningStack], action: Action) -> None:
+    """Stop the stack of these jobs."""
+    with ExitStack() as ends:
+        for one in found:
+            block = audited(action, settings_for(None), _cluster(one), one.job)
+            if BROKER in one.logs:
+                block.begin()  # the brokers end with the stack, and could not take an outcome
+            else:
+                ends.enter_context(block)
+        with err.status("stopping the stack"):
+            found[0].stop()
+
+
+def _cluster(stack: RunningStack) -> Cluster | None:
+    """Return the stack's brokers; None if this environment lacks their credentials. A stack ends without them."""
+    try:
+        return stack.cluster
+    except UsageError:
+        return None
+
+
 def _stop_job(folder: Path, job: str, delete: bool, dry_run: bool, as_json: bool) -> None:
     if delete:
         raise UsageError("--delete deletes the data of all jobs: it cannot be combined with --job")
@@ -80,7 +108,7 @@ def _stop_job(folder: Path, job: str, delete: bool, dry_run: bool, as_json: bool
     if dry_run:
         _show([], folder, False, as_json)
         return
-    with err.status(f"stopping {job}"):
+    with err.status(f"stopping {job}"), audited(DOWN, settings_for(None), _cluster(stack), job):
         stack.stop_job()
     if as_json:
         print_json({"stopped": True, "deleted": False, "topics": []})

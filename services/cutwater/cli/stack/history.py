@@ -54,7 +54,7 @@ def history(
     """
     if service is not None and service not in SERVICES:
         raise UsageError(f"'{service}' is not a service; the services are: {', '.join(SERVICES)}")
-    since_ms = _moment_ms(since, now_ms()) if since else None
+    since_ms = since_moment(since, now_ms()) if since else None
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     with err.status("reading the recovery trail"):
         found = select_starts(read_history(place.cluster, place.job.name, READ_MAX), service, since_ms)[-limit:]
@@ -64,7 +64,8 @@ def history(
     print_report(title, columns, map(_row, found), [recovery_json(one) for one in found], as_json)
 
 
-def _moment_ms(text: str, now: int) -> int:
+def since_moment(text: str, now: int) -> int:
+    """Return the time of --since, in ms. Raises UsageError."""
     if ago := _AGO.fullmatch(text):
         return now - int(ago[1]) * _UNIT_MS[ago[2]]
     try:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from cutwater.cli.report import out, print_json, table
+from cutwater.local import running_file
+from cutwater.local.console_process import NAME as CONSOLE
 from cutwater.local.running_file import RunningStack
 
 
-def print_stacks(found: Sequence[RunningStack], api_url: str, as_json: bool) -> None:
-    """Print one job's stack, or those of several jobs. `api_url`: of their common API."""
+def print_stacks(found: Sequence[RunningStack], data_dir: Path, as_json: bool) -> None:
+    """Print one job's stack, or those of several jobs, on their data folder, with what they share."""
+    api_url = running_file.api_of_jobs(data_dir)
+    console_url = running_file.console_of(data_dir) if any(CONSOLE in one.logs for one in found) else ""
     if as_json:
         several = {"api_url": api_url, "jobs": [one.__dict__ for one in found]}
-        print_json(found[0].__dict__ if len(found) == 1 else several)
+        print_json({**(found[0].__dict__ if len(found) == 1 else several), "console_url": console_url})
         return
     for stack in found:
         print_stack(stack)
     if len(found) > 1:
         print_api(api_url)
+    if console_url:
+        out.print(f"console: {console_url}", whole=True)
 
 
 def print_api(url: str) -> None:

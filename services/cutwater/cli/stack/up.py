@@ -12,11 +12,14 @@ from typing import Annotated, TextIO
 import typer
 
 from cutwater.adapters.config.settings import Settings
+from cutwater.cli.audited import actor, audited
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, print_note, report_errors
 from cutwater.cli.stack.stack_table import print_stacks
+from cutwater.core.access.actions import UP
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.local import running_file
+from cutwater.local.console_process import console_process
 from cutwater.local.jobs.job_files import is_of_one, job_folders
 from cutwater.local.jobs.jobs_stack import prepare_jobs, run_jobs
 from cutwater.local.machine.disk_space import FOLDER_MODE
@@ -49,6 +52,9 @@ def up(
             help="With several jobs: run their queries in one Spark application, whose memory they share.",
         ),
     ] = False,
+    no_console: Annotated[
+        bool, typer.Option("--no-console", help="Do not serve the console beside the stack.")
+    ] = False,
     bootstrap_servers: Annotated[
         str | None,
         typer.Option(
@@ -66,6 +72,8 @@ def up(
     it. On your own brokers the source topic must exist. Cutwater's topics are created with three replicas if there
     are three brokers. 'cutwater plan' lists what will be added, 'cutwater down --delete' removes it.
 
+    The console runs beside the stack, on port 8330 or, if that is in use, on a free one (CUTWATER_CONSOLE_PORT).
+
     Several jobs have one broker and one supervisor. Each has its own processes, and its folder jobs/NAME below the
     data folder. A job that must not be started again ends alone, unless --together is given. Other commands choose
     a job with --job NAME. Each driver has a Spark application of its own, with a JVM, unless --one-application is
@@ -82,10 +90,12 @@ def up(
     files = job_files or [Path("deploy/jobs/flights.yaml")]
     data_dir = settings.data_dir.resolve()
     if detach:
-        given = [*(["--together"] if together else []), *(["--one-application"] if one_application else [])]
+        options = {"--together": together, "--one-application": one_application, "--no-console": no_console}
+        given = [name for name, on in options.items() if on]
         started = _start_detached(files, settings, bootstrap_servers, given)
-        print_stacks(started, running_file.api_of_jobs(data_dir), as_json)
+        print_stacks(started, data_dir, as_json)
         return
+    actor(settings, UP)
     jobs = job_folders(files, data_dir)
     if one_application and is_of_one(jobs, data_dir):
         raise UsageError("--one-application is for several jobs, and one job file is given: leave it out")
@@ -93,11 +103,15 @@ def up(
 
         def ready(found: list[RunningStack]) -> None:
             status.stop()
-            print_stacks(found, running_file.api_of_jobs(data_dir), as_json)
+            for one in found:  # not before: the log is on brokers that have just started
+                audited(UP, settings, one.cluster, one.job).done(f"generation {one.generation} has started")
+            print_stacks(found, data_dir, as_json)
 
         own = bool(bootstrap_servers)
+        console = None if no_console else console_process(settings, data_dir)
         if is_of_one(jobs, data_dir):
-            run_stack(Stack(files[0], settings, print_note, own_cluster=own), stop, lambda one: ready([one]))
+            one_stack = Stack(files[0], settings, print_note, own_cluster=own, console=console)
+            run_stack(one_stack, stop, lambda one: ready([one]))
         else:
             stack = prepare_jobs(
                 jobs,
@@ -106,6 +120,7 @@ def up(
                 own_cluster=own,
                 together=together,
                 one_application=one_application,
+                console=console,
             )
             run_jobs(stack, stop, ready)
 

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.cli.audited import audited
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
+    JobContext,
     JobNameOption,
     JobOption,
     JsonOption,
@@ -17,6 +19,7 @@ from cutwater.cli.options import (
     find_job,
 )
 from cutwater.cli.report import err, print_records, report_errors
+from cutwater.core.access.actions import PRUNE
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.prune import ExclusiveWriter
 from cutwater.operations.stream_retention import Cut, Pruning
@@ -53,13 +56,19 @@ def prune(
     store = place.stack.snapshots if place.stack else place.settings.snapshots
     pruning = Pruning(place.cluster, place.job, place.settings, store, now_ms)
     with err.status("reading the commit stream"):
-        alone = None if dry_run else ExclusiveWriter(place.cluster, place.job.name)
-        cuts = pruning.look()
-        if alone is not None:
-            pruning.remove(cuts, alone)
+        cuts = pruning.look() if dry_run else _remove(place, pruning)
     told = [_pruned_json(one, dry_run) for one in cuts]
     columns = (Column("topic"), Column("offsets", 1), Column("what"), Column("kept", below=True))
     print_records(f"the oldest records of {place.job.name}", columns, told, as_json)
+
+
+def _remove(place: JobContext, pruning: Pruning) -> list[Cut]:
+    with audited(PRUNE, place.settings, place.cluster, place.job.name) as action:
+        alone = ExclusiveWriter(place.cluster, place.job.name)
+        cuts = pruning.look()
+        pruning.remove(cuts, alone)
+        action.record_result(", ".join(f"{one.topic}: {one.offsets:,} offsets" for one in cuts))
+    return cuts
 
 
 def _pruned_json(one: Cut, dry_run: bool) -> dict[str, Any]:

@@ -17,15 +17,17 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parents_needed
+from cutwater.cli.audited import audited
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.report import err, iso, out, print_json, print_note, print_report, report_errors
+from cutwater.core.access.actions import PRUNE_SNAPSHOTS, SNAPSHOT
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.state.snapshot_manifest import Manifest, Names, Policy, Unusable
 from cutwater.core.util.printable_text import printable
 from cutwater.core.util.text_tables import Column, Lines
 from cutwater.local import running_file
-from cutwater.views.snapshots.object_store_tier import SnapshotRepository
+from cutwater.views.snapshots.object_store_tier import Pruned, SnapshotRepository
 from cutwater.views.snapshots.repositories import SnapshotRepositories, repositories_at
 
 ASK_S = 30.0
@@ -190,12 +192,14 @@ def prune_snapshots(
     ·  cutwater snapshots prune job.yaml --store s3://backups/cutwater
     """
     place = _place(job_file, store, data_dir, job_name)
-    policy, how = _policy(place.settings), {"dry_run": dry_run, "drop_unreadable": drop_unreadable}
-    with err.status("pruning snapshots"):
-        done = [
-            (shelf, shelf.prune(policy, now_ms(), **how, needed=place.needed(shelf)))
-            for shelf in place.repositories()
-        ]
+    policy = _policy(place.settings)
+    if dry_run:
+        done = _prune(place, policy, dry_run, drop_unreadable)
+    else:
+        told = {"store": place.store.place, "drop unreadable": drop_unreadable}
+        with audited(PRUNE_SNAPSHOTS, place.settings, place.cluster, place.job, given=told) as action:
+            done = _prune(place, policy, dry_run, drop_unreadable)
+            action.record_result(f"{sum(one.deleted for _, one in done):,} files are deleted")
     shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
     document = {"store": place.store.place, "dry_run": dry_run, "policy": policy._asdict(), "shares": shares}
     columns = (
@@ -211,6 +215,17 @@ def prune_snapshots(
     )
     print_report("what would be done" if dry_run else "pruned", columns, rows, document, as_json)
     return 1 if any(one.unreadable for _, one in done) else 0
+
+
+def _prune(
+    place: _SnapshotContext, policy: Policy, dry_run: bool, drop_unreadable: bool
+) -> list[tuple[SnapshotRepository, Pruned]]:
+    how = {"dry_run": dry_run, "drop_unreadable": drop_unreadable}
+    with err.status("pruning snapshots"):
+        return [
+            (shelf, shelf.prune(policy, now_ms(), **how, needed=place.needed(shelf)))
+            for shelf in place.repositories()
+        ]
 
 
 @app.command("create")
@@ -237,6 +252,17 @@ def create_snapshot(
     ·  cutwater snapshots create job.yaml --api-url http://view-1:8321 --store s3://backups/cutwater
     """
     place = _place(job_file, store, data_dir, job_name, api_url)
+    with audited(SNAPSHOT, place.settings, place.cluster, place.job, given={"api": api_url}) as action:
+        found = _create(place, wait)
+        action.record_result(f"{found.token} is in {place.store.place}")
+    if as_json:
+        print_json(found.as_object())
+    else:
+        out.print(f"{found.token}: in {place.store.place}")
+
+
+def _create(place: _SnapshotContext, wait: float) -> _ListedSnapshot:
+    """Let the rehydrator take one, and return it once it is in the store."""
     answer = _ask("POST", f"{place.api_url}/v1/snapshots", place.settings)
     token, share = Token.parse(str(answer["token"])), answer.get("share")
     if share is None:
@@ -253,10 +279,7 @@ def create_snapshot(
             f"the snapshot of {token} is in {place.store.place}, but cannot be used: {found.problem}. Check that "
             "the rehydrator has the same CUTWATER_SNAPSHOT_KEY as this command"
         )
-    if as_json:
-        print_json(found.as_object())
-    else:
-        out.print(f"{token}: in {place.store.place}")
+    return found
 
 
 def _wait(shelf: SnapshotRepository, token: Token, wait_s: float) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from cutwater.adapters.config.settings import environment
 from cutwater.adapters.topics.candidates import working_for
+from cutwater.cli.audited import audited
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
@@ -21,6 +22,7 @@ from cutwater.cli.options import (
 )
 from cutwater.cli.report import err, milestone_json, out, print_json, print_note, report_errors, table
 from cutwater.cli.state.comparison import DIFFERENCE, difference_json, difference_row, sum_json
+from cutwater.core.access.actions import REPAIR
 from cutwater.core.checks.state_comparison import (
     CHANGELOG,
     PLACES,
@@ -135,7 +137,9 @@ def verify(
     if repairs and yes:
         if not as_json:
             _show(result, limit)
-        repaired = [_run(one) for one in repairs]
+        with audited(REPAIR, found.settings, found.cluster, found.job.name) as action:
+            repaired = [_run(one) for one in repairs]
+            action.record_result("; ".join(repaired))
         result = _verified(replace(request, at=None))
     if as_json:
         shown = replace(result, differences=result.differences[:limit])

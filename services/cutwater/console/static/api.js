@@ -15,21 +15,27 @@ export class Problem extends Error {
 }
 
 export const setToken = (token) => sessionStorage.setItem(KEPT, token);
+export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
 const headers = () => {
   const token = sessionStorage.getItem(KEPT);
   return token ? { authorization: `Bearer ${token}` } : {};
 };
 
-export async function ask(path, query = {}, signal = undefined) {
+export function ask(path, query = {}, signal = undefined) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(given).toString();
+  return send(text ? `${path}?${text}` : path, { headers: headers() }, signal);
+}
+
+// Asks for an action. A page of another site can send neither this header nor this type.
+export const act = (path, body) =>
+  send(path, { method: "POST", headers: { ...headers(), "content-type": "application/json" }, body: JSON.stringify(body) });
+
+async function send(path, request, signal) {
   const limit = AbortSignal.timeout(ANSWER_MS);
   let answer;
   try {
-    answer = await fetch(text ? `${path}?${text}` : path, {
-      headers: headers(),
-      signal: signal ? AbortSignal.any([signal, limit]) : limit,
-    });
+    answer = await fetch(path, { ...request, signal: signal ? AbortSignal.any([signal, limit]) : limit });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(0, "The console does not answer. It may have ended: start it with 'cutwater console'.", "gone");

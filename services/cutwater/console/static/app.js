@@ -1,6 +1,7 @@
 // The frame of all pages: the chosen job, the address, the live stream, and what is shown while nothing is there.
 
-import { ask, follow, Problem, setToken } from "./api.js";
+import { actionButton, startActions, takeAccess } from "./actions.js";
+import { ask, follow, hasToken, Problem, setToken } from "./api.js";
 import { empty, h, problemBox } from "./dom.js";
 import { duration } from "./format.js";
 import { startKeys } from "./keys.js";
@@ -54,6 +55,7 @@ const context = {
   },
   ask: (what, query, signal = now.stop.signal) => ask(`/api/jobs/${encodeURIComponent(now.job)}/${what}`, query, signal),
   again: () => load(true),
+  button: (wanted) => actionButton(now.job, wanted),
 };
 
 function showState(text, kind) {
@@ -120,6 +122,17 @@ function draw(data) {
   place(made);
   now.cleanup = now.page.mount?.(element("page"), data, context) ?? null;
   document.title = `${now.page.title} – ${now.job} – Cutwater`;
+}
+
+// Which buttons a page has depends on the token's role.
+async function readAccess() {
+  try {
+    takeAccess(await ask("/api/access"));
+  } catch {
+    return; // whatever else is asked says why
+  }
+  element("use-token").hidden = !hasToken();
+  redraw();
 }
 
 function redraw() {
@@ -241,10 +254,10 @@ function showJobs(found) {
   place(empty(problem));
 }
 
-function askForToken() {
+function askForToken(refused = true) {
   const dialog = element("token-dialog");
   if (dialog.open) return;
-  element("token-problem").textContent = sessionStorage.getItem("cutwater-token") ? "The token was refused." : "";
+  element("token-problem").textContent = refused && hasToken() ? "The token was refused." : "";
   dialog.showModal();
 }
 
@@ -254,8 +267,10 @@ element("token-form").addEventListener("submit", () => {
   const { job } = now;
   startJob(null);
   now.page = null;
+  readAccess();
   readJobs().then(() => job && startJob(job));
 });
+element("use-token").addEventListener("click", () => askForToken(false));
 element("job").addEventListener("change", (event) => {
   location.hash = address(event.target.value, now.page.id);
 });
@@ -277,10 +292,12 @@ for (const ended of ["pointerup", "pointercancel", "blur"]) {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && now.page?.live === true) refreshSoon();
 });
+startActions(() => load());
 onTheme(redraw);
 startTheme(element("theme"));
 startKeys(PAGES, (page) => {
   location.hash = address(now.job, page.id);
 });
+readAccess();
 readJobs();
 setInterval(readJobs, JOBS_MS);

@@ -116,6 +116,7 @@ def _mirror_tools(job: str, source: str, origin: str) -> Iterator[Acl]:
     yield Acl(MIRROR_TOOLS, "topic", topics.milestones(job), ("Read",))
     yield Acl(MIRROR_TOOLS, "topic", topics.candidates(job), ("Read",))
     yield Acl(MIRROR_TOOLS, "topic", mirror_records.positions(job), ("Read", "Write"))
+    yield Acl(MIRROR_TOOLS, "topic", topics.audit(job), ("Create", "Write"))
     yield Acl(MIRROR_TOOLS, "transactional-id", topics.claims_id(job), ("Write",))
     yield Acl(MIRROR_TOOLS, "transactional-id", mirror_records.ids(job, origin), ("Write",), prefixed=True)
     yield _group(MIRROR_TOOLS)
@@ -127,7 +128,7 @@ def _setup(job: str, source: str, generation: Generation) -> Iterator[Acl]:
     every = ("Create", "DescribeConfigs", "Read", "Delete")
     for one in topics.generation_topics(job, generation, 1):
         if not one.name.startswith(_changelogs(job)):
-            yield Acl(SETUP, "topic", one.name, every)
+            yield Acl(SETUP, "topic", one.name, (*every, "Write") if one.name == topics.audit(job) else every)
     yield Acl(SETUP, "topic", _changelogs(job), every, prefixed=True)
     yield _mirrored(SETUP, job)
     yield _group(SETUP)
@@ -197,6 +198,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl(TOOLS, "topic", topics.late(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.output(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.history(job), ("Read",))
+    # Each action of an operator leaves a record.
+    yield Acl(TOOLS, "topic", topics.audit(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
     yield Acl(TOOLS, "topic", _changelogs(job), ("Read",), prefixed=True)
     yield Acl(TOOLS, "transactional-id", topics.replay_id(job), ("Write",))

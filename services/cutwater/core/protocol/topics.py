@@ -74,6 +74,10 @@ def history(job: str) -> str:
     return f"{job}.history"
 
 
+def audit(job: str) -> str:
+    return f"{job}.audit"
+
+
 def alerts(job: str) -> str:
     return f"{job}.alerts"
 
@@ -123,12 +127,17 @@ class TopicSpec:
 
 
 # Retention by size alone keeps the last start of a service that runs for years, and bounds a restart loop.
+# It keeps about 100,000 actions, however old.
 _BY_SIZE = (
     ("cleanup.policy", "delete"),
     ("retention.ms", "-1"),
     ("retention.bytes", str(HISTORY_BYTES)),
     ("segment.bytes", str(HISTORY_BYTES // 4)),
 )
+
+
+def audit_topic(job: str) -> TopicSpec:
+    return TopicSpec(audit(job), 1, _BY_SIZE)
 
 
 def generation_topics(
@@ -168,6 +177,7 @@ def generation_topics(
         TopicSpec(dead_letters(job), partitions, listed, keeps_partitions=True),
         TopicSpec(late(job), partitions, listed, keeps_partitions=True),
         TopicSpec(history(job), 1, _BY_SIZE),
+        audit_topic(job),
         # Keyed by alert: compaction keeps the newest record of each, so a watch that starts knows the active ones.
         TopicSpec(alerts(job), 1, compacted),
     ]

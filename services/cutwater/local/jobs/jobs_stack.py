@@ -16,6 +16,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import CutwaterError
 from cutwater.local import running_file
+from cutwater.local.console_process import ConsoleProcess
 from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
@@ -112,10 +113,12 @@ def prepare_jobs(
     own_cluster: bool,
     together: bool,
     one_application: bool = False,
+    console: ConsoleProcess | None = None,
 ) -> JobsStack:
     """Return the stack of several jobs. Raises as `Stack` does, and UsageError for settings of one job.
 
-    `one_application`: the drivers share a Spark application, which is a process of its own.
+    `one_application`: the drivers share a Spark application, which is a process of its own. `console`: that of all
+    jobs.
     """
     require_shareable(settings)
     data_dir = settings.data_dir.resolve()
@@ -133,8 +136,21 @@ def prepare_jobs(
         env |= application.env if application else {}
         own = settings.model_copy(update={**changed, "data_dir": one.folder})
         told = _prefixed(report, one.job.name)
-        stacks.append(Stack(one.file, own, told, env, own_cluster=own_cluster, broker=broker))
+        stacks.append(
+            Stack(
+                one.file,
+                own,
+                told,
+                env,
+                own_cluster=own_cluster,
+                broker=broker,
+                console=console,
+                runs_console=False,
+            )
+        )
     shared = [*([broker.supervised()] if broker else []), _api(settings, data_dir, next(ports))]
+    if console:
+        shared.append(console.member)
     if application:
         shared.append(application.process(stacks, data_dir))
     return JobsStack(stacks, shared, data_dir, report, together)
@@ -149,6 +165,7 @@ def _api(settings: Settings, data_dir: Path, free: int) -> Supervised:
         "CUTWATER_DATA_DIR": str(data_dir),
         "CUTWATER_PORT": str(port),
         "CUTWATER_API_TOKEN": settings.api_token.get_secret_value(),
+        "CUTWATER_TOKENS": settings.tokens.get_secret_value(),
     }
     child = Child(
         "api",

@@ -116,7 +116,7 @@ class ServedGeneration:
             self.generation,
             metrics,
             now_ms,
-            token,
+            settings.access,
             peers,
             Snapshot(taking.request, kept.share) if kept and taking else None,
             self.sized.answer,

@@ -223,6 +223,7 @@ class NotReached(BaseModel):
 
 
 WHY_UNGUARDED = "the API token is missing or wrong"
+WHY_FORBIDDEN = "the token's role does not allow it (docs/SECURITY.md)"
 WHY = {
     400: "`at_least` or `Last-Event-ID` is not a token; `after` is not a cursor (of `/v1/changes`: not a token), "
     "or is of another division or layout of the rows; or the body cannot be read",

@@ -8,10 +8,12 @@ from typing import Any
 from fastapi import FastAPI
 
 from cutwater.adapters.http.access import OPEN_PATHS
+from cutwater.core.access.roles import Role
 from cutwater.core.events.key_columns import BOOLEAN, DATE, NULL, NUMBER, UUID, KeyColumn
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import THETA, Measure
-from cutwater.rehydrator.http_api.models import WHY_UNGUARDED, Problem
+from cutwater.rehydrator.access import needed_role
+from cutwater.rehydrator.http_api.models import WHY_FORBIDDEN, WHY_UNGUARDED, Problem
 
 _JSON_TYPES: dict[str, list[str]] = {
     "int": ["integer"],
@@ -98,12 +100,11 @@ def _parameter(name: str, text: str, schema: dict[str, Any]) -> dict[str, Any]:
 def _guard(described: dict[str, Any]) -> None:
     described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
-    refusal = {
-        "description": WHY_UNGUARDED,
-        "content": {"application/json": {"schema": schema}},
-    }
+    content = {"application/json": {"schema": schema}}
     for path, methods in described["paths"].items():
-        for route in methods.values():
+        for method, route in methods.items():
             if path not in OPEN_PATHS:
                 route["security"] = [{"token": []}]
-                route["responses"]["401"] = refusal
+                route["responses"]["401"] = {"description": WHY_UNGUARDED, "content": content}
+            if needed_role(method.upper(), path) > Role.VIEWER:
+                route["responses"]["403"] = {"description": WHY_FORBIDDEN, "content": content}

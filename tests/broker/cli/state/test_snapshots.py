@@ -60,6 +60,7 @@ def test_by_s3_requests_from_start_to_end(
     """Take, list, verify, restore into another folder, prune: all over HTTP, and rows equal."""
     place, path = f"s3://{BUCKET}/pre/fix", file_of(tmp_path, writing)
     env = {"CUTWATER_SNAPSHOTS": place, "CUTWATER_S3_ENDPOINT": s3.url, "CUTWATER_API_TOKEN": TOKEN}
+    env |= {"CUTWATER_BOOTSTRAP_SERVERS": writing.cluster.bootstrap}  # of the audit log
     with running(writing.cluster, path, tmp_path / "one", **env) as one:
         until(one.answers, "the API")
         writing.epoch(sales(0))

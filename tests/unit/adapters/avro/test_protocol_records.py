@@ -18,7 +18,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import HEADER_BYTES, MARKER, Codec, protocol_codec
 from cutwater.adapters.events.value_headers import OutputHeaders
 from cutwater.adapters.hashing import key_hash, row_hash
-from cutwater.adapters.topics import recovery_log
+from cutwater.adapters.topics import audit_log, recovery_log
 from cutwater.client.decoding import AvroDecoder, ConfluentDecoder, JsonDecoder
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.events import rejection
@@ -47,7 +47,14 @@ from cutwater.core.protocol.records import (
 )
 from cutwater.publisher.encoding import AvroEncoder, JsonEncoder
 from cutwater.views.query.presenter import Presenter
-from support.output_samples import example_job, golden_alert, golden_end, golden_published, golden_recovery
+from support.output_samples import (
+    example_job,
+    golden_alert,
+    golden_audit,
+    golden_end,
+    golden_published,
+    golden_recovery,
+)
 from support.protocol_samples import RECORDS, barrier, milestone, start
 from support.regions.mirror_samples import golden_mirror_record
 from support.views.changelogs import make_job
@@ -195,6 +202,13 @@ def test_fixed_bytes_of_the_recovery_trail_stay_fixed() -> None:
     golden = GOLDEN["lists"]["recovery"]
     assert recovery_log.encode(golden_recovery()).hex() == golden
     assert recovery_log.decode(bytes.fromhex(golden)) == golden_recovery()
+
+
+def test_fixed_bytes_of_the_audit_log_stay_fixed() -> None:
+    """In both directions."""
+    golden = GOLDEN["lists"]["audit"]
+    assert audit_log.encode(golden_audit()).hex() == golden
+    assert audit_log.decode(bytes.fromhex(golden)) == golden_audit()
 
 
 @given(RECORDS)

@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 from cutwater.adapters.config.rehydrator_urls import Api, region_apis
 from cutwater.adapters.http.client_options import no_authorities
+from cutwater.core.access.roles import Tokens
 from cutwater.core.errors import UsageError
 from cutwater.core.util.timestamps import iso_ms
 from cutwater.local.embedded_broker.security import Certificate
@@ -129,7 +130,7 @@ class Here:
 def asking(view: View, *apis: Api, token: str = "") -> Iterator[Here]:
     metrics = Metrics()
     every = Regions(GENERATION.region, {"us": apis}, token, metrics)
-    with serving(create_app(view, GENERATION, metrics, now_ms, token, regions=every)) as url:
+    with serving(create_app(view, GENERATION, metrics, now_ms, Tokens(plain=token), regions=every)) as url:
         yield Here(url, metrics, token)
 
 

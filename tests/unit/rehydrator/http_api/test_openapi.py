@@ -17,6 +17,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events
 
 from cutwater.adapters.sketches import ThetaSketches
+from cutwater.core.access.roles import Tokens
 from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.measures import LONG, THETA
 from cutwater.rehydrator.app import create_app
@@ -110,7 +111,7 @@ def app_of(view: View) -> FastAPI:
     """With a global view of its own region alone."""
     metrics = Metrics()
     regions = Regions(GENERATION.region, {}, TOKEN, metrics)
-    return create_app(view, GENERATION, metrics, lambda: NOW_MS, TOKEN, regions=regions)
+    return create_app(view, GENERATION, metrics, lambda: NOW_MS, Tokens(plain=TOKEN), regions=regions)
 
 
 def asked(app: FastAPI, **config: Any) -> tuple[list[str], dict[str, set[int]]]:

@@ -1,5 +1,6 @@
 // The generations as a tree: each below its parent, with its claim.
 
+import { actionRow } from "../actions.js";
 import { empty, figures, h, note } from "../dom.js";
 import { count, printable, time } from "../format.js";
 
@@ -16,13 +17,13 @@ export const generations = {
   title: "Generations",
   live: false,
   load: (context) => context.ask("generations"),
-  render: (data) => {
+  render: (data, context) => {
     if (!data.generations.length) return empty("No generation has written a milestone, and none was claimed.");
     const known = new Set(data.generations.map((one) => one.id));
     const below = (parent) => data.generations.filter((one) => one.parent === parent);
     const roots = data.generations.filter((one) => !known.has(one.parent));
     return [
-      h("ul", { class: "tree" }, roots.map((one) => node(one, below))),
+      h("ul", { class: "tree" }, roots.map((one) => node(one, below, context))),
       note(
         "Parents of generations that were promoted long ago are known by their claims. Canaries are in no record today, " +
           "and forks are known as claims that continue another region's milestone.",
@@ -31,7 +32,7 @@ export const generations = {
   },
 };
 
-function node(one, below) {
+function node(one, below, context) {
   const children = below(one.id);
   return h(
     "li",
@@ -41,8 +42,29 @@ function node(one, below) {
       { class: `generation ${one.state}`, "aria-label": `generation ${one.id}, ${STATES[one.state]}` },
       h("h3", null, h("code", null, one.id), h("span", { class: `state ${one.state}` }, STATES[one.state])),
       figures(...facts(one)),
+      one.state === "candidate" || one.state === "promoting" ? actions(one, context) : null,
     ),
-    children.length ? h("ul", null, children.map((child) => node(child, below))) : null,
+    children.length ? h("ul", null, children.map((child) => node(child, below, context))) : null,
+  );
+}
+
+function actions(one, context) {
+  const of = { object: one.id, name: one.id };
+  return actionRow(
+    one.state === "candidate" &&
+      context.button({
+        ...of,
+        action: "generation promote",
+        label: `Promote ${one.id}`,
+        says: "As soon as it has caught up it takes over, and the generation that is current now ends.",
+      }),
+    context.button({
+      ...of,
+      action: "generation abort",
+      label: `Give up ${one.id}`,
+      says: "It is never promoted, and its driver and commit-signal end. This cannot be undone.",
+      reason: true,
+    }),
   );
 }
 

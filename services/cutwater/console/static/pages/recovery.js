@@ -1,5 +1,6 @@
-// The restorable range, and the recovery trail: what each start found, decided, and how long it took.
+// The restorable range, the audit log, and the recovery trail: what each start found, decided, and how long it took.
 
+import { actionRow } from "../actions.js";
 import { empty, h, note, section, svg, table } from "../dom.js";
 import { bytes, count, duration, printable, time } from "../format.js";
 
@@ -8,11 +9,16 @@ export const recovery = {
   title: "Recovery",
   live: false,
   load: async (context) => {
-    const [trail, restorable] = await Promise.all([context.ask("recovery"), settled(context.ask("restorable"))]);
-    return { trail, restorable };
+    const [trail, restorable, audit] = await Promise.all([
+      context.ask("recovery"),
+      settled(context.ask("restorable")),
+      settled(context.ask("audit")),
+    ]);
+    return { trail, restorable, audit };
   },
-  render: ({ trail, restorable }) => [
-    section("Restorable milestones", range(restorable)),
+  render: ({ trail, restorable, audit }, context) => [
+    section("Restorable milestones", snapshot(context), range(restorable)),
+    section("Audit log", log(audit)),
     section("Recovery trail", trail.empty ? empty(trail.empty) : starts(trail.starts)),
   ],
 };
@@ -23,6 +29,37 @@ const settled = (asked) =>
     if (error.name === "AbortError") throw error;
     return { problem: error.message };
   });
+
+const snapshot = (context) =>
+  actionRow(
+    context.button({
+      action: "snapshots create",
+      name: context.job,
+      label: "Take a snapshot",
+      says: "The rehydrator takes a snapshot of its milestone now, and uploads it.",
+    }),
+  );
+
+function log(data) {
+  if (data.problem) return h("p", { class: "error", role: "alert" }, data.problem);
+  return data.empty ? empty(data.empty) : actions(data.actions);
+}
+
+const OUTCOMES = { done: "ok", failed: "alert", begun: "behind" };
+const actions = (every) =>
+  table(
+    `The newest ${every.length} actions of operators`,
+    [
+      { name: "begun", of: (one) => time(one.begun_ms) },
+      { name: "who", of: (one) => printable(one.role ? `${one.actor} (${one.role})` : one.actor) },
+      { name: "action", of: (one) => printable(one.action) },
+      { name: "object", of: (one) => printable(one.object) },
+      { name: "outcome", of: (one) => h("span", { class: `state ${OUTCOMES[one.outcome] ?? "behind"}` }, one.outcome === "begun" ? "no outcome" : one.outcome) },
+      { name: "what came of it", of: (one) => printable(one.detail) },
+      { name: "given", of: (one) => printable(one.arguments.map((each) => `${each.name} ${each.value}`).join(", ")) },
+    ],
+    every,
+  );
 
 function range(data) {
   if (data.problem) return h("p", { class: "error", role: "alert" }, data.problem);

@@ -1,5 +1,6 @@
 // What is copied here from other regions: safe time, lag, and the progress of each topic.
 
+import { actionRow } from "../actions.js";
 import { empty, figures, h, section, table } from "../dom.js";
 import { bytes, count, duration, printable, time } from "../format.js";
 
@@ -8,18 +9,19 @@ export const regions = {
   title: "Regions",
   live: false,
   load: (context) => context.ask("regions"),
-  render: (data) => {
+  render: (data, context) => {
     const here = figures(["This region", data.region]);
     if (data.empty) return [here, empty(data.empty)];
-    return [here, data.replicas.map(replica)];
+    return [here, data.replicas.map((one) => replica(one, context))];
   },
 };
 
-function replica(one) {
+function replica(one, context) {
   const seconds = one.catch_up_s === null ? null : one.catch_up_s * 1_000;
   return section(
     `From ${printable(one.origin)}`,
     one.paused ? h("p", { class: "state behind" }, "The mirror is paused by an operator.") : null,
+    steering(one, context),
     one.resyncs.map((each) => h("p", { class: "state behind" }, `${printable(each.topic)} is copied again since ${time(each.at_ms)}.`)),
     figures(
       ["Newest arrival", one.token ? h("code", null, one.token) : "nothing yet"],
@@ -35,6 +37,13 @@ function replica(one) {
     ),
     one.topics.length ? topics(one) : empty("The mirror has copied nothing yet."),
   );
+}
+
+function steering(one, context) {
+  const of = { object: one.origin, name: context.job };
+  const pause = { action: "mirror pause", label: "Pause the mirror", says: `Nothing is copied from ${one.origin} until it continues.` };
+  const resume = { action: "mirror resume", label: "Let the mirror continue", says: `The mirror of ${one.origin} continues at its position.` };
+  return actionRow(context.button({ ...of, ...(one.paused ? resume : pause) }));
 }
 
 function topics(one) {

@@ -1,0 +1,1 @@
+"""Tests of core/protocol that need neither broker nor Spark."""
