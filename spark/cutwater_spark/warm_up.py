@@ -25,7 +25,7 @@ END_S = 10.0
 NOBODY = Writer(Generation(1, "warm-up"), 1, 0)
 
 
-def records(frame: DataFrame, topic: str, value: bytes, offset: str) -> DataFrame:
+def kafka_rows(frame: DataFrame, topic: str, value: bytes, offset: str) -> DataFrame:
     """Return a row of each of the frame's as Spark's Kafka source has it. `offset`: the column of the offsets."""
     return frame.selectExpr(
         "X'6b6579' as key",
@@ -63,6 +63,6 @@ class WarmUp:
     def _count(self) -> None:
         job = self._job
         one = self._session.range(1).selectExpr("id", "current_timestamp() as timestamp")
-        events = decode(records(one, job.topic, b"", "id"), job, self._known, only(job.topic, ""))
+        events = decode(kafka_rows(one, job.topic, b"", "id"), job, self._known, only(job.topic, ""))
         rows = changelog_rows(aggregate(events, job), job, NOBODY, b"")
         rows.write.format("noop").mode("overwrite").save()

@@ -31,7 +31,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater_spark.class_path import jars_file
 from cutwater_spark.query.query import aggregate, changelog_rows, decode
 from cutwater_spark.session import configuration
-from cutwater_spark.warm_up import records
+from cutwater_spark.warm_up import kafka_rows
 
 EXIT_S = 300
 """The time limit of the stream, and again of the JVM's writing of the archive."""
@@ -120,7 +120,7 @@ def _stream(session: SparkSession, job: Job, checkpoint: str) -> None:
     sources = only(job.topic, "")
     codec = Codec(job.event_schema)
     event = codec.encode({"key": "key", "at": 1_700_000_000_000, "value": 1.0})
-    raw = records(session.readStream.format("rate").load(), job.topic, event, "value")
+    raw = kafka_rows(session.readStream.format("rate").load(), job.topic, event, "value")
     rows = aggregate(decode(raw, job, known_schemas(job, None), sources), job, None, 0, False)
     header = Codec(job.state_schema).header
 
