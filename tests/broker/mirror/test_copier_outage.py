@@ -29,9 +29,9 @@ from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from cutwater.mirror.copier import WAIT_S
-from cutwater.mirror.resync.resync import steer
 from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.origin import Origin
+from cutwater.operations.regions.steering import steer
 from support.regions.mirroring import (
     Events,
     Running,

@@ -17,7 +17,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.util.rate_limit import PIECE_S
 from cutwater.mirror.copier import Copier
-from cutwater.mirror.resync.resync import steer
+from cutwater.operations.regions.steering import steer
 from support.regions.mirroring import (
     ORIGIN,
     Events,

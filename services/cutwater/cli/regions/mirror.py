@@ -21,6 +21,7 @@ from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.util.printable_text import printable
 from cutwater.core.util.text_tables import Column
 from cutwater.mirror.resync import resync as resyncing
+from cutwater.operations.regions.steering import steer
 
 if TYPE_CHECKING:
     from cutwater.cli.regions.resync import DeletionSummary, ResyncRequest
@@ -82,7 +83,7 @@ def pause(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Boo
     Examples:  cutwater mirror pause job.yaml  ·  cutwater mirror pause job.yaml --origin us
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers)
-    resyncing.steer(settings.cluster, job, region, True, now_ms())
+    steer(settings.cluster, job, region, True, now_ms())
     out.print(f"the mirror of {region} is paused")
 
 
@@ -96,7 +97,7 @@ def resume(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Bo
     Examples:  cutwater mirror resume job.yaml  ·  cutwater mirror resume job.yaml --origin us
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers)
-    resyncing.steer(settings.cluster, job, region, False, now_ms())
+    steer(settings.cluster, job, region, False, now_ms())
     out.print(f"the mirror of {region} continues")
 
 

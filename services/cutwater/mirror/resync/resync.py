@@ -30,7 +30,7 @@ from cutwater.adapters.topics.commit_stream import release
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.mirror.resync_guard import require_unread
 from cutwater.core.protocol import mirror_records, topics
-from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal, Steering
+from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal
 from cutwater.core.state.resync_snapshot_set import generation_of
 from cutwater.mirror.topics.origin import PATIENCE_S
 
@@ -234,14 +234,6 @@ def _of(found: mirror_topics.Positions, region: str, topic: str) -> list[Mirrore
 def _fence(cluster: Cluster, job: str, region: str) -> None:
     for one in mirror_records.transactional_ids(job, region):
         TransactionalWriter(cluster, one).initialise()
-
-
-def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) -> None:
-    """Pause every process of a mirror, or let it continue."""
-    writer = TransactionalWriter(cluster, mirror_records.operator_id(job, region))
-    writer.initialise()
-    one = Steering(job, region, paused, now_ms)
-    _place(writer, job, [{"key": one.key, "value": protocol_records.encode(one)}])
 
 
 def _place(writer: TransactionalWriter, job: str, records: list[dict[str, bytes]]) -> None:

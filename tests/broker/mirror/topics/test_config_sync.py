@@ -21,11 +21,11 @@ from cutwater.core.protocol.mirror_records import from_origin
 from cutwater.core.protocol.recovery_log import Fact, ProcessIdentity, Recovery, StartRecord
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.resync.resync import steer
 from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.config_sync import LOOK_S, TopicConfigSync
 from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.topic_copy import CopiedTopic
+from cutwater.operations.regions.steering import steer
 from support.regions.mirroring import (
     ORIGIN,
     Events,

@@ -17,11 +17,11 @@ from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.mirror.compaction_lag import FRESH_S, HELD_S, CompactionLagLease
 from cutwater.core.protocol.topic_settings import FoundTopic
 from cutwater.mirror.metrics import Metrics
-from cutwater.mirror.resync.resync import steer
 from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.config_sync import TopicConfigSync
 from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.origin import Origin
+from cutwater.operations.regions.steering import steer
 from support.regions.mirroring import (
     ORIGIN,
     Events,
