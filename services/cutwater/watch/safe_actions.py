@@ -38,13 +38,13 @@ class ActionLog:
         temporary = self._path.with_suffix(".tmp")
         temporary.write_text(json.dumps([one._asdict() for one in self.done]) + "\n", encoding="utf-8")
         temporary.replace(self._path)
-        self._tell(action, BEGUN, "")
+        self._report(action, BEGUN, "")
 
     def end(self, action: SafeAction, outcome: str, detail: str = "") -> None:
         """Record what came of it: DONE or FAILED."""
-        self._tell(action, outcome, detail)
+        self._report(action, outcome, detail)
 
-    def _tell(self, action: SafeAction, outcome: str, detail: str) -> None:
+    def _report(self, action: SafeAction, outcome: str, detail: str) -> None:
         self._metrics.acted(action.kind, outcome)
         self._log.warning("safe action", outcome=outcome, **action._asdict(), detail=detail)
 
