@@ -22,6 +22,7 @@ from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.ready_file import is_ready_since, ready_file
+from cutwater.adapters.runtime.restart_request import take_requests
 from cutwater.adapters.topics.candidates import newest_in_either, working_for
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import CutwaterError
@@ -156,8 +157,13 @@ class Stack:
             report,
         )
         self.supervisor = Supervisor(
-            self._members(), report=report, failed=self._note_failure, more=self._successors
+            self._members(),
+            report=report,
+            failed=self._note_failure,
+            more=self._successors,
+            requested=self._restart_requested,
         )
+        take_requests(self.data_dir)  # those of an earlier stack
 
     @property
     def api_url(self) -> str:
@@ -263,6 +269,12 @@ class Stack:
     def _note_failure(self, name: str, exit_code: int, said: str) -> None:
         self._failures[name] = failed(self._failures.get(name), exit_code, said, now_ms())
         self._update_file()
+
+    def _restart_requested(self, supervisor: Supervisor) -> None:
+        """Do what watch has asked for (CUTWATER_WATCH_ACTIONS): a generation's process has its id in the name."""
+        for one in take_requests(self.data_dir):
+            if not supervisor.restart([f"{one.process}-{one.generation}", one.process], one.why, one.env):
+                self._report(f"watch asked to restart {one.process}, which does not run: {one.why}")
 
     def _update_file(self) -> None:
         # Update the stack's file once everything has answered.

@@ -38,6 +38,7 @@ class Metrics:
             ["disk"],
             **here,
         )
+        self._actions = Counter("actions", "Safe actions by kind and outcome.", ["kind", "outcome"], **here)
         self.blind = Gauge("blind", "1 if the brokers do not answer: no alert rule is evaluated.", **here)
         self.delivered = Counter("webhook_delivered", "Alerts accepted by the webhook.", **here)
         self.undelivered = Counter("webhook_undelivered", "Alerts not delivered after all tries.", **here)
@@ -58,6 +59,9 @@ class Metrics:
 
     def raised(self, alert: Alert) -> None:
         self._raised.labels(alert.kind).inc()
+
+    def acted(self, kind: str, outcome: str) -> None:
+        self._actions.labels(kind, outcome).inc()
 
     def show(self, state: JobStatus) -> None:
         now = drift(state)

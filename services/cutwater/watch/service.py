@@ -46,6 +46,7 @@ from cutwater.watch.faust_app import make_app
 from cutwater.watch.metrics import Metrics
 from cutwater.watch.milestone_tracer import MilestoneTracer
 from cutwater.watch.rehydrator_position import View
+from cutwater.watch.safe_actions import ActionLog, SafeActions
 from cutwater.watch.webhook import Webhook
 
 STOP_S = 5.0
@@ -83,6 +84,9 @@ class Watch:
         self._gap = False
         self._disks = Disks(settings.data_dir, self._cluster, log)
         self._ahead_ms = 0
+        self._folder = settings.data_dir / "watch" / job.name
+        actions = ActionLog(self._folder / "actions.json", self._metrics, log)
+        self._actions = SafeActions(settings, actions, now_ms) if settings.safe_actions else None
 
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""
@@ -108,10 +112,9 @@ class Watch:
         loop, wake = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(wake.set)
         name = self._job.name
-        folder = self._settings.data_dir / "watch" / name  # Faust requires one; the watch does not use it
-        folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)  # Faust requires one
         followed = job_status.followed(self._job)
-        app = make_app(self._cluster, topics.watch_id(name), followed, folder, self._take, self._assigned)
+        app = make_app(self._cluster, topics.watch_id(name), followed, self._folder, self._take, self._assigned)
         try:
             await _started(app)
             while not self._stopped.is_set():
@@ -175,6 +178,8 @@ class Watch:
             records = decide_changes(self._state, self._limits, now_ms())
         if records:
             await self._write(records)
+        if self._actions:
+            await asyncio.to_thread(self._actions.act, self._state)
         self._metrics.show(self._state)
 
     async def _look(self) -> None:

@@ -16,6 +16,7 @@ from cutwater.adapters.kafka.client_config import OWN, Cluster, Security
 from cutwater.core.access.roles import Tokens
 from cutwater.core.errors import UsageError
 from cutwater.core.mirror.topic_config_sync import MAY_BE_KEPT
+from cutwater.core.monitoring.alerts import SAFE_ACTIONS
 from cutwater.core.protocol.generation import REGION_PATTERN, Generation
 from cutwater.core.protocol.mirror_records import SLOTS
 from cutwater.core.query.peer_placement import Shares, held_partitions, shares_of
@@ -268,6 +269,20 @@ class Settings(BaseSettings):
         description="The target for a restore of the view, s: a newest snapshot that is too old for it raises an "
         "alert. 0 for no target.",
     )
+    watch_actions: str = Field(
+        "",
+        description="What the watch may do by itself about an alert, comma-separated: some of restart, "
+        "pause-mirror, shed (docs/OPERATING.md); nothing if empty.",
+    )
+    watch_action_after_ms: int = Field(
+        300_000, ge=1_000, le=86_400_000, description="Time that an alert is on before that, ms."
+    )
+    watch_action_apart_ms: int = Field(
+        1_800_000,
+        ge=60_000,
+        le=604_800_000,
+        description="The least time between two such actions of one kind on one process or mirror, ms.",
+    )
     watch_view_url: str = Field(
         "",
         description="URLs of the rehydrators' HTTP APIs that the watch queries. Separate rehydrators that share "
@@ -503,6 +518,16 @@ class Settings(BaseSettings):
     def held(self, partitions: int) -> Partitions | None:
         """Return the held partitions; None for all. Raises UsageError if the peers cannot share `partitions`."""
         return held_partitions(self.peer_url, self.shares, partitions)
+
+    @property
+    def safe_actions(self) -> frozenset[str]:
+        """What the watch may do by itself; raises UsageError for what it cannot do."""
+        named = frozenset(one.strip() for one in self.watch_actions.split(",") if one.strip())
+        if wrong := sorted(named - set(SAFE_ACTIONS)):
+            raise UsageError(
+                f"CUTWATER_WATCH_ACTIONS: {', '.join(wrong)}: write some of {', '.join(SAFE_ACTIONS)}"
+            )
+        return named
 
     @property
     def watch_views(self) -> Shares:

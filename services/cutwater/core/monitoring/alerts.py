@@ -65,6 +65,10 @@ FIRST_STEPS = {
 }
 """The command that a runbook begins with, by kind (docs/RUNBOOKS.md)."""
 
+RESTART, PAUSE_MIRROR, SHED = "restart", "pause-mirror", "shed"
+SAFE_ACTIONS = (RESTART, PAUSE_MIRROR, SHED)
+"""What watch may do about an alert, if the settings allow it (`safe_actions`)."""
+
 TEXT_MAX = 1_000
 """Maximum length of an alert's text in characters."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
@@ -23,6 +23,8 @@ from cutwater.local.processes.restart_policy import (
 )
 
 TICK_SECONDS = 0.1
+REQUESTED_GRACE_SECONDS_MAX = 5.0
+"""For a child that is restarted because it is stuck: the others are not supervised meanwhile."""
 SILENT_SECONDS_MAX = 2.0
 """A start that takes longer than this is reported, and at its end its duration."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,7 +64,7 @@ class Supervisor:
 
     `report`: called with one line about each restart. `failed`: called at each unsuccessful end with the child's
     name, its exit code and its last message. `clock`: monotonic seconds. `more`: called at each check for members
-    to start.
+    to start. `requested`: called at each check, and may call `restart`.
     """
 
     def __init__(
@@ -73,9 +75,11 @@ class Supervisor:
         failed: Callable[[str, int, str], None] = lambda _name, _exit_code, _said: None,
         clock: Callable[[], float] = time.monotonic,
         more: Callable[[], Sequence[Supervised]] = tuple,
+        requested: Callable[[Supervisor], object] = lambda _supervisor: None,
     ) -> None:
         self._members = list(members)
         self._more = more
+        self._requested = requested
         self._report = report
         self._failed = failed
         self._clock = clock
@@ -119,8 +123,24 @@ class Supervisor:
         finally:
             self.stop()
 
+    def restart(self, names: Sequence[str], why: str, env: Mapping[str, str]) -> bool:
+        """Restart the first of these children that runs, with settings in addition; return False if none does.
+
+        Its end counts as no failure, its start as a restart.
+        """
+        running = [one for one in self._members if not one.finished and one.restart_at is None]
+        member = next((one for name in names for one in running if one.child.name == name), None)
+        if member is None:
+            return False
+        self._report(f"restarting {member.child.name}: {why}")
+        member.child.stop(min(member.grace_seconds, REQUESTED_GRACE_SECONDS_MAX))
+        member.child.env |= env
+        member.restart_at = self._clock()
+        return True
+
     def check(self) -> None:
         """Check every child once: note ends, do the restarts that are due, start new members."""
+        self._requested(self)
         for member in self._more():
             self._members.append(member)
             member.child.start()
