@@ -54,12 +54,13 @@ CHANGES: dict[str, list[Action]] = {
 }
 """By verb the actions that it may be."""
 READS = {
+    *("blame", "diff", "hot-keys"),
     *("audit", "config show", "console", "dead-letters list", "distinct", "doctor", "forks list", "forks loss"),
     *("generation list", "get", "history", "late list", "lineage", "milestones", "mirror status", "plan"),
     *("policy check", "regions", "schemas check", "schemas show", "size", "snapshots list", "snapshots verify"),
     *("status", "tail"),
 }
-OWN_FILES = {"calibrate", "demo", "demo-regions", "export", "init", "restore", "schemas fetch"}
+OWN_FILES = {"calibrate", "demo", "demo-regions", "export", "incident", "init", "restore", "schemas fetch"}
 """Verbs that write files of the caller's, or run a job of their own."""
 EVENTS = {"load", "produce"}
 """Verbs that send events, as producers do."""

@@ -113,7 +113,10 @@ def test_every_table_can_be_widened() -> None:
     assert printing - {"report", "entries", "resync", "status_rows", "verify_regions", "stack_table"} == {
         *("config", "doctor", "export", "forks", "generation", "history", "lineage", "mirror", "plan", "prune"),
         *(
+            "audit",
+            "blame",
             "chaos",
+            "difference_report",
             "hot_keys",
             "incident",
             "policy",

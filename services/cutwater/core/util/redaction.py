@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus, urlsplit
 
 MASK = "********"
+SHA256_CHARS = 64
 SHORT = 4
 """A secret of fewer characters is taken out only where it stands as a word: it is part of too many others."""
 _NAMES = (
@@ -100,10 +101,12 @@ def secrets_of(variables: Mapping[str, str]) -> Iterator[str]:
 
 
 def _listed(value: str) -> Iterator[str]:
-    """Yield the parts of a list: keys of snapshots, or tokens of regions with their names."""
+    """Yield the parts of a list: keys of snapshots, tokens of regions with their names, hashes of named tokens."""
     for one in re.split(r"[,|]", value):
         yield one
         yield one.partition("=")[2]
+        if len(digest := one.rpartition(":")[2]) == SHA256_CHARS:
+            yield digest
 
 
 def _of_urls(text: str) -> Iterator[str]:

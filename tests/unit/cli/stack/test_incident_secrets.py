@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import zipfile
@@ -25,6 +26,7 @@ from cutwater.local.running_file import RunningStack
 from support.cli.verb_records import JOB_FILE, STACK
 
 OF_SETTINGS = [name for name, field in Settings.model_fields.items() if field.annotation is SecretStr]
+ROLE = "me:viewer:"
 OTHERS = {
     "AWS_SECRET_ACCESS_KEY": "hidden-aws/secret+access",
     "MY_DATABASE_PASSWORD": 'hidden "database" password',
@@ -36,6 +38,8 @@ OTHERS = {
 def secret_of(name: str) -> str:
     """A value that the setting accepts: tokens and keys have rules of their own."""
     plain = f"hidden-{name}-" + "0123456789abcdefghijklmnopqrstuvwxyz"
+    if name == "tokens":
+        return f"{ROLE}{hashlib.sha256(plain.encode()).hexdigest()}"
     return f"us={plain}" if name == "region_tokens" else plain
 
 
@@ -60,7 +64,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def hidden() -> list[str]:
-    of_settings = [secret_of(one).removeprefix("us=") for one in OF_SETTINGS if one != "alert_webhook_url"]
+    named = [secret_of(one) for one in OF_SETTINGS if one != "alert_webhook_url"]
+    of_settings = [one.removeprefix("us=").removeprefix(ROLE) for one in named]
     return [
         *of_settings,
         *("hidden-aws/secret+access", 'hidden "database" password', "hidden-proxy-password"),
