@@ -73,7 +73,11 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         STATE: STATE_PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
-        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": str(settings.state_memory_mb),
+        # RocksDB's cache has 64 shards, and the filter of a file has 3 MB: with Spark's defaults (half, a tenth) a
+        # shard of 4 MB does not keep it, and each read of a row loads it again.
+        "spark.sql.streaming.stateStore.rocksdb.writeBufferCacheRatio": "0.25",
+        "spark.sql.streaming.stateStore.rocksdb.highPriorityPoolRatio": "0.5",
         # Counting the rows costs a read of the state for each written row.
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
         # A sketch is kept in a map of objects. Above so many groups of a task it is sorted, which takes longer.

@@ -349,6 +349,13 @@ class Settings(BaseSettings):
         "",
         description="Archive of classes (see OPERATING) with which a local driver starts; 'cutwater up' has one.",
     )
+    state_memory_mb: int = Field(
+        512,
+        ge=128,
+        le=1_048_576,
+        description="RocksDB's memory beside the heap of each JVM that holds Spark's state: a quarter for write "
+        "buffers, the rest for blocks, filters and indexes, of which ten million rows have about 40 MB.",
+    )
     cleaning_rest_ms: int = Field(
         60_000,
         ge=0,

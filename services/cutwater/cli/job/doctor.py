@@ -21,7 +21,7 @@ from cutwater.cli.report import err, print_report, report_errors
 from cutwater.core.checks import acls, replication
 from cutwater.core.checks.cluster import ClusterFacts, check_cluster, check_topics
 from cutwater.core.checks.findings import Finding, Level, error, ok, skipped, worst
-from cutwater.core.checks.machine import Need, check_machine, check_spark
+from cutwater.core.checks.machine import MB, Need, check_machine, check_spark
 from cutwater.core.checks.policy import check_policy
 from cutwater.core.checks.source_topic import check_rights, check_source
 from cutwater.core.errors import CutwaterError, UsageError
@@ -82,6 +82,7 @@ def findings_of(
     job, problem = _job(job_file)
     need = Need(
         driver_heap_bytes=machine_probes.heap_bytes(settings.spark_driver_memory),
+        state_bytes=settings.state_memory_mb * MB,
         embedded_broker=cluster is None,
     )
     yield from check_machine(

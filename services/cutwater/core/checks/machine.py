@@ -16,8 +16,8 @@ SERVICE_BYTES = 300 * MB
 """The bound of commit-signal, rehydrator and the driver's Python each, which a test checks."""
 BROKER_BYTES = 1_100 * MB
 """The embedded broker: 768 MB of heap, and the JVM around it."""
-JVM_OVERHEAD_BYTES = 700 * MB
-"""The driver's JVM beside its heap: RocksDB's bounded 256 MB, code, threads, buffers."""
+JVM_OVERHEAD_BYTES = 450 * MB
+"""The driver's JVM beside its heap and its state: code, threads, buffers."""
 FREE_BYTES_MIN = 256 * MB
 
 
@@ -41,6 +41,8 @@ class Machine:
 @dataclass(frozen=True)
 class Need:
     driver_heap_bytes: int
+    state_bytes: int
+    """RocksDB's memory."""
     embedded_broker: bool
 
     @property
@@ -51,7 +53,8 @@ class Need:
     @property
     def memory_bytes(self) -> int:
         broker = BROKER_BYTES if self.embedded_broker else 0
-        return self.driver_heap_bytes + JVM_OVERHEAD_BYTES + 3 * SERVICE_BYTES + broker
+        jvm = self.driver_heap_bytes + self.state_bytes + JVM_OVERHEAD_BYTES
+        return jvm + 3 * SERVICE_BYTES + broker
 
 
 def check_machine(machine: Machine, need: Need) -> Iterator[Finding]:

@@ -21,8 +21,8 @@ HOT_KEY_ROOM = 1.25
 REHYDRATORS_MAX = 10_000
 CADENCES_S = (3_600.0, 900.0, 300.0, 60.0)
 """Intervals between snapshots that are tried, the cheapest first."""
-JVM_GB = 1.25
-"""Of the driver's heap and what is beside it (`CUTWATER_SPARK_DRIVER_MEMORY` of 1g)."""
+JVM_GB = 1.5
+"""Of the driver's heap, its state and what is beside them (`CUTWATER_SPARK_DRIVER_MEMORY` of 1g)."""
 EVENT_BYTES_IN_MEMORY = 150
 """Of the JVM for an event of the epoch that it works on, beyond the event's own bytes."""
 _LIGHT = PLAIN | {"avg"}

@@ -23,7 +23,7 @@ from cutwater.core.protocol.topics import TopicSpec
 
 HOUR = 3_600_000
 GOOD = Machine((3, 11), "/java", 17, "", True, 8_000 * MB, "data", "", 50_000 * MB, True)
-NEED = Need(driver_heap_bytes=1_024 * MB, embedded_broker=True)
+NEED = Need(driver_heap_bytes=1_024 * MB, state_bytes=512 * MB, embedded_broker=True)
 VERSION = BrokerVersion(frozenset(APIS), 30)
 FACTS = ClusterFacts("kafka:9092", brokers=3, version=VERSION, clock_ms=3)
 
@@ -117,7 +117,7 @@ def test_a_cluster_of_spark_must_ask_who_comes(
 
 def test_a_users_own_broker_needs_no_memory_here() -> None:
     """The need is the driver's heap, its JVM and three services; the embedded broker comes on top."""
-    own = Need(driver_heap_bytes=1_024 * MB, embedded_broker=False)
+    own = Need(driver_heap_bytes=1_024 * MB, state_bytes=512 * MB, embedded_broker=False)
     assert NEED.memory_bytes - own.memory_bytes == 1_100 * MB
 
 
