@@ -31,7 +31,15 @@ ROOT = Path(__file__).parents[2]
 DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 TEMPLATES = "\n".join(one.read_text("utf-8") for one in sorted((CHART / "templates").iterdir()))
-OTHERS = {"console_port", "data_dir", "log_json", "spark_application", "spark_classes", "spark_jars", "spark_ui_port"}
+OTHERS = {
+    "console_port",
+    "data_dir",
+    "log_json",
+    "spark_application",
+    "spark_classes",
+    "spark_jars",
+    "spark_ui_port",
+}
 """Settings that the images have, or that are of no use in a container."""
 
 

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from cutwater.core.mirror.arrivals import ArrivalTracker
 from cutwater.core.mirror.gaps import CAUSES
 from cutwater.core.mirror.replica_lag import SafeTime
-from cutwater.core.monitoring.trace_steps import Trace
 from cutwater.core.protocol.mirror_records import Arrival
+from cutwater.core.tracing.trace_steps import Trace
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0, 3600.0)
 

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.job_status import JobStatus, drift
-from cutwater.core.monitoring.trace_steps import trace_id
 from cutwater.core.protocol.records import Milestone
+from cutwater.core.tracing.trace_steps import trace_id
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _UNKNOWN = float("nan")

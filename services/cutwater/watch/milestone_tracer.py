@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutwater.adapters.http.trace_exporter import TraceExporter
 from cutwater.core.monitoring.job_status import JobStatus
-from cutwater.core.monitoring.milestone_traces import OpenTraces
+from cutwater.core.tracing.milestone_traces import OpenTraces
 
 
 class MilestoneTracer:

@@ -18,9 +18,9 @@ from pyspark.sql.streaming import StreamingQuery
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.http.spark_metrics import SparkMetrics
 from cutwater.adapters.http.trace_exporter import exporter_of
-from cutwater.core.monitoring.query_progress import QueryProgress, parse_progress
-from cutwater.core.monitoring.trace_steps import EpochMoments, driver_trace, spark_trace
 from cutwater.core.protocol.records import Barrier
+from cutwater.core.tracing.query_progress import QueryProgress, parse_progress
+from cutwater.core.tracing.trace_steps import EpochMoments, driver_trace, spark_trace
 from cutwater_spark import jvm
 
 JVM_EVERY_S = 5.0

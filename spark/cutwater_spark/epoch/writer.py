@@ -19,10 +19,10 @@ from cutwater.core.driver.row_proof import Written
 from cutwater.core.errors import UnavailableError
 from cutwater.core.generations.start_state import StartState
 from cutwater.core.job.job import Job
-from cutwater.core.monitoring.trace_steps import EpochMoments
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier
+from cutwater.core.tracing.trace_steps import EpochMoments
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
 from cutwater_spark.epoch.candidate_throttle import CandidateThrottle

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cutwater.core.monitoring.trace_steps import milestone_trace, trace_id
+from cutwater.core.tracing.trace_steps import milestone_trace, trace_id
 from cutwater.local.machine.ports import free_ports
 from support.collector import Collector, Span
 from support.events import counting

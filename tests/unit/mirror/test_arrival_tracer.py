@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cutwater.core.monitoring.trace_steps import Trace, trace_id
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.core.protocol.records import Milestone
+from cutwater.core.tracing.trace_steps import Trace, trace_id
 from cutwater.mirror.arrivals.arrival_tracer import OPEN_MAX, ArrivalTracer
 from support.protocol_samples import milestone
 

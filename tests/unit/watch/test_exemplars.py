@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.exposition import choose_encoder
 
-from cutwater.core.monitoring.trace_steps import trace_id
+from cutwater.core.tracing.trace_steps import trace_id
 from cutwater.watch.metrics import Metrics
 from support.protocol_samples import milestone
 

@@ -11,9 +11,9 @@ from cutwater.adapters.http.trace_exporter import TraceExporter
 from cutwater.core.errors import UsageError
 from cutwater.core.monitoring.job_status import JobStatus, Reader
 from cutwater.core.monitoring.job_status_fold import take_signal, take_stream
-from cutwater.core.monitoring.trace_steps import trace_id
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Committed
+from cutwater.core.tracing.trace_steps import trace_id
 from cutwater.watch.milestone_tracer import MilestoneTracer
 from support.collector import Collector
 from support.protocol_samples import GENERATION, JOB, milestone

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from cutwater.core.monitoring.query_progress import STATE_STEPS, QueryProgress
+from cutwater.core.tracing.query_progress import STATE_STEPS, QueryProgress
 
 _STORE_SECONDS = {
     "get": "rocksdbGetLatency",

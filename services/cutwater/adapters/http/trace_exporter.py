@@ -6,7 +6,7 @@ from typing import Any
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.errors import MachineError, UsageError
-from cutwater.core.monitoring.trace_steps import Step, Trace
+from cutwater.core.tracing.trace_steps import Step, Trace
 
 SENT_S = 5.0
 """The longest time for what is left at the end."""

@@ -87,8 +87,9 @@ def decide(
     ·  cutwater forks decide job.yaml --keep g1-us-00000000 --reason "us had the payments" --json
     """
     settings, forking = _make_forking(job_file, bootstrap_servers)
+    kept = Generation.parse(keep)
     with audited(DECIDE_FORK, settings, settings.cluster, load_job(job_file).name, keep, {"reason": reason}):
-        made = forking.decide(Generation.parse(keep), reason, now_ms())
+        made = forking.decide(kept, reason, now_ms())
     if as_json:
         print_json(
             {"fork": str(made.generation), "keeps": made.keeps, "reason": reason, "decided": iso(made.at_ms)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutwater.core.monitoring.trace_steps import Trace, arrival_trace
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.mirror_records import Arrival
 from cutwater.core.protocol.records import Milestone
+from cutwater.core.tracing.trace_steps import Trace, arrival_trace
 
 OPEN_MAX = 1_000
 """Copied milestones that have not arrived; the oldest gets no steps if there are more, as in a resync."""

@@ -10,9 +10,9 @@ from prometheus_client.exposition import choose_encoder
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.http.trace_exporter import TraceExporter
-from cutwater.core.monitoring.trace_steps import trace_id
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Milestone
+from cutwater.core.tracing.trace_steps import trace_id
 from support.collector import Collector
 from support.regions.mirroring import Events, arrivals, epoch, mirroring, read_all, wait_arrived
 from support.views.changelogs import Writing

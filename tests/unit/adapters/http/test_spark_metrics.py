@@ -7,7 +7,7 @@ from math import isnan
 from prometheus_client import CollectorRegistry
 
 from cutwater.adapters.http.spark_metrics import JvmFigures, SparkMetrics
-from cutwater.core.monitoring.query_progress import QueryProgress
+from cutwater.core.tracing.query_progress import QueryProgress
 
 ONE = QueryProgress(
     epoch=4,

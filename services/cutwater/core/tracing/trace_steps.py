@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
-from cutwater.core.monitoring.query_progress import QueryProgress
 from cutwater.core.protocol.records import Milestone, WrittenEpoch
+from cutwater.core.tracing.query_progress import QueryProgress
 
 ROOT, EPOCH, PLAN = "milestone", "epoch", "plan"
 DRIVER, SIGNAL, PUBLISHER = "cutwater-driver", "cutwater-commit-signal", "cutwater-publisher"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cutwater.core.monitoring.query_progress import QueryProgress, parse_progress
+from cutwater.core.tracing.query_progress import QueryProgress, parse_progress
 
 OPERATOR: dict[str, Any] = {
     "operatorName": "stateStoreSave",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cutwater.core.monitoring.trace_steps import Trace, milestone_trace
 from cutwater.core.protocol.records import Committed, Milestone
+from cutwater.core.tracing.trace_steps import Trace, milestone_trace
 
 OPEN_MAX = 1_000
 """Milestones that wait for their last step; the oldest is told without it if there are more."""

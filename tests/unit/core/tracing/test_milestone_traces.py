@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.monitoring.milestone_traces import HINTS_MAX, OPEN_MAX, PATIENCE_MS, OpenTraces
-from cutwater.core.monitoring.trace_steps import Trace
 from cutwater.core.protocol.records import Committed
+from cutwater.core.tracing.milestone_traces import HINTS_MAX, OPEN_MAX, PATIENCE_MS, OpenTraces
+from cutwater.core.tracing.trace_steps import Trace
 from support.protocol_samples import GENERATION, JOB, milestone
 
 

@@ -8,8 +8,9 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.monitoring.query_progress import QueryProgress
-from cutwater.core.monitoring.trace_steps import (
+from cutwater.core.protocol.records import Milestone
+from cutwater.core.tracing.query_progress import QueryProgress
+from cutwater.core.tracing.trace_steps import (
     EPOCH,
     PLAN,
     ROOT,
@@ -22,7 +23,6 @@ from cutwater.core.monitoring.trace_steps import (
     spark_trace,
     trace_id,
 )
-from cutwater.core.protocol.records import Milestone
 from support.protocol_samples import milestone
 
 TIMES = st.integers(0, 100_000)

@@ -1,0 +1,1 @@
+"""Steps of a milestone, from the source to readers and other regions."""

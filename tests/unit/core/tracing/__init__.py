@@ -1,0 +1,1 @@
+"""Tests of core/monitoring that need neither broker nor Spark."""
