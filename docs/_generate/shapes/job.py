@@ -185,7 +185,7 @@ class AuditedAction(TypedDict):
     role: str
     """Empty if tokens have no roles."""
     via: str
-    """cli or console."""
+    """cli, console or watch."""
     process: str
     action: str
     object: str

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,15 @@ class ActionLog:
 class SafeActions:
     """Does at most one action at a call."""
 
-    def __init__(self, settings: Settings, actions: ActionLog, now_ms: Callable[[], int]) -> None:
-        self._settings, self._actions, self._now_ms = settings, actions, now_ms
+    def __init__(
+        self,
+        settings: Settings,
+        actions: ActionLog,
+        audited: Callable[[SafeAction], AbstractContextManager[object]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`audited`: returns the block that an action runs in."""
+        self._settings, self._actions, self._audited, self._now_ms = settings, actions, audited, now_ms
         self._rules = rules_of(settings)
 
     def act(self, state: JobStatus) -> None:
@@ -63,7 +71,8 @@ class SafeActions:
             return
         try:
             self._actions.begin(action)
-            self._do(action, state)
+            with self._audited(action):
+                self._do(action, state)
         except (CutwaterError, OSError) as error:
             self._actions.end(action, FAILED, str(error))
         else:

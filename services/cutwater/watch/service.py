@@ -23,6 +23,7 @@ from cutwater.adapters.kafka.client import Batch, TransactionalWriter
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.alerts import message_of
+from cutwater.adapters.topics.audit_log import AuditLog
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.monitoring.alert_changes import decide_changes
@@ -40,6 +41,7 @@ from cutwater.core.protocol import topics
 from cutwater.operations import job_status
 from cutwater.operations.job_status import Read, SourceEnds
 from cutwater.operations.service_main import run_service
+from cutwater.watch.action_audit import ActionAudit
 from cutwater.watch.consumer_group import move_group
 from cutwater.watch.disk_space import Disks
 from cutwater.watch.faust_app import make_app
@@ -86,7 +88,9 @@ class Watch:
         self._ahead_ms = 0
         self._folder = settings.data_dir / "watch" / job.name
         actions = ActionLog(self._folder / "actions.json", self._metrics, log)
-        self._actions = SafeActions(settings, actions, now_ms) if settings.safe_actions else None
+        audit = AuditLog(self._cluster, settings.replication_factor, settings.min_insync_replicas)
+        audited = ActionAudit(job.name, audit, log)
+        self._actions = SafeActions(settings, actions, audited, now_ms) if settings.safe_actions else None
 
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.runtime import restart_request
 from cutwater.adapters.runtime.restart_request import RestartRequest, take_requests
+from cutwater.core.access.audit_log import AuditRecord
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert
@@ -18,6 +20,7 @@ from cutwater.core.monitoring.disk_forecast import Disk, FreeSpace
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.safe_actions import HOUR_MS, KEPT_MAX
 from cutwater.watch import safe_actions
+from cutwater.watch.action_audit import ActionAudit
 from cutwater.watch.metrics import Metrics
 from cutwater.watch.safe_actions import ActionLog, SafeActions
 from support.protocol_samples import GENERATION, JOB
@@ -47,7 +50,10 @@ class Acting:
         )
         self.folder, self.log, self.metrics, self.now = folder, Log(), Metrics(), NOW
         self.actions = ActionLog(folder / "actions.json", self.metrics, self.log)
-        self.made = SafeActions(self.settings, self.actions, lambda: self.now)
+        self.audited: list[AuditRecord] = []
+        audit = SimpleNamespace(write=self.audited.append)
+        made = ActionAudit(JOB, audit, self.log)  # type: ignore[arg-type]
+        self.made = SafeActions(self.settings, self.actions, made, lambda: self.now)
 
     def act(self, kind: str, part: str, since_ms: int = NOW - HOUR_MS) -> list[RestartRequest]:
         alert = Alert(JOB, GENERATION, kind, part, "watch", since_ms, None, 1, 0, "")
@@ -69,6 +75,10 @@ def test_a_stuck_process_is_restarted_by_a_request(tmp_path: Path) -> None:
     assert [line["outcome"] for line in one.log.lines] == ["begun", "done"]
     assert one.log.lines[0]["alert"] == f"{JOB}/stuck-epoch/driver/{NOW - HOUR_MS}"
     assert (one.count("restart", "begun"), one.count("restart", "done")) == (1, 1)
+    assert [(record.action, record.object, record.outcome, record.actor) for record in one.audited] == [
+        ("watch restart", "driver", "begun", "watch"),
+        ("watch restart", "driver", "done", "watch"),
+    ]
     assert one.act(alerts.STUCK_EPOCH, alerts.DRIVER) == []
 
 

@@ -51,6 +51,9 @@ ACTIONS = (
     *(PRUNE, REPLAY_LETTERS, REPAIR, SNAPSHOT, PRUNE_SNAPSHOTS, FAILOVER, SWITCHOVER, RELEASE, DECIDE_FORK),
     *(PAUSE_MIRROR, RESUME_MIRROR, RESYNC, WITHDRAW_RESYNC),
 )
+RESTART = Action("watch restart", _OPERATOR, "process")
+SHED = Action("watch shed", _OPERATOR, "process")
+"""What watch does by itself, if the settings allow it. It also pauses a mirror."""
 OF_THE_CONSOLE = (PROMOTE, DROP, SNAPSHOT, PAUSE_MIRROR, RESUME_MIRROR)
 """Those that the console's pages offer."""
 
