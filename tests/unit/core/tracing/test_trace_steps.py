@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +121,8 @@ def test_clocks_that_differ_make_no_negative_step(at: list[int]) -> None:
     assert all(step.end_ms >= step.start_ms for trace in traces for step in trace.steps)
     root, *steps = traces[0].steps
     assert covered_ms(steps) == root.end_ms - root.start_ms
+    for chain in (traces[1].steps[:4], traces[2].steps[1:5], traces[3].steps):
+        assert all(later.start_ms == earlier.end_ms for earlier, later in pairwise(chain))
 
 
 def test_the_commit_is_split_where_the_driver_has_seen_spark_s() -> None:
