@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.access import actions
-from cutwater.core.access.actions import ACTIONS, OF_THE_CONSOLE, Action, require_role
+from cutwater.core.access.actions import ACTIONS, OF_THE_CONSOLE, OF_WATCH, Action, require_role
 from cutwater.core.access.roles import TOKENS_MAX, AccessError, Caller, Role, Tokens, digest_of
 from cutwater.core.errors import UsageError
 
@@ -104,10 +104,10 @@ def test_an_action_asks_for_its_role(action: Action) -> None:
 
 def test_the_roles_are_those_that_were_agreed() -> None:
     """An operator pauses and takes snapshots, an owner promotes and drops; each action is named once."""
-    names = [one.name for one in ACTIONS]
+    names = [one.name for one in (*ACTIONS, *OF_WATCH)]
     assert len(set(names)) == len(names)
     made = [one for one in vars(actions).values() if isinstance(one, Action)]
-    assert made == list(ACTIONS)
+    assert made == [*ACTIONS, *OF_WATCH]
     roles = {one.name: one.role for one in OF_THE_CONSOLE}
     assert {one for one, role in roles.items() if role is Role.OWNER} == {"generation promote", "generation abort"}
     operators = {"snapshots create", "mirror pause", "mirror resume"}
