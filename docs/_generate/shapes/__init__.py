@@ -11,6 +11,7 @@ from typing import Any
 from docs._generate.shapes import job, regions, state
 
 SHAPES: dict[str, Any] = {
+    "cadence": job.Cadence,
     "calibrate": job.Calibrated,
     "chaos": job.Chaos,
     "config show": list[job.Setting],

@@ -63,6 +63,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "stack.history",
         "Show the recovery trail: each start's findings, decision and steps with their durations.",
     ),
+    "cadence": (
+        "stack.cadence",
+        "Show how large and frequent epochs and snapshots are by the job's objectives, and the newest decisions.",
+    ),
     "regions": (
         "regions.regions",
         "Show the replicas in this region: newest arrival, its age and watermark, and the lag of the copies.",

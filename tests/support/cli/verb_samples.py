@@ -17,7 +17,7 @@ from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
-from cutwater.cli.stack import chaos, history, up
+from cutwater.cli.stack import cadence, chaos, history, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
     distinct,
@@ -364,6 +364,7 @@ SAMPLES = [
             put(get, ask={"key": HOSTILE, "milestone": records.SHOWN, "rows": records.ROWS, "next_from": None}),
         ),
     ),
+    Sample(["cadence"], put(cadence, find_job=records.PLACE, read_history=records.DECIDED)),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
     Sample(["init", "--from-topic", "orders", "--out", "{}/orders.yaml"], initialising),
     Sample(["late", "list"], all_of(running(late_events), put(late_events, late_pairs=listed(records.LATE)))),

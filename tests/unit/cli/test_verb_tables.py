@@ -112,6 +112,7 @@ def test_every_table_can_be_widened() -> None:
     assert printing - {"report", "entries", "resync", "status_rows", "verify_regions", "stack_table"} == {
         *("config", "doctor", "export", "forks", "generation", "history", "lineage", "mirror", "plan", "prune"),
         *(
+            "cadence",
             "chaos",
             "policy",
             "regions",
@@ -171,7 +172,7 @@ def test_long_facts_stand_under_their_start(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["dead-letters list", "late list", "get", "history", "verify", "regions", "status"]
+    "verb", ["dead-letters list", "late list", "get", "history", "cadence", "verify", "regions", "status"]
 )
 def test_text_from_outside_is_seen_and_not_obeyed(verb: str, shown: Shown) -> None:
     """A key is shown with its escapes, and brackets are no markup."""

@@ -102,7 +102,7 @@ class ServedGeneration:
             self.store,
             view,
             now_ms,
-            SnapshottingObserver(starting, taking) if taking else starting,
+            SnapshottingObserver(starting, taking, kept.pace) if kept and taking else starting,
             wait_s=settings.wait_ms / 1000,
             partitions=partitions,
             bulk=self._bulk(selects=selection is not None),

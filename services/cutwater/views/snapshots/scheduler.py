@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
+from cutwater.core.cadence.decisions import Decision
+from cutwater.core.cadence.snapshot_cadence import SnapshotCadence
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation, Token
@@ -95,6 +97,9 @@ class SnapshotScheduler:
         self._near = near
         self._far = far
         self._plan = plan
+        self._every_ms = plan.every_ms
+        self.size = 0
+        """The bytes of the newest uploaded snapshot; 0 before the first upload."""
         self._now_ms = now_ms
         self._watched = watched
         self._log = log
@@ -168,13 +173,13 @@ class SnapshotScheduler:
             self._near.trim(self._plan.local)
             self._store.checkpoint(self._near.make_room(at.milestone.sequence))
         except (CutwaterError, OSError) as error:
-            self._next_ms = self._now_ms() + self._plan.every_ms
+            self._next_ms = self._now_ms() + self._every_ms
             self._wanted, self._refused = False, f"no snapshot was taken: {error}"
             self._failed("no snapshot was taken", at, error)
             return
         reach("checkpoint-made")
         self._last, self._wanted = at, False
-        self._next_ms = self._now_ms() + self._plan.every_ms
+        self._next_ms = self._now_ms() + self._every_ms
         self._waiting = _TakenCheckpoint(at, self._store.segment_ms, self._store.lower_ms)
         self._watched.record_checkpoint(at.milestone, time.monotonic() - begun_s)
 
@@ -225,6 +230,7 @@ class SnapshotScheduler:
             raise
         self._near.trim(self._plan.local, but=sequence)
         done = self._far.upload(manifest, self._near.place(sequence), self._stopping, self._now_ms)
+        self.size = manifest.size
         self._watched.record_answer(True)
         self._watched.uploaded(done, time.monotonic() - begun_s)
         self._log.info(
@@ -282,6 +288,13 @@ class SnapshotScheduler:
             self._next_ms = self._due_ms(manifest)
             self._last = self._store.applied if uploaded else None
 
+    def set_every(self, every_ms: int) -> None:
+        """Change the time between two snapshots, also that until the next one."""
+        with self._lock:
+            if self._next_ms:  # else the first one is due
+                self._next_ms += every_ms - self._every_ms
+            self._every_ms = every_ms
+
     def _first_ms(self) -> int:
         """Return when the first snapshot is due; restarts neither delay it nor take one each time."""
         for sequence in self._near.sequences()[:1]:
@@ -304,15 +317,42 @@ class SnapshotScheduler:
         self._log.error(what, milestone=str(at.milestone.token), error=str(error)[:1000])
 
 
+class SnapshotPace:
+    """Sets the time between two snapshots by the decisions of the cadence controller, in the follower's thread."""
+
+    def __init__(
+        self, cadence: SnapshotCadence, snapshots: SnapshotScheduler, decided: Callable[[Decision], None]
+    ) -> None:
+        """`decided`: receives each decision once it is applied."""
+        self._cadence, self._snapshots, self._decided = cadence, snapshots, decided
+        decided(cadence.begin())
+
+    def restored(self, seconds: float) -> None:
+        """Take the time that the view's own restore from a snapshot took."""
+        self._cadence.fetched(seconds)
+
+    def applied(self, milestone: Milestone, done: Applied) -> None:
+        self._cadence.uploaded(self._snapshots.size)
+        # By the milestones' clock: a view that catches up sees hours within seconds.
+        decision = self._cadence.applied(done.records, done.seconds, milestone.committed_ms / 1_000)
+        if decision is not None:
+            self._snapshots.set_every(self._cadence.every_ms)
+            self._decided(decision)
+
+
 class SnapshottingObserver:
     """Observer that forwards to another, and takes snapshots between two milestones, in the follower's thread."""
 
-    def __init__(self, observer: Observer, snapshots: SnapshotScheduler) -> None:
+    def __init__(self, observer: Observer, snapshots: SnapshotScheduler, pace: SnapshotPace | None = None) -> None:
+        """`pace`: sets the time between two snapshots; None if it is fixed."""
         self._observer = observer
         self._snapshots = snapshots
+        self._pace = pace
 
     def applied(self, milestone: Milestone, done: Applied) -> None:
         self._observer.applied(milestone, done)
+        if self._pace is not None:
+            self._pace.applied(milestone, done)
         self._snapshots.maybe_checkpoint()
 
     def backlog(self, milestones: int) -> None:
