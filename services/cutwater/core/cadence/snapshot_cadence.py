@@ -23,10 +23,10 @@ ROWS_MIN = 1_000
 RATE_S = 20.0
 """About the time that the rate of rows is taken over."""
 EVERY_S_MIN, EVERY_S_MAX = 30.0, 3_600.0
-SHORTER, LONGER = 1.05, 1.2
+SHORTER, LONGER = 1.05, 1.1
 """An interval that is wanted within these factors of the one in force changes nothing."""
-LATER = 20
-"""Milestones that must want a longer interval."""
+LATER_S = 120.0
+"""So long all milestones must want a longer interval."""
 
 
 class SnapshotCadence:
@@ -38,10 +38,12 @@ class SnapshotCadence:
         self.every_ms = every_ms
         self._allowance = Allowance()
         self._rows_per_s = 0.0
-        self._replay_rows_per_s = REPLAY_ROWS_PER_S
+        self._replay_rows_per_s = 0.0
         self._fetch_s = 0.0
         self._at_s: float | None = None
-        self._longer, self._least_s = 0, 0.0
+        self._longer_since_s: float | None = None
+        self._least_s = 0.0
+        """The least interval that was wanted since then."""
 
     def begin(self) -> Decision:
         """Return the first decision: what is in force before any milestone."""
@@ -59,19 +61,22 @@ class SnapshotCadence:
         """Take a milestone: its rows, and the time to apply them. Return the decision that changes `every_ms`."""
         before_s, self._at_s = self._at_s, now_s
         if rows >= ROWS_MIN and seconds > 0:
-            self._replay_rows_per_s += (rows / seconds - self._replay_rows_per_s) / 8
+            share = 1 / 8 if self._replay_rows_per_s else 1.0
+            self._replay_rows_per_s += share * (rows / seconds - self._replay_rows_per_s)
         if before_s is None or now_s <= before_s:
             return None
         took_s = now_s - before_s
-        self._rows_per_s += (1 - math.exp(-took_s / RATE_S)) * (rows / took_s - self._rows_per_s)
+        share = 1 - math.exp(-took_s / RATE_S) if self._rows_per_s else 1.0
+        self._rows_per_s += share * (rows / took_s - self._rows_per_s)
         wanted_s, why = self._wanted()
-        if not self._is_due(wanted_s) or not self._allowance.take(now_s):
+        due_s = self._due(wanted_s, now_s)
+        if due_s is None or not self._allowance.take(now_s):
             return None
-        before, self.every_ms = self.every_ms, round(min(wanted_s, self._least_s or wanted_s) * 1_000)
-        self._longer = 0
+        before, self.every_ms = self.every_ms, round(due_s * 1_000)
+        self._longer_since_s = None
         inputs = {
             "rows_per_s": self._rows_per_s,
-            "replay_rows_per_s": self._replay_rows_per_s,
+            "replay_rows_per_s": self._replay_rows_per_s or REPLAY_ROWS_PER_S,
             "fetch_s": self._fetch_s,
         }
         return Decision(
@@ -85,14 +90,21 @@ class SnapshotCadence:
                 f"a start and the fetch of a snapshot take {START_S + self._fetch_s:.1f} s: a view that has lost "
                 f"its disk cannot recover within {self._recovery_s:g} s"
             )
-        rows = replay_s * self._replay_rows_per_s
+        rows = replay_s * (self._replay_rows_per_s or REPLAY_ROWS_PER_S)
         every_s = min(max(rows / max(self._rows_per_s, 1e-9), EVERY_S_MIN), EVERY_S_MAX)
         return every_s, (
             f"a restore applies {rows:,.0f} rows in {replay_s:.1f} s, and {self._rows_per_s:,.0f} come a second"
         )
 
-    def _is_due(self, wanted_s: float) -> bool:
-        now_s = self.every_ms / 1_000
-        self._longer = self._longer + 1 if wanted_s > LONGER * now_s or wanted_s == EVERY_S_MAX > now_s else 0
-        self._least_s = min(self._least_s or wanted_s, wanted_s) if self._longer else 0.0
-        return self._longer >= LATER or wanted_s * SHORTER < now_s
+    def _due(self, wanted_s: float, now_s: float) -> float | None:
+        """Return the interval to decide on: at once a shorter one, after a while a longer one; else None."""
+        every_s = self.every_ms / 1_000
+        if wanted_s * SHORTER < every_s:
+            return wanted_s
+        if not (wanted_s > LONGER * every_s or wanted_s == EVERY_S_MAX > every_s):
+            self._longer_since_s = None
+            return None
+        if self._longer_since_s is None:
+            self._longer_since_s, self._least_s = now_s, wanted_s
+        self._least_s = min(self._least_s, wanted_s)
+        return self._least_s if now_s - self._longer_since_s >= LATER_S else None

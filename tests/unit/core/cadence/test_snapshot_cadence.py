@@ -27,7 +27,7 @@ def test_snapshots_are_about_as_good_as_at_the_best_fixed_interval(rows: Rows) -
     assert fitting
     assert done.recovery_s <= goal_s
     assert done.cost_s <= 1.1 * min(one.cost_s for one in fitting)
-    assert len(done.decisions) <= 8
+    assert len(done.decisions) <= 20
 
 
 def test_a_view_that_cannot_recover_in_time_says_so() -> None:
