@@ -29,7 +29,7 @@ from cutwater.adapters.runtime.ready_file import mark_ready, ready_file
 from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account, record_decision
 from cutwater.core.cadence.decisions import Decision
-from cutwater.core.cadence.epoch_cadence import Bounds, EpochCadence
+from cutwater.core.cadence.epoch_cadence import EpochBounds, EpochCadence
 from cutwater.core.cadence.wanted import POLL_S, Setting
 from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats, skew_warning
@@ -212,7 +212,7 @@ class Driver:
             return Setting(limit.begin(), 0), trigger_ms
         if self._cadence is None:
             bytes_max, start_s = job.max_bytes_per_epoch, time.monotonic() - self._began_s
-            bounds = Bounds(job.max_events_per_epoch, bytes_max, trigger_ms, start_s)
+            bounds = EpochBounds(job.max_events_per_epoch, bytes_max, trigger_ms, start_s)
             self._cadence = EpochCadence(job.objectives, bounds)
             self._record_decision(self._cadence.begin(), attempt)
         sets_interval = job.objectives.readable_p99_ms is not None

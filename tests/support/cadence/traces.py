@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cutwater.core.cadence.decisions import Decision
-from cutwater.core.cadence.epoch_cadence import Bounds, Epoch, EpochCadence
+from cutwater.core.cadence.epoch_cadence import Epoch, EpochBounds, EpochCadence
 from cutwater.core.cadence.wanted import Setting
 from cutwater.core.job.job import Objectives
 
@@ -167,7 +167,7 @@ def fixed(trace: Trace, setting: Setting, seed: int = 1) -> Result:
 
 def controlled(trace: Trace, seed: int = 1) -> Result:
     """Play the trace under the controller."""
-    cadence = EpochCadence(trace.objectives, Bounds(EVENTS_MAX, BYTES_MAX, INTERVAL_MS, trace.start_s))
+    cadence = EpochCadence(trace.objectives, EpochBounds(EVENTS_MAX, BYTES_MAX, INTERVAL_MS, trace.start_s))
     decisions = [cadence.begin()]
 
     def behind(epoch: Epoch) -> Setting:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cutwater.core.cadence.decisions import EPOCHS, Allowance, Decision
 from cutwater.core.cadence.epoch_costs import EpochCosts
-from cutwater.core.cadence.wanted import Load, Setting, Wanted, stepped, wanted
+from cutwater.core.cadence.wanted import DriverLoad, Setting, Wanted, stepped, wanted
 from cutwater.core.driver.admission import FIRST, EventBytes
 from cutwater.core.job.job import Objectives
 
@@ -39,7 +39,7 @@ SOON, LATER = 2, 8
 """Epochs that must want the same: what protects an objective, and what saves."""
 
 
-class Bounds(NamedTuple):
+class EpochBounds(NamedTuple):
     """What no decision leaves."""
 
     events_max: int
@@ -71,7 +71,7 @@ class Epoch(NamedTuple):
 class EpochCadence:
     """The cadence of one driver. Call `begin`, then `epoch_took` for each epoch; `setting` is in force."""
 
-    def __init__(self, objectives: Objectives, bounds: Bounds) -> None:
+    def __init__(self, objectives: Objectives, bounds: EpochBounds) -> None:
         self._objectives, self._bounds = objectives, bounds
         self._costs, self._event_bytes, self._allowance = EpochCosts(), EventBytes(), Allowance()
         self._events_per_s = self._paused_s = 0.0
@@ -125,9 +125,9 @@ class EpochCadence:
         share = 1 - math.exp(-took_s / RATE_S) if self._count > WARM_EPOCHS else 1.0
         self._events_per_s += share * (came - self._events_per_s)
 
-    def _load(self) -> Load:
+    def _load(self) -> DriverLoad:
         costs, bounds = self._costs, self._bounds
-        return Load(
+        return DriverLoad(
             events_per_s=self._events_per_s,
             fixed_s=costs.fixed_s,
             event_s=costs.event_s,

@@ -46,7 +46,7 @@ class Setting(NamedTuple):
     """From the beginning of an epoch to that of the next one, unless `events_max` events wait before."""
 
 
-class Load(NamedTuple):
+class DriverLoad(NamedTuple):
     """What a driver has to do, what it can do, and its bounds."""
 
     events_per_s: float
@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
     why_events: str
 
 
-def wanted(objectives: Objectives, load: Load) -> Wanted:
+def wanted(objectives: Objectives, load: DriverLoad) -> Wanted:
     """Return what suits the load."""
     interval_ms, why_interval = _interval(objectives, load)
     events_max, why_events = _events(objectives, load, interval_ms / 1_000)
@@ -78,23 +78,23 @@ def stepped(events: float) -> int:
     return round(LEAST_EVENTS * 2 ** (steps / 2))
 
 
-def _busy(load: Load) -> float:
+def _busy(load: DriverLoad) -> float:
     return min(load.events_per_s * load.event_s, BUSY_MAX)
 
 
-def _left_s(objectives: Objectives, load: Load) -> float:
+def _left_s(objectives: Objectives, load: DriverLoad) -> float:
     """Return what a recovery leaves for epochs and an interval; negative if the start alone takes too long."""
     if objectives.recovery_ms is None:
         return math.inf
     return AIM * objectives.recovery_ms / 1_000 - load.start_s / (1 - _busy(load))
 
 
-def _repeated(load: Load) -> float:
+def _repeated(load: DriverLoad) -> float:
     """Return how much longer a recovery takes for each second of an epoch."""
     return (1 + _busy(load)) / (1 - _busy(load))
 
 
-def _interval(objectives: Objectives, load: Load) -> tuple[int, str]:
+def _interval(objectives: Objectives, load: DriverLoad) -> tuple[int, str]:
     if objectives.readable_p99_ms is None:
         return load.interval_ms, "the job file has no readable_p99"
     readable_s, busy = objectives.readable_p99_ms / 1_000, _busy(load)
@@ -115,7 +115,7 @@ def _interval(objectives: Objectives, load: Load) -> tuple[int, str]:
     return interval_ms, f"with {interval_ms:,} ms from epoch to epoch: {why}"
 
 
-def _events(objectives: Objectives, load: Load, interval_s: float) -> tuple[int, str]:
+def _events(objectives: Objectives, load: DriverLoad, interval_s: float) -> tuple[int, str]:
     resting_s = SPARE * (load.fixed_s + interval_s * _busy(load))
     allowed_s = max(load.fixed_s / FIXED_SHARE, resting_s)
     why = f"an epoch of a backlog may take {allowed_s:.1f} s, since {load.fixed_s:.2f} s are fixed"

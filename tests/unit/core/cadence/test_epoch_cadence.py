@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.cadence.decisions import BURST, EVERY_S, Decision
-from cutwater.core.cadence.epoch_cadence import Bounds, Epoch, EpochCadence
+from cutwater.core.cadence.epoch_cadence import Epoch, EpochBounds, EpochCadence
 from cutwater.core.cadence.epoch_costs import EpochCosts
-from cutwater.core.cadence.wanted import LEAST_EVENTS, Load, stepped, wanted
+from cutwater.core.cadence.wanted import LEAST_EVENTS, DriverLoad, stepped, wanted
 from cutwater.core.job.job import Objectives
 from support.cadence.traces import READABLE, TRACES, controlled
 
-BOUNDS = Bounds(1_000_000, 512 << 20, 500, 12.0)
+BOUNDS = EpochBounds(1_000_000, 512 << 20, 500, 12.0)
 OBJECTIVES = st.builds(
     Objectives,
     st.none() | st.integers(500, 86_400_000),
@@ -52,7 +52,7 @@ def test_no_epoch_makes_a_setting_beyond_the_bounds(
     objectives: Objectives, epochs: Plain, events_max: int, bytes_max: int, start_s: float
 ) -> None:
     """Whatever is observed; and the interval is never longer than what readers wait for."""
-    cadence = EpochCadence(objectives, Bounds(events_max, bytes_max, 500, start_s))
+    cadence = EpochCadence(objectives, EpochBounds(events_max, bytes_max, 500, start_s))
     decisions = played(cadence, epochs)
     for _, one in decisions:
         assert min(LEAST_EVENTS, events_max) <= one.sets["events_max"] <= events_max
@@ -79,7 +79,7 @@ def test_decisions_are_bounded_in_number(objectives: Objectives, epochs: Plain) 
 
 def test_the_bound_on_bytes_holds_at_once() -> None:
     """Behind one epoch of large events, without a decision, also while the JVM is warmed."""
-    cadence = EpochCadence(READABLE, Bounds(1_000_000, 64 << 20, 500, 12.0))
+    cadence = EpochCadence(READABLE, EpochBounds(1_000_000, 64 << 20, 500, 12.0))
     assert cadence.epoch_took(Epoch(0.0, 100, 100 << 20, 0, 1.0)) is None
     assert cadence.limit == 64
     assert cadence.is_full(60)
@@ -93,9 +93,9 @@ def test_noise_decides_nothing() -> None:
         assert len(controlled(steady, seed).decisions) <= 3
 
 
-def load(**values: float) -> Load:
+def load(**values: float) -> DriverLoad:
     usual = {"events_per_s": 20_000, "fixed_s": 0.4, "event_s": 5e-6, "error_s": 0.0, "paused_s": 0.0}
-    return Load(**{**usual, "start_s": 12.0, "events_max": 10**9, "interval_ms": 500, **values})  # type: ignore[arg-type]
+    return DriverLoad(**{**usual, "start_s": 12.0, "events_max": 10**9, "interval_ms": 500, **values})  # type: ignore[arg-type]
 
 
 @given(st.integers(500, 10**6), st.floats(0, 1e5), st.floats(0.01, 5), st.floats(1e-7, 1e-4))
@@ -132,7 +132,7 @@ def test_an_epoch_is_repeated_within_the_objective_for_recovery(
         (Objectives(None, 60_000), load(), "the job file has no readable_p99"),
     ],
 )
-def test_the_interval_has_its_reason(objectives: Objectives, given_load: Load, said: str) -> None:
+def test_the_interval_has_its_reason(objectives: Objectives, given_load: DriverLoad, said: str) -> None:
     """What an operator reads in `cutwater cadence`."""
     assert said in wanted(objectives, given_load).why_interval
 
@@ -150,7 +150,7 @@ def test_the_interval_has_its_reason(objectives: Objectives, given_load: Load, s
         ),
     ],
 )
-def test_the_bound_has_its_reason(objectives: Objectives, given_load: Load, said: str) -> None:
+def test_the_bound_has_its_reason(objectives: Objectives, given_load: DriverLoad, said: str) -> None:
     """The same."""
     assert said in wanted(objectives, given_load).why_events
 
