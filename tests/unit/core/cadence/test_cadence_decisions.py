@@ -74,7 +74,7 @@ def test_the_newest_decision_of_each_part_and_view_is_in_force() -> None:
     assert [one.process for one, _ in in_force(newer)] == ["host:4", "host:2"]
 
 
-@given(st.lists(st.floats(0, 100), max_size=100))
+@given(st.lists(st.floats(0, 10), max_size=100))
 def test_decisions_are_so_many_at_once_and_one_in_each_time(pauses: list[float]) -> None:
     """And nothing is lost of the allowance: whoever waits long enough may decide."""
     allowance, now, taken_s = Allowance(), 0.0, list[float]()

@@ -77,6 +77,29 @@ def test_decisions_are_bounded_in_number(objectives: Objectives, epochs: Plain) 
             assert last - first + 1 <= BURST + 1e-6 + (times[last] - times[first]) / EVERY_S
 
 
+def test_a_load_that_always_changes_is_decided_on_now_and_then() -> None:
+    """A driver whose rate changes each minute by a hundred times: half an hour of epochs of a second."""
+    cadence = EpochCadence(READABLE, BOUNDS)
+    made = []
+    for second in range(1_800):
+        events = 400 if second // 60 % 2 else 40_000
+        seconds = 0.4 + events * 2e-5
+        made.append(cadence.epoch_took(Epoch(float(second), events, events, 0, seconds)))
+    assert 30 <= sum(one is not None for one in made) <= BURST + 1_800 / EVERY_S
+
+
+def test_the_allowance_holds_back_what_is_too_much() -> None:
+    """Epochs of half a millisecond, each full and of another cost than those before."""
+    cadence = EpochCadence(READABLE, BOUNDS)
+    made = []
+    for number in range(2_000):
+        events = cadence.limit
+        seconds = (0.3, 30.0)[number // 4 % 2]
+        made.append(cadence.epoch_took(Epoch(number / 2_000, events, events, 0, seconds)))
+    times = sum(one is not None for one in made)
+    assert BURST - 1 <= times <= BURST + 31 / EVERY_S
+
+
 def test_the_bound_on_bytes_holds_at_once() -> None:
     """Behind one epoch of large events, without a decision, also while the JVM is warmed."""
     cadence = EpochCadence(READABLE, EpochBounds(1_000_000, 64 << 20, 500, 12.0))
