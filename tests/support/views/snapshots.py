@@ -15,8 +15,9 @@ from cutwater.core.state.manifest_signature import Keys
 from cutwater.core.state.snapshot_manifest import UNSIGNED, Manifest, Names, Policy, share_name
 from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.object_store_tier import Pruned, SnapshotRepository, Uploaded
+from cutwater.views.snapshots.observer import SnapshotPace, SnapshottingObserver
 from cutwater.views.snapshots.restore import Restored, Restorer, stream_check
-from cutwater.views.snapshots.scheduler import SnapshotPace, SnapshotPlan, SnapshotScheduler, SnapshottingObserver
+from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, Following, Seen, Writing, following, now_ms, until
 

@@ -107,12 +107,15 @@ def _interval(objectives: Objectives, load: DriverLoad) -> tuple[int, str]:
     interval_s, repeated = left_s / (1 + busy), _repeated(load)
     recoverable_s = (_left_s(objectives, load) - load.fixed_s * repeated) / (1 + busy * repeated)
     if recoverable_s < interval_s:
-        interval_s, why = max(recoverable_s, min(interval_s, LEAST_EPOCH_S)), "a recovery may take no longer"
+        interval_s, why = (
+            max(recoverable_s, min(interval_s, LEAST_EPOCH_S)),
+            "with a longer interval a recovery would take too long",
+        )
     else:
         took_s = load.fixed_s + interval_s * busy
-        why = f"epochs take {took_s:.2f} s, so events are readable within {readable_s:g} s"
+        why = f"epochs take {took_s:.2f} s, so with this interval events are readable within {readable_s:g} s"
     interval_ms = min(int(interval_s * 1_000) // STEP_MS * STEP_MS, objectives.readable_p99_ms)
-    return interval_ms, f"with {interval_ms:,} ms from epoch to epoch: {why}"
+    return interval_ms, why
 
 
 def _events(objectives: Objectives, load: DriverLoad, interval_s: float) -> tuple[int, str]:

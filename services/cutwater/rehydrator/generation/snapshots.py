@@ -19,9 +19,10 @@ from cutwater.core.state.snapshot_manifest import Policy
 from cutwater.rehydrator.generation.start_report import StartReport
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.snapshots.local_tier import Checkpoints
+from cutwater.views.snapshots.observer import SnapshotPace
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Restorer, stream_check
-from cutwater.views.snapshots.scheduler import SnapshotPace, SnapshotPlan, SnapshotScheduler
+from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler
 from cutwater.views.store.store import Store, restoring_folder
 
 Prepare = Callable[[Callable[[], bool]], None]

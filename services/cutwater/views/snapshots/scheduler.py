@@ -15,8 +15,6 @@ from typing import Any, Protocol
 
 from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.core.cadence.decisions import Decision
-from cutwater.core.cadence.snapshot_cadence import SnapshotCadence
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation, Token
@@ -25,8 +23,6 @@ from cutwater.core.state.backlog import Entry
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import Manifest, Policy, Unusable
 from cutwater.views.changelog.range_reader import Stopped
-from cutwater.views.follow.applier import Applied
-from cutwater.views.follow.follower import Observer
 from cutwater.views.snapshots.local_tier import Checkpoints, Hashes
 from cutwater.views.snapshots.object_store_tier import NumberTaken, Pruned, SnapshotRepository, Uploaded
 from cutwater.views.store.store import Store
@@ -315,52 +311,3 @@ class SnapshotScheduler:
     def _failed(self, what: str, at: Entry, error: BaseException) -> None:
         self._watched.failed()
         self._log.error(what, milestone=str(at.milestone.token), error=str(error)[:1000])
-
-
-class SnapshotPace:
-    """Sets the time between two snapshots by the decisions of the cadence controller, in the follower's thread."""
-
-    def __init__(
-        self, cadence: SnapshotCadence, snapshots: SnapshotScheduler, decided: Callable[[Decision], None]
-    ) -> None:
-        """`decided`: receives each decision once it is applied."""
-        self._cadence, self._snapshots, self._decided = cadence, snapshots, decided
-        decided(cadence.begin())
-
-    def restored(self, seconds: float) -> None:
-        """Take the time that the view's own restore from a snapshot took."""
-        self._cadence.fetched(seconds)
-
-    def applied(self, milestone: Milestone, done: Applied) -> None:
-        self._cadence.uploaded(self._snapshots.size)
-        # By the milestones' clock: a view that catches up sees hours within seconds.
-        decision = self._cadence.applied(done.records, done.seconds, milestone.committed_ms / 1_000)
-        if decision is not None:
-            self._snapshots.set_every(self._cadence.every_ms)
-            self._decided(decision)
-
-
-class SnapshottingObserver:
-    """Observer that forwards to another, and takes snapshots between two milestones, in the follower's thread."""
-
-    def __init__(self, observer: Observer, snapshots: SnapshotScheduler, pace: SnapshotPace | None = None) -> None:
-        """`pace`: sets the time between two snapshots; None if it is fixed."""
-        self._observer = observer
-        self._snapshots = snapshots
-        self._pace = pace
-
-    def applied(self, milestone: Milestone, done: Applied) -> None:
-        self._observer.applied(milestone, done)
-        if self._pace is not None:
-            self._pace.applied(milestone, done)
-        self._snapshots.maybe_checkpoint()
-
-    def backlog(self, milestones: int) -> None:
-        self._observer.backlog(milestones)
-        self._snapshots.maybe_checkpoint()
-
-    def retried(self) -> None:
-        self._observer.retried()
-
-    def diverged(self) -> None:
-        self._observer.diverged()

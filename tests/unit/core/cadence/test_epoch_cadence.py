@@ -150,8 +150,8 @@ def test_an_epoch_is_repeated_within_the_objective_for_recovery(
     ("objectives", "given_load", "said"),
     [
         (READABLE, load(fixed_s=2.5), "readable within 2 s is out of reach, so epochs follow each other"),
-        (READABLE, load(), "with 950 ms from epoch to epoch: epochs take 0.50 s, so events are readable"),
-        (Objectives(20_000, 30_000), load(), "a recovery may take no longer"),
+        (READABLE, load(), "epochs take 0.50 s, so with this interval events are readable within 2 s"),
+        (Objectives(20_000, 30_000), load(), "with a longer interval a recovery would take too long"),
         (Objectives(None, 60_000), load(), "the job file has no readable_p99"),
     ],
 )
