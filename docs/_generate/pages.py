@@ -26,6 +26,7 @@ from cutwater.adapters.job_files.models import (
     ExplodeModel,
     JobModel,
     MeasureModel,
+    ObjectivesModel,
     OutputModel,
     RegistryModel,
     SourceModel,
@@ -237,6 +238,7 @@ def job_page() -> str:
         ("output", OutputModel),
         ("changelog", ChangelogModel),
         ("registry", RegistryModel),
+        ("objectives", ObjectivesModel),
     )
     for title, model in sections:
         parts.append(_table(title or "top level", model))

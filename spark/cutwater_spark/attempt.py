@@ -106,6 +106,11 @@ class Attempt:
         self.metrics = DriverMetrics()
         self._telemetry = Telemetry(spark, settings, self.metrics.spark, log)
 
+    @property
+    def number(self) -> int:
+        """The number of this attempt; 0 before `take_over`."""
+        return self._number
+
     def take_over(self) -> None:
         """Fence older drivers and write a Start. Raise CutwaterError, before any write, if that is not allowed.
 

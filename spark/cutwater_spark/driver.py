@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,10 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.kafka.undatable_records import undatable
 from cutwater.adapters.runtime.ready_file import mark_ready, ready_file
 from cutwater.adapters.topics.provable_milestones import advise_on_loss
-from cutwater.adapters.topics.recovery_log import account
+from cutwater.adapters.topics.recovery_log import account, record_decision
+from cutwater.core.cadence.decisions import Decision
+from cutwater.core.cadence.epoch_cadence import EpochBounds, EpochCadence
+from cutwater.core.cadence.wanted import POLL_S, Setting
 from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats, skew_warning
 from cutwater.core.driver.lateness import ByFloor, ByWatermark
@@ -34,7 +38,7 @@ from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.job.event_decoding import Decoding
-from cutwater.core.job.job import Job
+from cutwater.core.job.job import Job, Objectives
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.recovery_log import StartRecord
 from cutwater.operations.generations.start_check import partitions_of
@@ -45,14 +49,18 @@ from cutwater_spark.application.driver_session import driver_session
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.authentication import warn_if_open
 from cutwater_spark.epoch.rejected_events import RejectedEventLists
+from cutwater_spark.epoch.source_cadence import SourceCadence
 from cutwater_spark.epoch.source_limit import SourceLimit
 from cutwater_spark.epoch.time_jumps import JumpCheck
 from cutwater_spark.epoch.writer import EpochWriter
 from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.seed.from_changelog import read_seed
 from cutwater_spark.seed.parent import parent_milestone
+from cutwater_spark.session import quiet
 from cutwater_spark.tools.failures import explain_failures, root_cause
 from cutwater_spark.warm_up import WarmUp
+
+TRIGGER_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor"
 
 
 class Driver:
@@ -66,6 +74,9 @@ class Driver:
         self._sources = only(job.topic, settings.generation.region)
         self._skewed = False
         self._admission = Admission(job.max_events_per_epoch, job.max_bytes_per_epoch)
+        self._cadence: EpochCadence | None = None
+        """Set if the job has objectives: it decides in place of the admission."""
+        self._began_s = time.monotonic()
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -176,10 +187,9 @@ class Driver:
                 self._log,
                 epochs.steps.watermark_before if amends else None,
             )
-        limit = SourceLimit(spark, self._admission, self._log)
-        epochs.took = lambda seconds: limit.epoch_took(attempt.query, attempt.seen, seconds)
+        first, trigger_ms = self._limited(spark, epochs, attempt)
         starting = starting_offsets(sources, attempt.origin)
-        raw = read_events(spark, job, cluster, sources, starting, limit.begin())
+        raw = read_events(spark, job, cluster, sources, starting, *first)
         events = decode(raw, job, decoding.known, sources)
         seed = read_seed(spark, attempt.seed) if attempt.seed else None
         query = (
@@ -187,13 +197,47 @@ class Driver:
             .writeStream.outputMode("update")
             .queryName(job.name)
             .option("checkpointLocation", attempt.location)
-            .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
+            .trigger(processingTime=f"{trigger_ms} milliseconds")
             .foreachBatch(epochs)
             .start()
         )
         # Not earlier: a schema that Spark cannot resolve fails in the lines above.
         mark_ready(ready_file(self._settings.data_dir, self._job.name, self._settings.generation))
         return query
+
+    def _limited(self, spark: SparkSession, epochs: EpochWriter, attempt: Attempt) -> tuple[Setting, int]:
+        """Return the setting that the query starts with, which each epoch may change, and its trigger in ms."""
+        job, trigger_ms = self._job, self._settings.trigger_ms
+        if job.objectives == Objectives():
+            limit = SourceLimit(spark, self._admission, self._log)
+            epochs.took = lambda times: limit.epoch_took(attempt.query, attempt.seen, times.seconds)
+            return Setting(limit.begin(), 0), trigger_ms
+        if self._cadence is None:
+            bytes_max, start_s = job.max_bytes_per_epoch, time.monotonic() - self._began_s
+            bounds = EpochBounds(job.max_events_per_epoch, bytes_max, trigger_ms, start_s)
+            self._cadence = EpochCadence(job.objectives, bounds)
+            self._record_decision(self._cadence.begin(), attempt)
+        sets_interval = job.objectives.readable_p99_ms is not None
+        if sets_interval:
+            # The source's limit keeps the interval. Spark would log that each epoch takes longer than the trigger.
+            trigger_ms = min(trigger_ms, round(1_000 * POLL_S))
+            quiet(spark, TRIGGER_LOGGER)
+        cadence = SourceCadence(
+            spark,
+            self._cadence,
+            self._log,
+            lambda one: self._record_decision(one, attempt),
+            sets_interval,
+        )
+        epochs.took = lambda times: cadence.epoch_took(
+            attempt.query, attempt.seen, epochs.steps.newest_plan, times
+        )
+        return cadence.begin(), trigger_ms
+
+    def _record_decision(self, decision: Decision, attempt: Attempt) -> None:
+        attempt.metrics.set_cadence(**decision.sets)
+        about = (self._job.name, self._settings.generation, self._settings.cluster, self._log)
+        record_decision(*about, decision, attempt.number)
 
     def _observe_input(self, execution: Any) -> InputStats:
         found = execution.observedMetrics().get(INPUT_METRICS)
@@ -202,7 +246,7 @@ class Driver:
         # One text: each value by itself would be a call to the JVM, in every epoch.
         seen = seen_of(json.loads(found.get().json()), self._sources)
         self._watch_skew(seen.skew_ms)
-        return replace(seen, full=self._admission.is_full(seen.events))
+        return replace(seen, full=(self._cadence or self._admission).is_full(seen.events))
 
     def _watch_skew(self, skew_ms: int) -> None:
         warning = skew_warning(skew_ms, self._job.lateness_ms)

@@ -146,8 +146,8 @@ def open_configured(conf: dict[str, str], settings: Settings, folder: Path | Non
         conf["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder}"'
     session = start_session(conf, settings)
     session.sparkContext.setLogLevel("WARN")
-    _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of each nullable column in each task
-    _quiet(session, "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor")
+    quiet(session, "org.apache.spark.sql.avro.AvroSerializer")  # warns of each nullable column in each task
+    quiet(session, "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor")
     return session
 
 
@@ -193,9 +193,10 @@ def adapt(session: SparkSession) -> None:
             "the Spark session has no spark-avro. Start it with the connectors' jars, as in spark-submit --jars "
             f'"$CUTWATER_SPARK_JARS" ({str(error)[:200]})'
         ) from None
-    _quiet(session, "org.apache.spark.sql.avro.AvroSerializer")
+    quiet(session, "org.apache.spark.sql.avro.AvroSerializer")
 
 
-def _quiet(session: SparkSession, logger: str) -> None:
+def quiet(session: SparkSession, logger: str) -> None:
+    """Log only the errors of one of Spark's classes."""
     log4j: Any = session._jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel(logger, log4j.Level.ERROR)

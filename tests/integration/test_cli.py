@@ -174,6 +174,14 @@ def test_history_tells_each_services_start(cli: Cli) -> None:
     assert cli.json("history", "--since", "2999-01-01") == []
 
 
+def test_cadence_of_a_job_without_objectives_has_no_decisions(cli: Cli) -> None:
+    """Nothing is decided, and nothing is on the trail; the table says so."""
+    told = cli.json("cadence")
+    assert (told["decisions"], told["in_force"]) == ([], [])
+    assert told["objectives"] == {"readable_p99_ms": None, "recovery_ms": None}
+    assert "which has no objectives: decisions 0" in cli.run("cadence").stdout
+
+
 def _told(lines: str) -> dict[tuple[str, str], dict[str, Any]]:
     """The last values of each row, over the milestones of `tail --json`."""
     milestones = parsed_lines(["tail"], lines)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,45 @@ def test_the_next_batch_reads_as_many_as_it_is_told(
     finally:
         query.stop()
     assert read == [99, 99, 399, 399, 4], "shares of two partitions are rounded down"
+
+
+@pytest.mark.slow
+def test_the_source_holds_events_back_for_an_interval(
+    broker: Any, spark: SparkSession, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """From the start on by options, later by the map, while the query runs: its trigger stays the same.
+
+    A full batch does not wait. What the next batches read is counted by the events that come meanwhile.
+    """
+    (tmp_path / "job.yaml").write_text(counting.job_text(unique("interval"), per_epoch=100_000))
+    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
+    job = load_job(tmp_path / "job.yaml")
+    ensure_topics(broker.cluster, [topics.events(job.topic, 2)])
+    writer = EventWriter(broker.cluster, job, None)
+    read: list[tuple[float, int]] = []
+
+    def batch(frame: Any, _epoch: int) -> None:
+        read.append((time.monotonic(), frame.count()))
+        if len(read) == 3:
+            set_limit(spark, query, 1_000, 4_000)
+
+    raw = read_events(spark, job, broker.cluster, limit=1_000, interval_ms=2_000)
+    started = raw.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(batch)
+    query = started.trigger(processingTime="100 milliseconds").start()
+    try:
+        until_s = time.monotonic() + 60
+        while len(read) < 5 and not query.exception() and time.monotonic() < until_s:
+            writer.write_all(counting.events(20))
+            time.sleep(0.1)
+        writer.write_all(counting.events(2_000))
+        wait_until(lambda: len(read) >= 7 or query.exception(), "full batches", 60)
+    finally:
+        query.stop()
+    assert [query.exception(), len(read) >= 7] == [None, True]
+    gaps_s = [later[0] - before[0] for before, later in pairwise(read)]
+    assert 1.5 < gaps_s[1] < 3.5, "the interval of the start"
+    assert 3.5 < gaps_s[3] < 6, "the one that was set"
+    assert min(gaps_s[4:6]) < 3, "a full batch begins at once"
 
 
 def test_a_spark_without_that_map_keeps_the_limit_and_says_so(spark: SparkSession) -> None:

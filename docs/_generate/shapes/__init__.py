@@ -13,6 +13,7 @@ from docs._generate.shapes import job, past, regions, state
 SHAPES: dict[str, Any] = {
     "audit": list[job.AuditedAction],
     "blame": past.Blame,
+    "cadence": job.Cadence,
     "calibrate": job.Calibrated,
     "chaos": job.Chaos,
     "config show": list[job.Setting],

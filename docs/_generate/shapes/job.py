@@ -201,6 +201,38 @@ class AuditedAction(TypedDict):
     """What came of it, or the error."""
 
 
+class CadenceDecision(TypedDict):
+    made: str
+    made_ms: int
+    generation: str
+    process: str
+    attempt: int
+    """Of the driver; 0 for a rehydrator."""
+    part: Literal["epochs", "snapshots"]
+    sets: dict[str, int]
+    """epochs: events_max and interval_ms; snapshots: snapshot_every_ms."""
+    before: dict[str, int]
+    """The same before; empty for the first decision of a process."""
+    reason: str
+    figures: dict[str, float]
+    """What the decision rests on: rates in events or rows a second, times in seconds, event_us in microseconds."""
+
+
+class CadenceObjectives(TypedDict):
+    readable_p99_ms: int | None
+    recovery_ms: int | None
+
+
+class Cadence(TypedDict):
+    job: str
+    objectives: CadenceObjectives
+    """Of the job file; null if it names none."""
+    in_force: list[CadenceDecision]
+    """The newest decision on epochs, and of each rehydrator on snapshots."""
+    decisions: list[CadenceDecision]
+    """Oldest first."""
+
+
 class Finding(TypedDict):
     check: str
     level: Literal["ok", "skipped", "warning", "error"]

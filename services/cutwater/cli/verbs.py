@@ -63,6 +63,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "stack.history",
         "Show the recovery trail: each start's findings, decision and steps with their durations.",
     ),
+    "cadence": (
+        "stack.cadence",
+        "Show how large and frequent epochs and snapshots are by the job's objectives, and the newest decisions.",
+    ),
     "audit": (
         "stack.audit",
         "Show the audit log: who did what to the job, on which object, when, and what came of it.",

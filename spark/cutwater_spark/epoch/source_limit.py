@@ -45,19 +45,35 @@ class SourceLimit:
             self._log.warning("the size of epochs cannot be changed while the query runs", error=str(error)[:300])
 
 
-def set_limit(spark: SparkSession, query: StreamingQuery, events: int) -> None:
+def set_limit(spark: SparkSession, query: StreamingQuery, events: int, interval_ms: int = 0) -> None:
     """Let the query's Kafka source read up to `events` in its next batch.
 
+    `interval_ms`: from a batch to the next one, unless `events` wait before; 0 for the query's own trigger.
     Raise Py4JError, AttributeError, TypeError if this Spark has no such map.
     """
     java: Any = spark._jvm
     execution: Any = query
     execution = execution._jsq.streamingQuery()
     limits = execution.uniqueSources()
-    limit = java.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxRows(events)
-    sources = limits.keysIterator()
+    kinds = java.org.apache.spark.sql.connector.read.streaming.ReadLimit
+    limit = kinds.maxRows(events)
+    if interval_ms:
+        gateway: Any = spark.sparkContext._gateway
+        both = gateway.new_array(kinds, 2)
+        both[0], both[1] = kinds.minRows(events, interval_ms), limit
+        limit = kinds.compositeLimit(both)
+    for source in kafka_sources(query):
+        limits = limits.updated(source, limit)
+    getattr(execution, "uniqueSources_$eq")(limits)
+
+
+def kafka_sources(query: StreamingQuery) -> list[Any]:
+    """Return the JVM's objects of the query's Kafka sources, in any order."""
+    execution: Any = query
+    sources = execution._jsq.streamingQuery().uniqueSources().keysIterator()
+    found = []
     while sources.hasNext():
         source = sources.next()
         if source.getClass().getSimpleName() == _KAFKA:
-            limits = limits.updated(source, limit)
-    getattr(execution, "uniqueSources_$eq")(limits)
+            found.append(source)
+    return found

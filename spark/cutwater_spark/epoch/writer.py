@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -32,6 +33,17 @@ from cutwater_spark.query.query import changelog_rows
 
 ObserveInput = Callable[[], InputStats]
 """Returns the observation on the input of the epoch whose action just ran."""
+
+
+class EpochTimes(NamedTuple):
+    """How long an epoch took here, beside what Spark does before and behind it. `began_s`: monotonic."""
+
+    began_s: float
+    seconds: float
+    write_s: float
+    """Of these, the one action."""
+    paused_s: float
+    """Before `began_s`: a candidate's rest, and the lock."""
 
 
 def observe_amended(aggregates: DataFrame, watermark_ms: int) -> tuple[DataFrame, Observation]:
@@ -91,8 +103,9 @@ class EpochWriter:
         self.failure: BaseException | None = None
         self.jumps: JumpCheck | None = None
         """Set by the driver if the job has a `max_jump`."""
-        self.took: Callable[[float], None] | None = None
-        """Set by a driver that limits its epochs: receives the seconds of each."""
+        self.took: Callable[[EpochTimes], None] | None = None
+        """Set by a driver that limits its epochs: receives the times of each."""
+        self._write_s = 0.0
         self.report: Callable[[Barrier, EpochMoments], None] | None = None
         """Set by the attempt: receives the barrier and the moments of each epoch."""
 
@@ -126,10 +139,14 @@ class EpochWriter:
         amended = None
         if isinstance(self.steps.closing, ByFloor):
             aggregates, amended = observe_amended(aggregates, self.steps.watermark_before(me.epoch))
-        return self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header), amended)
+        began_s = time.monotonic()
+        written = self._changelog.write(changelog_rows(aggregates, self._job, me, self._state_header), amended)
+        self._write_s = time.monotonic() - began_s
+        return written
 
     def __call__(self, aggregates: DataFrame, epoch: int) -> None:
         """Write an epoch for Spark. An error ends the query; `failure` has it without the JVM's wrapper."""
+        called_s = time.monotonic()
         try:
             # The rest is before the lock, which heartbeats and a stop need.
             with self._pace.epoch(), self.lock:
@@ -140,7 +157,8 @@ class EpochWriter:
                     self.jumps.check_epoch(epoch)
                 self._write_epoch(aggregates, epoch)
                 if self.took is not None:
-                    self.took(time.monotonic() - began_s)
+                    took_s = time.monotonic() - began_s
+                    self.took(EpochTimes(began_s, took_s, self._write_s, began_s - called_s))
         except BaseException as error:
             self.failure = error
             raise

@@ -67,13 +67,16 @@ def read_events(
     sources: Sources | None = None,
     starting: str = "earliest",
     limit: int | None = None,
+    interval_ms: int = 0,
 ) -> DataFrame:
     """Return the sources' records.
 
     `starting`: the offsets of a new query; later ones use Spark's checkpoint. `limit`: the most events of the
-    first epoch; by default the job's bound.
+    first epoch; by default the job's bound. `interval_ms`: as in `source_limit.set_limit`.
     """
     sources = sources or only(job.topic, "")
+    limit = limit or job.max_events_per_epoch
+    interval = {"minOffsetsPerTrigger": limit, "maxTriggerDelay": f"{interval_ms}ms"} if interval_ms else {}
     return (
         spark.readStream.format("kafka")
         .options(**kafka_options(cluster))
@@ -84,7 +87,8 @@ def read_events(
         .option("failOnDataLoss", "true")
         # Spark's default also reads aborted records.
         .option("kafka.isolation.level", "read_committed")
-        .option("maxOffsetsPerTrigger", limit or job.max_events_per_epoch)
+        .option("maxOffsetsPerTrigger", limit)
+        .options(**interval)
         # The source asks the broker for its offset range after every poll.
         .option("kafka.max.poll.records", POLL_RECORDS)
         .load()

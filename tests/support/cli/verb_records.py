@@ -15,6 +15,8 @@ from cutwater.adapters.topics.mirror_topics import Positions
 from cutwater.client.export.parquet import Written
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core.access.audit_log import Argument, AuditRecord
+from cutwater.core.cadence.decisions import EPOCHS, SNAPSHOTS
+from cutwater.core.cadence.decisions import Decision as Cadence
 from cutwater.core.checks.findings import error, ok
 from cutwater.core.checks.state_comparison import Answer, RowDifference, RowName, RowTotals, Verdict
 from cutwater.core.driver.rejected_events import EventPosition, LatePair, Letter, Listed
@@ -144,6 +146,24 @@ AUDIT = [
         **{"outcome": outcome, "detail": HOSTILE},
     )  # type: ignore[arg-type]
     for number, (role, outcome) in enumerate([("owner", "done"), ("", "begun"), ("owner", "failed")])
+]
+DECIDED = [
+    Recovery(
+        **{"job": "flights", "generation": GENERATION, "service": "cadence", "process": f"host:{HOSTILE}"},
+        **{"attempt": 3, "begun_ms": AT_MS, "outcome": "running", "decision": f"events wait {HOSTILE}"},
+        **{"found": tuple(Fact(*one) for one in decision.facts().items()), "steps": ()},
+    )  # type: ignore[arg-type]
+    for decision in (
+        Cadence(EPOCHS, {"events_max": 181_019, "interval_ms": 700}, ""),
+        Cadence(
+            EPOCHS,
+            {"events_max": 1_000_000, "interval_ms": 1_050},
+            "",
+            {"events_max": 181_019, "interval_ms": 700},
+            {"waiting": 812_345, "event_us": 4.9871234},
+        ),
+        Cadence(SNAPSHOTS, {"snapshot_every_ms": 600_000}, ""),
+    )
 ]
 FINDINGS = [ok("brokers", "3 brokers"), error("source", f"topic {HOSTILE} is missing " * 3, "create it")]
 MANIFEST = Manifest(

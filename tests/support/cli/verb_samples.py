@@ -19,7 +19,7 @@ from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, sc
 from cutwater.cli.past import blame, diff, difference_report
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
-from cutwater.cli.stack import audit, chaos, history, incident_parts, up
+from cutwater.cli.stack import audit, cadence, chaos, history, incident_parts, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
     distinct,
@@ -423,6 +423,7 @@ SAMPLES = [
         ),
     ),
     Sample(["audit"], put(audit, find_job=records.PLACE, read_audit=records.AUDIT)),
+    Sample(["cadence"], put(cadence, find_job=records.PLACE, read_history=records.DECIDED)),
     Sample(["history"], put(history, find_job=records.PLACE, read_history=records.STARTS)),
     Sample(["hot-keys"], all_of(running(hot_keys), heating)),
     Sample(["incident", "--out", "{}/incident.zip"], gathering),

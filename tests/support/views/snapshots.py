@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.adapters.object_store import Objects
+from cutwater.core.cadence.decisions import Decision
+from cutwater.core.cadence.snapshot_cadence import SnapshotCadence
 from cutwater.core.state.manifest_signature import Keys
 from cutwater.core.state.snapshot_manifest import UNSIGNED, Manifest, Names, Policy, share_name
 from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.object_store_tier import Pruned, SnapshotRepository, Uploaded
+from cutwater.views.snapshots.observer import SnapshotPace, SnapshottingObserver
 from cutwater.views.snapshots.restore import Restored, Restorer, stream_check
-from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler, SnapshottingObserver
+from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, Following, Seen, Writing, following, now_ms, until
 
@@ -86,9 +89,12 @@ class Keeping:
         near: bool = True,
         target: int | None = None,
         keys: Keys = UNSIGNED,
+        recovery_ms: int | None = None,
         **options: Any,
     ) -> None:
-        """`options`: more of the follower's."""
+        """`recovery_ms`: the job's objective. `options`: more of the follower's."""
+        self._recovery_ms = recovery_ms
+        self.decisions: list[Decision] = []
         self.told = Told()
         self.restored: Restored | None = None
         self.shelf = shelf_of(writing, objects, partitions, keys)
@@ -117,7 +123,11 @@ class Keeping:
         options |= {**self._options, "prepare": prepare}
         self._thread = threading.Thread(target=self.taking.run)
         self._thread.start()
-        return SnapshottingObserver(seen, self.taking)
+        pace = None
+        if self._recovery_ms is not None:
+            cadence = SnapshotCadence(self._recovery_ms, plan.every_ms)
+            pace = SnapshotPace(cadence, self.taking, self.decisions.append)
+        return SnapshottingObserver(seen, self.taking, pace)
 
     def end(self) -> None:
         self.taking.stop()

@@ -54,7 +54,7 @@ CHANGES: dict[str, list[Action]] = {
 }
 """By verb the actions that it may be."""
 READS = {
-    *("blame", "diff", "hot-keys"),
+    *("blame", "cadence", "diff", "hot-keys"),
     *("audit", "config show", "console", "dead-letters list", "distinct", "doctor", "forks list", "forks loss"),
     *("generation list", "get", "history", "late list", "lineage", "milestones", "mirror status", "plan"),
     *("policy check", "regions", "schemas check", "schemas show", "size", "snapshots list", "snapshots verify"),

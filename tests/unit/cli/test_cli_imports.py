@@ -58,7 +58,7 @@ LISTS_MAX, BROKERLESS_MAX, ASKS_MAX, EXPORT_MAX = 400, 450, 640, 780
 """Modules, Python's own included. All verbs together import some 2,300."""
 HERE = "--data-dir {folder}"
 ASKING = {
-    **{one: HERE for one in ("status", "milestones", "history", "tail", "verify", "generation list")},
+    **{one: HERE for one in ("status", "milestones", "history", "cadence", "tail", "verify", "generation list")},
     **{one: HERE for one in ("snapshots list", "late list", "dead-letters list")},
     **{one: "{folder}/none.yaml" for one in ("regions", "mirror status", "forks list")},
     "export": "{folder}/none.yaml --out {folder}/none.parquet",

@@ -115,6 +115,7 @@ def test_every_table_can_be_widened() -> None:
         *(
             "audit",
             "blame",
+            "cadence",
             "chaos",
             "difference_report",
             "hot_keys",
@@ -177,7 +178,7 @@ def test_long_facts_stand_under_their_start(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["dead-letters list", "late list", "get", "history", "verify", "regions", "status"]
+    "verb", ["dead-letters list", "late list", "get", "history", "cadence", "verify", "regions", "status"]
 )
 def test_text_from_outside_is_seen_and_not_obeyed(verb: str, shown: Shown) -> None:
     """A key is shown with its escapes, and brackets are no markup."""

@@ -391,7 +391,10 @@ class Settings(BaseSettings):
         "it is not set, 'cutwater up' uses a folder in the data folder.",
     )
     snapshot_every_ms: int = Field(
-        600_000, ge=100, le=86_400_000, description="Minimum time between two snapshots, ms."
+        600_000,
+        ge=100,
+        le=86_400_000,
+        description="Minimum time between two snapshots, ms; not with an objective for recovery (CADENCE.md).",
     )
     snapshot_keep_last: int = Field(3, ge=1, le=10_000, description="Number of newest snapshots to keep.")
     snapshot_keep_hours: int = Field(24, ge=0, le=10_000, description="Hours of which one snapshot each is kept.")
@@ -416,7 +419,12 @@ class Settings(BaseSettings):
         "all processes that read or write the store.",
     )
     s3_anonymous: bool = Field(False, description="Access the object store without keys: it is public.")
-    trigger_ms: int = Field(500, ge=0, le=3_600_000, description="Minimum time between two epochs, ms.")
+    trigger_ms: int = Field(
+        500,
+        ge=0,
+        le=3_600_000,
+        description="Minimum time between two epochs, ms; not with readable_p99 (CADENCE.md).",
+    )
     catch_up_share: float = Field(
         1.0,
         ge=0.05,

@@ -130,6 +130,14 @@ class DriverMetrics:
             **here,
         )
         self._rested = Counter("rested", "Pauses of a candidate between epochs.", unit="seconds", **here)
+        self._events_max = Gauge(
+            "epoch_events_max", "The most events of an epoch, by the cadence; NaN without objectives.", **here
+        )
+        self._interval = Gauge(
+            "epoch_interval_seconds",
+            "From an epoch's beginning to the next one's, by the cadence; NaN without objectives.",
+            **here,
+        )
         self._waiting_for_region = Gauge(
             "waiting_for_region", "1 while another region, which may have taken over, does not answer.", **here
         )
@@ -138,7 +146,8 @@ class DriverMetrics:
         self._rejected_for: Mapping[str, int] = {}
         for reason in REASONS:
             self._reasons.labels(reason)  # exported from 0 on, so that the first count is seen as an increase
-        for unknown in (self._epoch, self._watermark, self._floor, self._skew):
+        of_cadence = self._events_max, self._interval
+        for unknown in (self._epoch, self._watermark, self._floor, self._skew, *of_cadence):
             unknown.set(float("nan"))  # a watermark of 1970 would raise an alert at each start
 
     def set_newest(self, newest: Barrier) -> None:
@@ -172,6 +181,11 @@ class DriverMetrics:
 
     def count_pause(self, seconds: float) -> None:
         self._rested.inc(seconds)
+
+    def set_cadence(self, events_max: int, interval_ms: int) -> None:
+        """Set what is in force by a decision of the cadence controller."""
+        self._events_max.set(events_max)
+        self._interval.set(interval_ms / 1000)
 
     def waiting_for_region(self, now: bool) -> None:
         self._waiting_for_region.set(now)

@@ -46,7 +46,7 @@ from cutwater.core.events.formats import (
 )
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
-from cutwater.core.job.job import TAKEN_COLUMNS, Job
+from cutwater.core.job.job import TAKEN_COLUMNS, Job, Objectives
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import HLL, THETA, Measure
 from cutwater.core.job.row_room import require_room
@@ -136,6 +136,7 @@ def _compile(path: Path, model: JobModel, upstream: Upstream | None, errors: Job
         max_event_bytes=model.max_event_bytes,
         max_events_per_epoch=model.max_events_per_epoch,
         max_bytes_per_epoch=model.max_bytes_per_epoch,
+        objectives=Objectives(model.objectives.readable_p99, model.objectives.recovery),
         shuffle_partitions=model.shuffle_partitions,
         output=shared.output,
         changelog_format=model.changelog.format,

@@ -403,6 +403,24 @@ class LateModel(Model):
     )
 
 
+class ObjectivesModel(Model):
+    """What a user wants of a running job."""
+
+    readable_p99: Duration | None = Field(
+        None,
+        ge=500,
+        description="From an event's arrival on the source topic until it can be read, for 99 of 100 events; at "
+        "least 500ms. The driver sets the time from epoch to epoch by it, in place of CUTWATER_TRIGGER_MS.",
+    )
+    recovery: Duration | None = Field(
+        None,
+        ge=5_000,
+        description="From a crash until readers are as up to date as before, at least 5s: of the driver, which "
+        "repeats an epoch, and of a view that has lost its disk, which fetches a snapshot. Sets the largest "
+        "epoch, and the time between two snapshots in place of CUTWATER_SNAPSHOT_EVERY_MS.",
+    )
+
+
 class JobModel(Model):
     """The job file, field by field."""
 
@@ -452,6 +470,10 @@ class JobModel(Model):
     output: JobOutput = OutputModel()
     changelog: JobChangelog = ChangelogModel()
     registry: JobRegistry = RegistryModel()
+    objectives: Annotated[
+        ObjectivesModel,
+        Field(description="What the job shall reach; see below. Without it nothing adapts but an epoch's size."),
+    ] = ObjectivesModel()
     max_events_per_epoch: Count = Field(
         1_000_000,
         le=MAX_EVENTS_PER_EPOCH,

@@ -15,9 +15,18 @@ from cutwater.adapters.kafka.client import make_consumer, partition_count, read_
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.single_record import write_record
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.core.cadence.decisions import Decision
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.recovery_log import STOPPED, Fact, ProcessIdentity, Recovery, StartRecord, Took
+from cutwater.core.protocol.recovery_log import (
+    CADENCE,
+    STOPPED,
+    Fact,
+    ProcessIdentity,
+    Recovery,
+    StartRecord,
+    Took,
+)
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -71,6 +80,17 @@ def account(
     """Return the account of this process's start. `registry`: the registry to count failed writes in."""
     who = ProcessIdentity(job, generation, service, f"{socket.gethostname()}:{os.getpid()}")
     return StartRecord(who, now_ms, time.monotonic, Trail(cluster, log, registry).write)
+
+
+def record_decision(
+    job: str, generation: Generation, cluster: Cluster, log: Any, decision: Decision, attempt: int = 0
+) -> None:
+    """Write a decision of the cadence controller, in the background."""
+    log.info("cadence", reason=decision.reason, **decision.sets)
+    record = account(CADENCE, job, generation, cluster, log)
+    record.record_facts(**decision.facts())
+    record.record_decision(decision.reason, attempt)
+    record.running()
 
 
 def encode(one: Recovery) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutwater.core.protocol.records import Milestone
-from cutwater.core.protocol.recovery_log import Recovery
+from cutwater.core.protocol.recovery_log import Recovery, select_starts
 from cutwater.core.state.point_in_time_restore import RestorableSnapshot
 
 STARTS_MAX = 200
@@ -17,7 +17,7 @@ NOT_RESTORABLE = "No milestone of this generation can be restored now; the next 
 
 def trail(records: Sequence[Recovery], many: int = STARTS_MAX) -> list[dict[str, Any]]:
     """Return the newest starts, newest first."""
-    return [_start(one) for one in reversed(records[-many:])] if many else []
+    return [_start(one) for one in reversed(select_starts(records, None, None)[-many:])] if many else []
 
 
 def _start(one: Recovery) -> dict[str, Any]:

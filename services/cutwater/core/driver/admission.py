@@ -19,12 +19,28 @@ FULL = 0.5
 """The share of its limit from which an epoch's time says something about the limit."""
 
 
+class EventBytes:
+    """The size of one event's value, of a driver's epochs so far."""
+
+    def __init__(self) -> None:
+        self._bytes = 0.0
+
+    def add(self, events: int, size: int) -> None:
+        """Take an epoch's events, at least one, and the bytes of their values."""
+        # The larger of both: the next events may be as large as these, or as the earlier ones.
+        self._bytes = max(size / events, (size / events + self._bytes) / 2)
+
+    def events_of(self, size: int) -> float | None:
+        """Return how many events have so many bytes; None if that is not known."""
+        return size / self._bytes if self._bytes else None
+
+
 class Admission:
     """The limit of one driver's epochs. `events_max`, `bytes_max`: the job's bounds."""
 
     def __init__(self, events_max: int, bytes_max: int, target_s: float = TARGET_S) -> None:
         self._events_max, self._bytes_max, self._target_s = events_max, bytes_max, target_s
-        self._event_bytes = 0.0
+        self._event_bytes = EventBytes()
         self.limit = min(events_max, FIRST)
         """The events that the next epoch may read."""
 
@@ -36,12 +52,12 @@ class Admission:
         """Take an epoch's events, the bytes of their values, and its time."""
         if not events:
             return
-        # The larger of both: the next events may be as large as these, or as the earlier ones.
-        self._event_bytes = max(size / events, (size / events + self._event_bytes) / 2)
+        self._event_bytes.add(events, size)
         limit = float(self.limit)
         if self.is_full(events):
             wanted = events * self._target_s / max(seconds, 1e-3)
             limit = max(min(max(wanted, limit / STEP), limit * STEP), LEAST)
-        if self._event_bytes:
-            limit = min(limit, self._bytes_max / self._event_bytes)
+        fitting = self._event_bytes.events_of(self._bytes_max)
+        if fitting is not None:
+            limit = min(limit, fitting)
         self.limit = min(max(int(limit), 1), self._events_max)

@@ -55,6 +55,16 @@ class Attached:
 
 
 @dataclass(frozen=True)
+class Objectives:
+    """What a user wants of a running job: `core.cadence` sets epochs and snapshots by it. None: nothing."""
+
+    readable_p99_ms: int | None = None
+    """From an event's arrival on the source topic until it can be read, for 99 of 100 events."""
+    recovery_ms: int | None = None
+    """From a crash, of the driver or of a view that loses its disk, until readers are as up to date as before."""
+
+
+@dataclass(frozen=True)
 class Job:
     name: str
     topic: str
@@ -107,6 +117,7 @@ class Job:
     """The kind of a key that is no list, as of a `KeyColumn`; whole numbers are texts here."""
     key_columns: tuple[KeyColumn, ...] | None = None
     """The columns of a key that is a list in the job file; none makes one row a window. None: no list."""
+    objectives: Objectives = Objectives()
     upstream: str = ""
     """The job whose output is the source; its end markers are no events. Empty for a topic of events."""
     attached: Attached | None = None

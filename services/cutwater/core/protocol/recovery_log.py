@@ -15,6 +15,8 @@ from typing import NamedTuple
 from cutwater.core.protocol.generation import Generation
 
 RUNNING, STOPPED = "running", "stopped"
+CADENCE = "cadence"
+"""The service of records that are no starts, but decisions of the cadence controller (`core.cadence`)."""
 ENTRIES_MAX = 64
 """The most facts, and the most steps, of one start; more are dropped."""
 TEXT_MAX = 2_000
@@ -150,7 +152,11 @@ def unrecorded() -> StartRecord:
 
 
 def select_starts(records: Iterable[Recovery], service: str | None, since_ms: int | None) -> list[Recovery]:
-    """Return the starts of `service` at or after `since_ms`; None for all."""
+    """Return the starts of `service` at or after `since_ms`; None for all. Cadence decisions are no starts."""
     return [
-        one for one in records if service in (None, one.service) and (since_ms is None or one.begun_ms >= since_ms)
+        one
+        for one in records
+        if service in (None, one.service)
+        and one.service != CADENCE
+        and (since_ms is None or one.begun_ms >= since_ms)
     ]

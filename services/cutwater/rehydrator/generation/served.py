@@ -33,7 +33,7 @@ from cutwater.views.bulk.loader import BulkLoader, workers_by_default
 from cutwater.views.follow.follower import Follower
 from cutwater.views.query.change_feed import Changes
 from cutwater.views.query.view import View
-from cutwater.views.snapshots.scheduler import SnapshottingObserver
+from cutwater.views.snapshots.observer import SnapshottingObserver
 from cutwater.views.store.folders import adopt_preload
 from cutwater.views.store.rebuild_order import execute_order
 from cutwater.views.store.store import Store, folder_of
@@ -102,7 +102,7 @@ class ServedGeneration:
             self.store,
             view,
             now_ms,
-            SnapshottingObserver(starting, taking) if taking else starting,
+            SnapshottingObserver(starting, taking, kept.pace) if kept and taking else starting,
             wait_s=settings.wait_ms / 1000,
             partitions=partitions,
             bulk=self._bulk(selects=selection is not None),

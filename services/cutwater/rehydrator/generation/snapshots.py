@@ -10,12 +10,16 @@ from typing import Any
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parents_needed
+from cutwater.adapters.topics.recovery_log import record_decision
+from cutwater.core.cadence.decisions import Decision
+from cutwater.core.cadence.snapshot_cadence import SnapshotCadence
 from cutwater.core.job.job import Job
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import Policy
 from cutwater.rehydrator.generation.start_report import StartReport
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.views.snapshots.local_tier import Checkpoints
+from cutwater.views.snapshots.observer import SnapshotPace
 from cutwater.views.snapshots.repositories import repository_of
 from cutwater.views.snapshots.restore import Restorer, stream_check
 from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler
@@ -61,6 +65,17 @@ class ViewSnapshots:
         self.taking = (
             SnapshotScheduler(*view, store, near, far, plan, now_ms, metrics, log, needed) if takes else None
         )
+        self.pace: SnapshotPace | None = None
+        """Set if the job has an objective for recovery."""
+        if self.taking is not None and job.objectives.recovery_ms is not None:
+            cadence = SnapshotCadence(job.objectives.recovery_ms, settings.snapshot_every_ms)
+            about = (job.name, settings.generation, settings.cluster, log)
+
+            def decided(decision: Decision) -> None:
+                metrics.takes(cadence.every_ms)
+                record_decision(*about, decision)
+
+            self.pace = SnapshotPace(cadence, self.taking, decided)
         self.share = far.names.share
         self.restores = not settings.replica_of
         self._restorer = Restorer(*view, (near, far), stream_check(settings.cluster, job), metrics, log)
@@ -72,6 +87,8 @@ class ViewSnapshots:
             done = self._restorer.restore(self._store, stopped)
             if done is not None:
                 starting.restored(done)
+                if self.pace is not None:
+                    self.pace.restored(done.seconds)
             if done is not None and self.taking is not None:
                 self.taking.begin_behind(done.manifest, uploaded=done.tier == self._far.name)
                 self._metrics.set_restored_snapshot(done.manifest)

@@ -23,8 +23,6 @@ from cutwater.core.state.backlog import Entry
 from cutwater.core.state.partition_share import Partitions
 from cutwater.core.state.snapshot_manifest import Manifest, Policy, Unusable
 from cutwater.views.changelog.range_reader import Stopped
-from cutwater.views.follow.applier import Applied
-from cutwater.views.follow.follower import Observer
 from cutwater.views.snapshots.local_tier import Checkpoints, Hashes
 from cutwater.views.snapshots.object_store_tier import NumberTaken, Pruned, SnapshotRepository, Uploaded
 from cutwater.views.store.store import Store
@@ -95,6 +93,9 @@ class SnapshotScheduler:
         self._near = near
         self._far = far
         self._plan = plan
+        self._every_ms = plan.every_ms
+        self.size = 0
+        """The bytes of the newest uploaded snapshot; 0 before the first upload."""
         self._now_ms = now_ms
         self._watched = watched
         self._log = log
@@ -168,13 +169,13 @@ class SnapshotScheduler:
             self._near.trim(self._plan.local)
             self._store.checkpoint(self._near.make_room(at.milestone.sequence))
         except (CutwaterError, OSError) as error:
-            self._next_ms = self._now_ms() + self._plan.every_ms
+            self._next_ms = self._now_ms() + self._every_ms
             self._wanted, self._refused = False, f"no snapshot was taken: {error}"
             self._failed("no snapshot was taken", at, error)
             return
         reach("checkpoint-made")
         self._last, self._wanted = at, False
-        self._next_ms = self._now_ms() + self._plan.every_ms
+        self._next_ms = self._now_ms() + self._every_ms
         self._waiting = _TakenCheckpoint(at, self._store.segment_ms, self._store.lower_ms)
         self._watched.record_checkpoint(at.milestone, time.monotonic() - begun_s)
 
@@ -225,6 +226,7 @@ class SnapshotScheduler:
             raise
         self._near.trim(self._plan.local, but=sequence)
         done = self._far.upload(manifest, self._near.place(sequence), self._stopping, self._now_ms)
+        self.size = manifest.size
         self._watched.record_answer(True)
         self._watched.uploaded(done, time.monotonic() - begun_s)
         self._log.info(
@@ -282,6 +284,13 @@ class SnapshotScheduler:
             self._next_ms = self._due_ms(manifest)
             self._last = self._store.applied if uploaded else None
 
+    def set_every(self, every_ms: int) -> None:
+        """Change the time between two snapshots, also that until the next one."""
+        with self._lock:
+            if self._next_ms:  # else the first one is due
+                self._next_ms += every_ms - self._every_ms
+            self._every_ms = every_ms
+
     def _first_ms(self) -> int:
         """Return when the first snapshot is due; restarts neither delay it nor take one each time."""
         for sequence in self._near.sequences()[:1]:
@@ -302,25 +311,3 @@ class SnapshotScheduler:
     def _failed(self, what: str, at: Entry, error: BaseException) -> None:
         self._watched.failed()
         self._log.error(what, milestone=str(at.milestone.token), error=str(error)[:1000])
-
-
-class SnapshottingObserver:
-    """Observer that forwards to another, and takes snapshots between two milestones, in the follower's thread."""
-
-    def __init__(self, observer: Observer, snapshots: SnapshotScheduler) -> None:
-        self._observer = observer
-        self._snapshots = snapshots
-
-    def applied(self, milestone: Milestone, done: Applied) -> None:
-        self._observer.applied(milestone, done)
-        self._snapshots.maybe_checkpoint()
-
-    def backlog(self, milestones: int) -> None:
-        self._observer.backlog(milestones)
-        self._snapshots.maybe_checkpoint()
-
-    def retried(self) -> None:
-        self._observer.retried()
-
-    def diverged(self) -> None:
-        self._observer.diverged()

@@ -84,6 +84,22 @@ def test_the_snapshot_itself_is_shown_before_anything_is_read(
         assert view.seen.done == []
 
 
+def test_the_time_of_the_next_snapshot_follows_the_objective(
+    writing: Writing, tmp_path: Path, objects: Objects
+) -> None:
+    """The first milestones say that the objective is out of reach: the next snapshot is due an hour sooner."""
+    with keeping(writing, tmp_path / "one", objects, recovery_ms=5_000) as (view, kept):
+        due_ms = kept.taking._next_ms
+        for epoch in range(3):
+            view.wait_for(writing.epoch(sales(epoch)).sequence)
+        until(lambda: len(kept.decisions) == 2, "the decision")
+        assert [dict(one.sets) for one in kept.decisions] == [
+            {"snapshot_every_ms": 3_600_000},
+            {"snapshot_every_ms": 30_000},
+        ]
+        assert kept.taking._next_ms == due_ms - 3_570_000
+
+
 def test_a_second_snapshot_uploads_new_files_only(writing: Writing, tmp_path: Path, objects: Objects) -> None:
     """Incremental: tables that a kept snapshot holds are named again, and neither hashed nor written."""
     with keeping(writing, tmp_path / "one", objects) as (view, kept):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cutwater.adapters.job_files.loader import load_job, parse_duration
 from cutwater.core.errors import UsageError
-from cutwater.core.job.job import Job, Output
+from cutwater.core.job.job import Job, Objectives, Output
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 
@@ -67,6 +67,15 @@ def test_the_flights_job_is_read_as_it_is_written() -> None:
     assert (job.shards, job.max_events_per_epoch, job.shuffle_partitions) == (ShardMap(1024, 4), 20_000, 2)
     assert [one.name for one in job.measures] == list(DOCUMENT["measures"])
     assert not job.time_micros
+
+
+def test_objectives_are_no_part_of_the_definition(load: Load) -> None:
+    """Either may be left out; without them there are none. A checkpoint of before takes a job with others."""
+    plain, both = load(DOCUMENT), load(changed("objectives", {"readable_p99": "2s", "recovery": "60s"}))
+    assert plain.objectives == Objectives()
+    assert both.objectives == Objectives(2_000, 60_000)
+    assert load(changed("objectives", {"recovery": "5s"})).objectives == Objectives(None, 5_000)
+    assert (both.definition, both.meaning) == (plain.definition, plain.meaning)
 
 
 def test_defaults_and_a_sliding_window(load: Load) -> None:
@@ -172,6 +181,14 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("retention", "1h", "retention: must be at least the lateness"),
     ("late", {"amend_for": "501d"}, "late.amend_for: must be at most the retention"),
     ("late", {"amend_for": "soon"}, "late.amend_for: 'soon' is not a duration"),
+    (
+        "objectives",
+        {"readable_p99": "499ms"},
+        "objectives.readable_p99: Input should be greater than or equal to 500",
+    ),
+    ("objectives", {"recovery": "4s"}, "objectives.recovery: Input should be greater than or equal to 5000"),
+    ("objectives", {"recovery": 60}, "objectives.recovery: '60' is not a duration"),
+    ("objectives", {"readable": "2s"}, "objectives.readable: "),
     ("max_bytes", 500, "max_bytes: '500' is not a size: write a whole number and B, KB, MB, GB or TB"),
     ("max_bytes", "0B", "max_bytes: Input should be greater than or equal to 1"),
     ("shards", 1_000, "shards is 1000: it must be a power of two from 1 to 65536"),

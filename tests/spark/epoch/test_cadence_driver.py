@@ -1,0 +1,94 @@
+"""The cadence controller in a driver as a real process: decided, applied while the query runs, recorded, shown."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cutwater.adapters.topics.commit_stream import Tail
+from cutwater.adapters.topics.recovery_log import history
+from cutwater.cli.main import app
+from cutwater.core.cadence.decisions import decision_of
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Barrier, Start
+from support.events import counting
+from support.harness import Flow, flow, wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
+OBJECTIVES = "objectives: {readable_p99: 4s, recovery: 60s}\n"
+FIRST_MS = 2_000
+"""Of four seconds with epochs of unknown cost."""
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    text = counting.job_text(unique("paced"), per_epoch=100_000) + OBJECTIVES
+    with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
+        yield made
+
+
+def signals(job: Flow) -> list[Any]:
+    tail = Tail(job.cluster, topics.barriers(job.job.name))
+    found: list[Any] = []
+    while new := list(tail.poll()):
+        found += new
+    tail.close()
+    return found
+
+
+def decisions(job: Flow) -> list[Any]:
+    records = history(job.cluster, job.job.name, 100)
+    return [(one, decision) for one in records if (decision := decision_of(one))]
+
+
+def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> None:
+    """The driver of a steady load finds that it may wait longer; its epochs then do. No restart, one attempt.
+
+    Every event is counted once, and `cutwater cadence` shows what is in force.
+    """
+    ended, made = threading.Event(), list[dict[str, Any]]()
+
+    def produce() -> None:
+        for number in range(2_000):
+            if ended.wait(0.1):
+                return
+            made.extend(some := counting.events(20, seed=number))
+            job.produce(some)
+
+    producing = threading.Thread(target=produce)
+    job.signal()
+    driver = job.driver()
+    producing.start()
+    try:
+        wait_until(lambda: len(decisions(job)) >= 2, "a decision on the interval", 120)
+        time.sleep(12)
+    finally:
+        ended.set()
+        producing.join(60)
+    assert driver.poll() is None
+    milestone = job.wait_committed()
+    assert job.state(milestone) == counting.expected(made)
+    first, (record, newest) = decisions(job)[0], decisions(job)[-1]
+    assert first[1].sets["interval_ms"] == FIRST_MS
+    assert (record.attempt, newest.part) == (1, "epochs")
+    assert "with this interval events are readable within 4 s" in newest.reason
+    found = signals(job)
+    assert [one.attempt for one in found if isinstance(one, Start)] == [1]
+    begun = [one.epoch_started_ms for one in found if isinstance(one, Barrier)]
+    behind = [later - before for before, later in pairwise(begun) if before > record.begun_ms]
+    shortest = min(behind[:-1])  # the last one may be a batch without data
+    assert shortest >= 0.8 * newest.sets["interval_ms"], (begun, newest)
+    shown = CliRunner().invoke(
+        app, ["cadence", str(job.job_file), "--bootstrap-servers", job.cluster.bootstrap, "--json"]
+    )
+    told = json.loads(shown.stdout)
+    assert told["objectives"] == {"readable_p99_ms": 4_000, "recovery_ms": 60_000}
+    assert [one["sets"] for one in told["in_force"]] == [dict(newest.sets)]

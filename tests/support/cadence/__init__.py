@@ -1,0 +1,1 @@
+"""Simulated drivers and views under the cadence controller."""

@@ -1,0 +1,1 @@
+"""Tests of core/cadence, which need neither broker nor Spark."""
