@@ -31,15 +31,16 @@ def _measure_json(one: MeasureChange) -> dict[str, Any]:
     return {"fate": one.fate.value, "before": one.before or None, "reason": one.why or None}
 
 
-def print_change(change: Change, as_json: bool) -> None:
-    """Print the change; as JSON only one that is not possible, since a claim's JSON contains the others."""
-    if as_json:
-        print_json({"change": change_json(change)})
-        return
+def print_change(change: Change) -> None:
+    """Print each measure and each part of the job file that differs."""
     from_x = iso(change.complete_from_ms) if change.complete_from_ms else ""
     rows = [(f"measure {one.name}", one.fate.value, _measure_text(one, from_x)) for one in change.found.measures]
     rows += [(one.part, f"{one.before} -> {one.after}", _part_text(one, from_x)) for one in change.found.parts]
-    out.table(table("what differs from the parent", _COLUMNS, rows))
+    out.table(table("the job file beside the parent's", _COLUMNS, rows))
+    if not change.found.changes_rows and not change.found.obstacles:
+        print_note(
+            "its rows are the parent's: a restart with the new job file does the same, without a generation"
+        )
 
 
 def _measure_text(one: MeasureChange, from_x: str) -> str:

@@ -45,7 +45,7 @@ def claim(
         if redefined is not None and not changes:
             changes.append(redefined.change(place.cluster, planned.claim))
             if changes[0].found.obstacles:
-                print_change(changes[0], as_json)
+                _print_claim(planned, None, None, True, as_json, more, changes[0])
                 changes[0].found.require_possible()
         store = place.stack.snapshots if place.stack else settings.snapshots
         try:
@@ -63,11 +63,8 @@ def claim(
         # The embedded broker is a single one; the settings count only for a user's own brokers.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
-    if changes:
-        more = {**(more or {}), "change": change_json(changes[0])}
-    _print_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json, more)
-    if changes and not as_json:
-        print_change(changes[0], as_json)
+    source, change = sources[-1] if sources else None, changes[0] if changes else None
+    _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change)
     return planned.claim
 
 
@@ -106,6 +103,7 @@ def _print_claim(
     dry_run: bool,
     as_json: bool,
     more: Mapping[str, Any] | None,
+    change: Change | None,
 ) -> None:
     made = planned.claim
     parent = parent_of(made).token
@@ -120,10 +118,15 @@ def _print_claim(
             "promoted": planned.done,
             "seed": source.as_object() if source else None,
             "undone": {**undone._asdict(), "newest": str(undone.newest)} if undone else None,
+            "change": change_json(change) if change else None,
             **(more or {}),
         }
         print_json(told)
         return
+    if change is not None:
+        print_change(change)
+        if change.found.obstacles:
+            return
     if planned.again:
         does = "would continue" if dry_run else "is continuing"
         done = ", which is promoted: nothing to do (--another claims one more)"
