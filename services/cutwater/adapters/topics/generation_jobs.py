@@ -75,6 +75,11 @@ class GenerationJobs:
         return job
 
 
+def carried_jobs(cluster: Cluster, job: str) -> list[Job]:
+    """Return the jobs that claims carry, the newest first. Raises UsageError without the topic or the right."""
+    return [load_carried(one.files) for one in reversed(list(candidates(cluster, job).job_files.values()))]
+
+
 def definition_of(candidate: Candidate) -> str:
     """Return what a candidate's rows mean: its parent's, or that of its own job file."""
     own = candidate.redefinition

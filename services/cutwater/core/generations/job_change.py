@@ -108,6 +108,19 @@ def compare(before: Job, after: Job) -> JobChange:
     return JobChange(measures, tuple(_parts(before, after)), seeds)
 
 
+def shown_from(row: Job, reader: Job) -> dict[str, str | None]:
+    """Return for each measure of a reader's job file its name in a row of another job; None if that row does not
+    have it."""
+    names = {one.name: one.before or None for one in compare(row, reader).measures if one.fate is not Fate.REMOVED}
+    back = {one.before: one.name for one in compare(reader, row).measures if one.fate is Fate.RENAMED}
+    shown = {one.name for one in row.measures if not one.partials}
+    for one in reader.measures:
+        if not one.partials and one.name in shown:
+            names[one.name] = one.name
+        names[one.name] = names[one.name] or back.get(one.name)
+    return names
+
+
 def complete_from_ms(change: JobChange, before: Job, after: Job, parent: Milestone, newest_row_end_ms: int) -> int:
     """Return window X: the start of the first window that is complete in everything new; 0 if nothing is new.
 
