@@ -13,7 +13,7 @@ from cutwater.adapters.topics.commit_stream import release
 from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.core.errors import ProtocolError
 from cutwater.core.generations.candidates import Candidate
-from cutwater.core.generations.job_change import compare
+from cutwater.core.generations.job_change import compare_jobs
 from cutwater.core.generations.late_replay import require_amends
 from cutwater.core.generations.seed_change import SeedChange
 from cutwater.core.generations.source_topics import origin_cut_at
@@ -69,7 +69,7 @@ class Seeding(NamedTuple):
 
 def unchanged(job: Job) -> Seeding:
     """Return that the rows become seeds as they are."""
-    return Seeding(job, job, compare(job, job).seeds)
+    return Seeding(job, job, compare_jobs(job, job).seeds)
 
 
 def seeding_of(cluster: Cluster, job: Job, candidate: Candidate, parent: Milestone) -> Seeding:
@@ -79,7 +79,7 @@ def seeding_of(cluster: Cluster, job: Job, candidate: Candidate, parent: Milesto
     if own is None:
         return unchanged(job)
     before = GenerationJobs.on(cluster, job).at(parent)
-    change = compare(before, load_carried(own.files))
+    change = compare_jobs(before, load_carried(own.files))
     change.require_possible()
     return Seeding(before, job, change.seeds)
 

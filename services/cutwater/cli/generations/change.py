@@ -10,6 +10,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.generations.job_change import Fate, MeasureChange, PartChange
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.util.printable_text import printable_lines
 from cutwater.core.util.text_tables import Column, table
 from cutwater.operations.generations.redefinition import Change
 
@@ -73,4 +74,4 @@ def print_job_file(known: Candidates, generation: Generation, as_json: bool) -> 
         return
     if found.complete_from_ms:
         print_note(f"what is new is complete from window {iso(found.complete_from_ms)} on")
-    print(found.files[0].text, end="")
+    print(printable_lines(found.files[0].text))

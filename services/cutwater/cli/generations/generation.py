@@ -74,6 +74,7 @@ def start(
     data_dir: DataDirOption = None,
     job_name: JobNameOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Claim a generation: its id, its parent milestone, its changelog. The promoted one continues meanwhile.
 
@@ -222,7 +223,7 @@ def job_file_of(
 
     Exit 2: the generation was never claimed, or no claim carries its job file: it has that of its parent.
 
-    Examples:  cutwater generation job-file g2-local-5f0c21aa > new.yaml
+    Examples:  cutwater generation job-file g2-local-5f0c21aa
     ·  cutwater generation job-file g2-local-5f0c21aa --json
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)

@@ -91,7 +91,7 @@ class JobChange:
             raise UsageError(f"a generation cannot differ so: {'; '.join(self.obstacles)}")
 
 
-def compare(before: Job, after: Job) -> JobChange:
+def compare_jobs(before: Job, after: Job) -> JobChange:
     """Return what differs. `before`: the job of the parent's rows; `after`: that of the generation."""
     places = _key_places(before, after)
     pane_ms = after.row_windows.size_ms
@@ -111,8 +111,10 @@ def compare(before: Job, after: Job) -> JobChange:
 def shown_from(row: Job, reader: Job) -> dict[str, str | None]:
     """Return for each measure of a reader's job file its name in a row of another job; None if that row does not
     have it."""
-    names = {one.name: one.before or None for one in compare(row, reader).measures if one.fate is not Fate.REMOVED}
-    back = {one.before: one.name for one in compare(reader, row).measures if one.fate is Fate.RENAMED}
+    names = {
+        one.name: one.before or None for one in compare_jobs(row, reader).measures if one.fate is not Fate.REMOVED
+    }
+    back = {one.before: one.name for one in compare_jobs(reader, row).measures if one.fate is Fate.RENAMED}
     shown = {one.name for one in row.measures if not one.partials}
     for one in reader.measures:
         if not one.partials and one.name in shown:
@@ -319,10 +321,10 @@ def _settings(before: Job, after: Job) -> Iterator[PartChange]:
     for part, (old, new, effect) in parts.items():
         if old != new:
             ms = part in ("lateness", "retention", "late.amend_for")
-            yield PartChange(part, _told(old, ms), _told(new, ms), effect)
+            yield PartChange(part, _text(old, ms), _text(new, ms), effect)
 
 
-def _told(value: Any, ms: bool) -> str:
+def _text(value: Any, ms: bool) -> str:
     return "none" if value is None else f"{value} ms" if ms else str(value)
 
 

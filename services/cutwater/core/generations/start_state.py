@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations.candidates import Candidate
-from cutwater.core.generations.job_change import compare
+from cutwater.core.generations.job_change import compare_jobs
 from cutwater.core.generations.source_topics import copied_region
 from cutwater.core.job.job import Job, differences
 from cutwater.core.job.windows import horizon_ms
@@ -155,7 +155,7 @@ def require_startable(
     """
     if before is not None:
         require_parent_definition(before, parent)
-        compare(before, job).require_possible()
+        compare_jobs(before, job).require_possible()
     else:
         _require_same_rows(job, fingerprint, parent, kept)
     for place, _ in parent.source_cut:

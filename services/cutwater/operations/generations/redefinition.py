@@ -13,7 +13,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parent_of, with_partitions
 from cutwater.adapters.topics.generation_jobs import GenerationJobs
-from cutwater.core.generations.job_change import JobChange, compare, complete_from_ms
+from cutwater.core.generations.job_change import JobChange, compare_jobs, complete_from_ms
 from cutwater.core.generations.start_state import require_parent_definition
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Claim, FileText, Redefinition
@@ -46,7 +46,7 @@ class Redefined:
         parent, after = parent_of(claim), self.of(claim)
         before = GenerationJobs.on(cluster, self.own).at(parent)
         require_parent_definition(before, parent)
-        found = compare(before, after)
+        found = compare_jobs(before, after)
         newest = newest_row_end_ms(cluster, claim, before) if found.has_new and not found.obstacles else 0
         return Change(found, complete_from_ms(found, before, after, parent, newest))
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, without_dates
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
-from cutwater.core.generations.job_change import compare
+from cutwater.core.generations.job_change import compare_jobs
 from cutwater.core.generations.seed_change import changed_partials
 from cutwater.core.job.job import Job
 from cutwater.core.output.handover import RowKinds
@@ -71,7 +71,7 @@ def same_row_of(before: Job, after: Job) -> Same:
     if before.state_schema == after.state_schema:
         return _same_row
     old, new = (Codec(without_dates(one.state_schema)) for one in (before, after))
-    changed = changed_partials(compare(before, after).seeds)
+    changed = changed_partials(compare_jobs(before, after).seeds)
 
     def same(one: bytes, two: bytes) -> bool:
         return new.body(changed(old.decode_body(_body(one), 0))) == _body(two)

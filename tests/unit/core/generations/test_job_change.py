@@ -14,7 +14,7 @@ from cutwater.adapters.sketches import HllSketches
 from cutwater.core.errors import UsageError
 from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.events.rejection import MAX_EVENT_BYTES
-from cutwater.core.generations.job_change import Fate, JobChange, compare, complete_from_ms
+from cutwater.core.generations.job_change import Fate, JobChange, compare_jobs, complete_from_ms
 from cutwater.core.generations.seed_change import SeedRow, changed_partials
 from cutwater.core.job.columns import ComputedColumn, Transform
 from cutwater.core.job.derived_values import derived_measure
@@ -66,7 +66,7 @@ def fates(found: JobChange) -> dict[str, Fate]:
 
 
 def test_the_same_job_is_carried_over_whole() -> None:
-    found = compare(job(), job())
+    found = compare_jobs(job(), job())
     assert fates(found) == {"n": Fate.CARRIED, "total": Fate.CARRIED}
     assert (found.parts, found.obstacles, found.has_new, found.changes_rows) == ((), [], False, False)
     assert found.seeds.is_none
@@ -77,7 +77,7 @@ def test_measures_are_carried_renamed_added_removed_and_replaced() -> None:
     before = job(N, TOTAL, MOST, measure("least", "min", "v"))
     sums = replace(measure("sums", "sum", "v"), renamed_from="total")
     after = job(MOST, sums, measure("least", "min", "w"), measure("fresh"), N)
-    found = compare(before, after)
+    found = compare_jobs(before, after)
     assert fates(found) == {
         "most": Fate.CARRIED,
         "sums": Fate.RENAMED,
@@ -93,14 +93,16 @@ def test_measures_are_carried_renamed_added_removed_and_replaced() -> None:
         ("fresh", None),
         ("n", "n"),
     )
-    assert fates(compare(after, before))["total"] is Fate.ADDED, "the other way nothing says that it is the same"
-    assert fates(compare(before, job(N)))["most"] is Fate.REMOVED
+    assert fates(compare_jobs(after, before))["total"] is Fate.ADDED, (
+        "the other way nothing says that it is the same"
+    )
+    assert fates(compare_jobs(before, job(N)))["most"] is Fate.REMOVED
 
 
 def test_a_rename_that_has_happened_has_no_effect_any_more() -> None:
     """The job file keeps `renamed_from`; the next generation's parent has the new name already."""
     after = job(N, replace(measure("sums", "sum", "v"), renamed_from="total"))
-    assert fates(compare(after, after)) == {"n": Fate.CARRIED, "sums": Fate.CARRIED}
+    assert fates(compare_jobs(after, after)) == {"n": Fate.CARRIED, "sums": Fate.CARRIED}
 
 
 def test_two_measures_that_swap_their_names_swap_their_values() -> None:
@@ -109,10 +111,10 @@ def test_two_measures_that_swap_their_names_swap_their_values() -> None:
         replace(measure("one", "max", "v"), renamed_from="two"),
         replace(measure("two", "sum", "v"), renamed_from="one"),
     )
-    found = compare(job(one, two), job(*swapped))
+    found = compare_jobs(job(one, two), job(*swapped))
     assert fates(found) == {"one": Fate.RENAMED, "two": Fate.RENAMED}
     assert found.seeds.columns == (("one", "two"), ("two", "one"))
-    taken = compare(job(one), job(replace(measure("other", "sum", "v"), renamed_from="one"), measure("one")))
+    taken = compare_jobs(job(one), job(replace(measure("other", "sum", "v"), renamed_from="one"), measure("one")))
     assert fates(taken) == {"other": Fate.RENAMED, "one": Fate.ADDED}
 
 
@@ -126,7 +128,7 @@ def test_two_measures_that_swap_their_names_swap_their_values() -> None:
     ],
 )
 def test_a_rename_of_something_else_is_not_possible(wanted: Measure, says: str) -> None:
-    found = compare(job(N, TOTAL, MOST), job(N, wanted))
+    found = compare_jobs(job(N, TOTAL, MOST), job(N, wanted))
     assert any(says in one for one in found.obstacles), found.obstacles
     with pytest.raises(UsageError, match="cannot differ so"):
         found.require_possible()
@@ -136,16 +138,16 @@ def test_a_type_with_the_name_of_its_measure_is_the_same_under_another_name() ->
     """The records of `first` and `top` have names made of the measure's."""
     for kind in ("first", "last", "distinct", "variance", "avg"):
         before, after = measure("one", kind, "v"), measure("two", kind, "v")
-        found = compare(job(before), job(replace(after, renamed_from="one")))
+        found = compare_jobs(job(before), job(replace(after, renamed_from="one")))
         assert fates(found) == {"two": Fate.RENAMED}, kind
 
 
 def test_derived_values_have_no_state() -> None:
     after = job(N, TOTAL, derived_measure("mean", "total / n", {"n": N, "total": TOTAL}))
-    found = compare(job(), after)
+    found = compare_jobs(job(), after)
     assert fates(found)["mean"] is Fate.DERIVED
     assert not found.changes_rows
-    assert compare(after, job()).obstacles == []
+    assert compare_jobs(after, job()).obstacles == []
 
 
 FIXED = {
@@ -161,7 +163,7 @@ FIXED = {
 
 @pytest.mark.parametrize("field", FIXED)
 def test_what_no_generation_may_differ_in(field: str) -> None:
-    found = compare(job(), job(**{field: FIXED[field]}))
+    found = compare_jobs(job(), job(**{field: FIXED[field]}))
     assert found.obstacles, field
     assert all("start a new job" in one for one in found.obstacles)
 
@@ -171,7 +173,7 @@ SETTINGS = {"lateness_ms": 7, "retention_ms": 7, "amend_for_ms": 7, "event_schem
 
 @pytest.mark.parametrize("field", ["lateness_ms", "retention_ms", "amend_for_ms"])
 def test_settings_leave_the_rows_as_they_are(field: str) -> None:
-    found = compare(job(), job(**{field: SETTINGS[field]}))
+    found = compare_jobs(job(), job(**{field: SETTINGS[field]}))
     assert len(found.parts) == 1
     assert (found.obstacles, found.has_new, found.changes_rows) == ([], False, False)
 
@@ -180,48 +182,48 @@ def test_what_decides_which_events_count_is_complete_from_window_x_on() -> None:
     """Also of carried measures. An event that a filter left out is in no row: its time has a looser bound."""
     column = ComputedColumn("w", "v + 1", INT)
     for changes in ({"where": "v > 0"}, {"columns": (column,)}):
-        found = compare(job(), job(**changes))
+        found = compare_jobs(job(), job(**changes))
         assert found.has_new
         assert found.obstacles == []
         assert complete_from_ms(found, job(), job(), PARENT, 125) == 180
     filtered = job(where="v > 0")
-    found = compare(filtered, job())
+    found = compare_jobs(filtered, job())
     bound = PARENT.written_ms + 500 + 1
     assert complete_from_ms(found, filtered, job(), PARENT, 125) == -(-bound // 60) * 60
     added = job(N, TOTAL, MOST, where="v > 0")
-    found = compare(filtered, added)
+    found = compare_jobs(filtered, added)
     assert complete_from_ms(found, filtered, added, PARENT, 120) == 120, "neither counts what the filter left out"
 
 
 def test_nothing_new_is_complete_from_the_beginning() -> None:
-    found = compare(job(), job(N))
+    found = compare_jobs(job(), job(N))
     assert complete_from_ms(found, job(), job(N), PARENT, 125) == 0
 
 
 def test_windows_of_the_same_or_larger_panes_are_possible_and_no_others() -> None:
     sliding = job(window=WindowSpec(60, 20))
-    assert compare(sliding, job(window=WindowSpec(100, 20))).obstacles == []
-    assert not compare(sliding, job(window=WindowSpec(100, 20))).seeds.merges
-    assert compare(sliding, job()).seeds.merges
-    assert compare(sliding, job()).obstacles == []
-    assert "cannot be divided" in compare(job(), sliding).obstacles[0]
-    assert "cannot be divided" in compare(job(), job(window=WindowSpec(90, 90))).obstacles[0]
+    assert compare_jobs(sliding, job(window=WindowSpec(100, 20))).obstacles == []
+    assert not compare_jobs(sliding, job(window=WindowSpec(100, 20))).seeds.merges
+    assert compare_jobs(sliding, job()).seeds.merges
+    assert compare_jobs(sliding, job()).obstacles == []
+    assert "cannot be divided" in compare_jobs(job(), sliding).obstacles[0]
+    assert "cannot be divided" in compare_jobs(job(), job(window=WindowSpec(90, 90))).obstacles[0]
 
 
 def test_keys_that_the_parents_rows_tell_are_possible_and_no_others() -> None:
     before = job(**keyed("k1", "k2"))
-    assert compare(before, job(**keyed("k2"))).seeds.key == (1,)
-    assert compare(before, job(**keyed("k2", "k1"))).seeds.key == (1, 0)
-    assert compare(before, job(**keyed())).seeds.key == ()
-    assert compare(before, job()).seeds.key == (0,)
-    assert compare(job(), job(**keyed("k1"))).seeds.key == (0,)
-    assert "'k3' is no part" in compare(before, job(**keyed("k1", "k3"))).obstacles[0]
+    assert compare_jobs(before, job(**keyed("k2"))).seeds.key == (1,)
+    assert compare_jobs(before, job(**keyed("k2", "k1"))).seeds.key == (1, 0)
+    assert compare_jobs(before, job(**keyed())).seeds.key == ()
+    assert compare_jobs(before, job()).seeds.key == (0,)
+    assert compare_jobs(job(), job(**keyed("k1"))).seeds.key == (0,)
+    assert "'k3' is no part" in compare_jobs(before, job(**keyed("k1", "k3"))).obstacles[0]
     nullable = job(**keyed("k1", "k2", nullable=True))
-    assert "may be null" in compare(nullable, job()).obstacles[0]
-    assert "may be null" in compare(nullable, job(**keyed("k1"))).obstacles[0]
-    assert compare(nullable, job(**keyed("k1", nullable=True))).obstacles == []
+    assert "may be null" in compare_jobs(nullable, job()).obstacles[0]
+    assert "may be null" in compare_jobs(nullable, job(**keyed("k1"))).obstacles[0]
+    assert compare_jobs(nullable, job(**keyed("k1", nullable=True))).obstacles == []
     numbers = {"key_field": "", "key_columns": (KeyColumn("k1", "long"),)}
-    assert "was a string and is a long" in compare(before, job(**numbers)).obstacles[0]
+    assert "was a string and is a long" in compare_jobs(before, job(**numbers)).obstacles[0]
 
 
 def test_rows_that_cannot_be_merged_by_the_query_refuse_a_coarser_key() -> None:
@@ -230,10 +232,10 @@ def test_rows_that_cannot_be_merged_by_the_query_refuse_a_coarser_key() -> None:
     spread = measure("spread", "variance", "v", DOUBLE)
     for one in (top, spread):
         before = job(N, one, **keyed("k1", "k2"))
-        assert f"a {one.kind} cannot be merged" in compare(before, job(N, one, **keyed("k1"))).obstacles[0]
-        assert compare(before, job(N, **keyed("k1"))).obstacles == []
+        assert f"a {one.kind} cannot be merged" in compare_jobs(before, job(N, one, **keyed("k1"))).obstacles[0]
+        assert compare_jobs(before, job(N, **keyed("k1"))).obstacles == []
     exact = measure("spread", "variance", "v", LONG)
-    assert compare(job(exact, **keyed("k1", "k2")), job(exact, **keyed("k1"))).obstacles == []
+    assert compare_jobs(job(exact, **keyed("k1", "k2")), job(exact, **keyed("k1"))).obstacles == []
 
 
 class Event(NamedTuple):
@@ -289,7 +291,7 @@ def test_seeds_and_later_events_together_are_all_the_events(
     """Above the new horizon every carried measure is exact, and from window X on every measure."""
     before = job(N, TOTAL, window=WindowSpec(panes[0], panes[0]), **keys[0])
     after = job(*([MOST] if added else []), TOTAL, N, window=WindowSpec(panes[1], panes[1]), **keys[1])
-    change = compare(before, after)
+    change = compare_jobs(before, after)
     if change.obstacles:
         assert change.seeds.key is None, "an impossible key has no places"
         return
