@@ -74,4 +74,4 @@ def print_job_file(known: Candidates, generation: Generation, as_json: bool) -> 
         return
     if found.complete_from_ms:
         print_note(f"what is new is complete from window {iso(found.complete_from_ms)} on")
-    print(printable_lines(found.files[0].text))
+    print(printable_lines(found.files[0].text.rstrip("\n")))
