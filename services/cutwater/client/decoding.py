@@ -20,6 +20,7 @@ from cutwater.client.values import Change
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, confluent_number, is_confluent
 from cutwater.core.generations.job_change import shown_from
+from cutwater.core.generations.seed_change import no_partials
 from cutwater.core.job.job import TAKEN_COLUMNS, TOMBSTONE, Job
 from cutwater.core.output.position import End
 from cutwater.views.query.output_json import end_of, from_iso
@@ -58,10 +59,7 @@ class OtherRows:
         return self._by_names.get(names)
 
     def shown(self, change: Change, of: Job) -> Change:
-        empty = {
-            one.name: one.present(dict.fromkeys(part.column for part in one.partials)) if one.partials else None
-            for one in self._job.measures
-        }
+        empty = {one.name: one.present(no_partials(one)) if one.partials else None for one in self._job.measures}
         names = shown_from(of, self._job)
         if change.kind == TOMBSTONE:
             return replace(change, values=dict.fromkeys(names))

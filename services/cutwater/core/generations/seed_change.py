@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from cutwater.core.events.key_columns import key_text
+from cutwater.core.job.measures import Measure, Partials
 
 
 class SeedRow(NamedTuple):
@@ -61,11 +62,26 @@ class SeedChange(NamedTuple):
         return SeedRow(key, start_ms, start_ms + self.pane_ms)
 
 
-def changed_partials(change: SeedChange) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return a function of the partials of a parent's row that gives those of its seed."""
-    columns = change.columns
+def same_row(change: SeedChange, measures: Sequence[Measure]) -> Callable[[Partials, Partials], bool]:
+    """Return whether a parent's row, and one of the new state, say the same: what both have is equal, and what
+    only the new one has is as of a window without events. `measures`: those of the new state."""
+    sources = dict(change.columns)
+    kept = [(new, old) for new, old in change.columns if old is not None]
+    added = [one for one in measures if any(sources[part.column] is None for part in one.partials)]
+    empty = [(one, one.present(no_partials(one))) for one in added]
 
-    def changed(row: Mapping[str, Any]) -> dict[str, Any]:
-        return {new: None if old is None else row[old] for new, old in columns}
+    def same(before: Partials, after: Partials) -> bool:
+        return all(_equal(before[old], after[new]) for new, old in kept) and all(
+            _equal(one.present(after), shown) for one, shown in empty
+        )
 
-    return changed
+    return same
+
+
+def no_partials(measure: Measure) -> dict[str, Any]:
+    """Return the partials of a measure in a row that has none of its values."""
+    return dict.fromkeys(part.column for part in measure.partials)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return bool(one == other or (one != one and other != other))  # noqa: PLR0124  (NaN)

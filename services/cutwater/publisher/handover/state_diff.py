@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from itertools import islice
 
-from cutwater.adapters.avro.codec import HEADER_BYTES, Codec, without_dates
+from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
 from cutwater.core.generations.job_change import compare_jobs
-from cutwater.core.generations.seed_change import changed_partials
+from cutwater.core.generations.seed_change import same_row
 from cutwater.core.job.job import Job
 from cutwater.core.output.handover import RowKinds
 from cutwater.core.output.position import Published
@@ -66,15 +66,15 @@ def same_row_of(before: Job, after: Job) -> Same:
     """Return whether a row of one job's state is the same as one of another's.
 
     A generation may have other measures than its parent. Then a row is the same if those of both are, and the
-    others have no value: readers know the row already, and miss nothing.
+    others are as of a window without events: readers know the row already, and miss nothing.
     """
     if before.state_schema == after.state_schema:
         return _same_row
-    old, new = (Codec(without_dates(one.state_schema)) for one in (before, after))
-    changed = changed_partials(compare_jobs(before, after).seeds)
+    old, new = (Codec(one.state_schema) for one in (before, after))
+    says_the_same = same_row(compare_jobs(before, after).seeds, after.measures)
 
     def same(one: bytes, two: bytes) -> bool:
-        return new.body(changed(old.decode_body(_body(one), 0))) == _body(two)
+        return says_the_same(old.decode_body(_body(one), 0), new.decode_body(_body(two), 0))
 
     return same
 

@@ -15,7 +15,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.events.rejection import MAX_EVENT_BYTES
 from cutwater.core.generations.job_change import Fate, JobChange, compare_jobs, complete_from_ms
-from cutwater.core.generations.seed_change import SeedRow, changed_partials
+from cutwater.core.generations.seed_change import SeedRow, same_row
 from cutwater.core.job.columns import ComputedColumn, Transform
 from cutwater.core.job.derived_values import derived_measure
 from cutwater.core.job.job import Job, Output
@@ -300,7 +300,11 @@ def test_seeds_and_later_events_together_are_all_the_events(
     x = complete_from_ms(change, before, after, PARENT, newest)
     floor_ms = change.seeds.horizon_ms(horizon_ms)
     assert floor_ms >= horizon_ms
-    changed, merge = changed_partials(change.seeds), row_merge(after.measures)
+    merge = row_merge(after.measures)
+
+    def changed(row: dict[str, Any]) -> dict[str, Any]:
+        return {new: None if old is None else row[old] for new, old in change.seeds.columns}
+
     state: Rows = {}
     for place, row in parents.items():
         new = change.seeds.place(place)
@@ -315,3 +319,16 @@ def test_seeds_and_later_events_together_are_all_the_events(
         new_too = row.keys() if place.start_ms >= x else {"n", "total"}
         assert {name: state[place][name] for name in new_too} == {name: row[name] for name in new_too}, place
     assert not added or x >= newest, "no window from X on holds any event below the cut"
+
+
+def test_a_row_is_the_same_if_only_what_is_new_has_no_value() -> None:
+    """A new count is 0 of no events, as Spark writes it. A value of a new measure is news, also 0 of a sum."""
+    buckets = build("sizes", "histogram", "v", INT, HllSketches(), bounds=(5.0,))
+    after = job(replace(measure("sums", "sum", "v"), renamed_from="total"), measure("fresh"), MOST, buckets)
+    same = same_row(compare_jobs(job(), after).seeds, after.measures)
+    was = {"n": 3, "total": 7}
+    row = {"sums": 7, "fresh": 0, "most": None, "sizes_0": 0, "sizes_1": None}
+    assert same(was, row)
+    for name, other in {"sums": 8, "fresh": 1, "most": 0, "sizes_1": 2}.items():
+        assert not same(was, {**row, name: other}), name
+    assert same({"n": 9, "total": float("nan")}, {**row, "sums": float("nan")})
