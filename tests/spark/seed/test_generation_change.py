@@ -84,7 +84,7 @@ class Change:
 
 
 KEY = """'["' || shop || '","' || product || '"]'"""
-LATEST = "max_by(product, at::HUGEINT * 100000000000 + place)"
+LATEST = "max_by(product, at_ms::HUGEINT * 100000000000 + place)"
 CHANGES = {
     "measures": Change(
         {
@@ -99,7 +99,7 @@ CHANGES = {
         {
             "total": "sum(pieces)",
             "sales": "count(*)",
-            "last_product": "max_by(product, at::HUGEINT * 100000000000 + place)",
+            "last_product": "max_by(product, at_ms::HUGEINT * 100000000000 + place)",
         },
         {"fewest": "min(pieces)", "mean_price": "avg(price)"},
         KEY,
@@ -244,15 +244,15 @@ def oracle(job: Flow, parent: Milestone, change: Change, x_ms: int) -> dict[tupl
             read = codec.decode(message.value())
             at = protocol_records.millis(read["at"])
             below = message.offset() < cut.get(partition, 0)
-            rows.append({**read, "at": at, "below": below, "place": partition * 10**9 + message.offset()})
+            rows.append({**read, "at_ms": at, "below": below, "place": partition * 10**9 + message.offset()})
     consumer.close()
     assert {row["below"] for row in rows} == {True, False}
     frame = pd.DataFrame(rows)
     assert len(frame) == 1_600
     carried = [f"{sql} filter (below or ({change.counts})) as {name}" for name, sql in change.carried.items()]
-    late = f"({change.counts}) and (not below or at >= {x_ms})"
+    late = f"({change.counts}) and (not below or at_ms >= {x_ms})"
     added = [f"{sql} filter ({late}) as {name}" for name, sql in change.added.items()]
-    start = f"(at // {change.size_ms} * {change.size_ms})::BIGINT"
+    start = f"(at_ms // {change.size_ms} * {change.size_ms})::BIGINT"
     found = duckdb.sql(
         f"select {change.key} as key, {start} as start, {', '.join(carried + added)} from frame "
         f"where below or ({change.counts}) group by all"
