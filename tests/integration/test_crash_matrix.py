@@ -28,6 +28,7 @@ from support.views.rehydrating import SWITCH_POINTS
 ELSEWHERE = {
     *("stream-taken", "promoted"),  # tests/broker/commit_signal/test_promotion.py
     "states-read",  # tests/broker/publisher/test_publisher_handover_crash.py
+    "other-job",  # tests/broker/publisher/test_publisher_other_job.py
     # tests/broker/mirror/arrivals/test_arrivals_of_a_mirror.py, test_copier_crash_behind_link.py
     *("copy-read", "copy-written", "arrival-due", "arrival-written"),
     *(*FAILOVER_POINTS, *RELEASE_POINTS),  # tests/broker/operations/regions/test_failover_crash.py

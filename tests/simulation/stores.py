@@ -49,7 +49,7 @@ class SimFolders(StoreFolders):
     """The same folders, in memory. They outlive the process."""
 
     def __init__(self, disks: Disks, process: Process, store: type[Store], job: Job, segment: int | None) -> None:
-        super().__init__(Path("publisher"), job, segment)
+        super().__init__(Path("publisher"), lambda _: job, segment)
         self._disks, self._process, self._store = disks, process, store
         self._held: set[int] = set()
 
@@ -63,7 +63,7 @@ class SimFolders(StoreFolders):
         disk = self._disks.setdefault((generation, ahead), TableDisk())
         return self._store(
             Path("publisher"),
-            self._job,
+            self._job_of(generation),
             generation,
             self._segment,
             lambda _folder: _Held(disk, self._process, self._held),

@@ -20,6 +20,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.operations.generations import parent_changelog
 from cutwater_spark.seed import from_changelog, prepare
+from cutwater_spark.seed.parent import unchanged
 from cutwater_spark.seed.prepare import SeedPreparation
 from support.views import reader_guards
 from support.views.changelogs import Rows, Writing, make_job
@@ -59,7 +60,7 @@ HOLES = {
     "leaders": off(LogCheck, "find_losses", lambda *_: []),
     "containment": off(parent_changelog, "compaction_risk", lambda *_: ""),
     "deleted": _without("deleted"),
-    "below the horizon": off(from_changelog, "_is_seed", lambda _parent: "newest.value is not null"),
+    "below the horizon": off(from_changelog, "is_kept", lambda _change, _parent: "true"),
 }
 
 
@@ -84,7 +85,7 @@ def outcome(spark: SparkSession, scene: Played, folder: Path, hole: Callable[[],
     reads = SeedPreparation(spark, job, settings, 1, scene.now_ms, _Silent(), lambda: False)
     try:
         with hole():
-            if reads._from_changelog(scene.last, str(folder)):
+            if reads._from_changelog(unchanged(job), scene.last, str(folder)):
                 return "elsewhere"
     except CutwaterError as error:
         return type(error).__name__

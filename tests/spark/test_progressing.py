@@ -10,6 +10,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from cutwater_spark.seed.from_changelog import write_seed
+from cutwater_spark.seed.parent import unchanged
 from cutwater_spark.seed.prepare import records_below
 from cutwater_spark.seed.progress import log_progress, log_rows
 from support.views.changelogs import Sold, Writing, make_job, until
@@ -37,7 +38,7 @@ def test_rows_rate_and_what_is_left_are_told_while_spark_reads(
     total = records_below(broker.cluster, parent)
     assert total == ROWS
     with log_progress(log, "it is read", total, spark, every_s=0.02):
-        read = write_seed(spark, broker.cluster, job, parent, str(tmp_path / "seed"))
+        read = write_seed(spark, broker.cluster, unchanged(job), parent, str(tmp_path / "seed"))
         until(lambda: log.lines and log.lines[-1][1]["rows"] == ROWS, "a line of all rows")
     assert read.records == ROWS
     assert {what for what, _ in log.lines} == {"it is read"}

@@ -31,6 +31,7 @@ SHAPES: dict[str, Any] = {
     "forks list": regions.Forks,
     "forks loss": regions.Loss,
     "generation abort": list[regions.Generation],
+    "generation job-file": regions.JobFile,
     "generation list": list[regions.Generation],
     "generation promote": list[regions.Generation],
     "generation prune": list[regions.PrunedGeneration],

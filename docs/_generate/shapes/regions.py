@@ -39,6 +39,48 @@ class Undone(TypedDict):
     newest: str
 
 
+class MeasureChange(TypedDict):
+    name: str
+    fate: Literal["carried over", "renamed", "added", "replaced", "removed", "derived", "not possible"]
+    before: str | None
+    """Its name in the parent's job file, if it is carried over, renamed or removed."""
+    reason: str | None
+
+
+class PartChange(TypedDict):
+    part: str
+    """A field of the job file."""
+    before: str
+    after: str
+    effect: str
+    possible: bool
+    from_x: bool
+    """Whether windows before `complete_from` are in part by the old value."""
+
+
+class Change(TypedDict):
+    possible: bool
+    complete_from: str | None
+    """The start of the first window that is complete in everything new; null if nothing is new."""
+    measures: list[MeasureChange]
+    parts: list[PartChange]
+    obstacles: list[str]
+    """Why it is not possible."""
+
+
+class File(TypedDict):
+    name: str
+    text: str
+
+
+class JobFile(TypedDict):
+    generation: str
+    complete_from: str | None
+    """As in `generation start`."""
+    files: list[File]
+    """The job file first, then the schemas that it names."""
+
+
 class Claimed(TypedDict):
     generation: str
     parent: str
@@ -52,6 +94,8 @@ class Claimed(TypedDict):
     seed: Seed | None
     undone: Undone | None
     """What a rollback undoes."""
+    change: Change | None
+    """What differs with --job-file."""
 
 
 class RolledBack(Claimed):

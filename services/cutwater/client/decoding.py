@@ -6,17 +6,22 @@ A record's first byte identifies its format, so reading continues after a change
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.avro.codec import MARKER, Codec, crc64, protocol_codec
+from cutwater.adapters.avro.codec import HEADER_BYTES, MARKER, Codec, crc64, protocol_codec
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.events.registry import registry_at
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.topics.generation_jobs import carried_jobs
 from cutwater.client.values import Change
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, confluent_number, is_confluent
-from cutwater.core.job.job import TAKEN_COLUMNS, Job
+from cutwater.core.generations.job_change import shown_from
+from cutwater.core.generations.seed_change import no_partials
+from cutwater.core.job.job import TAKEN_COLUMNS, TOMBSTONE, Job
 from cutwater.core.output.position import End
 from cutwater.views.query.output_json import end_of, from_iso
 
@@ -29,9 +34,53 @@ class Decoder(Protocol):
         """Decode a row; raise UsageError for bytes of another job or format."""
 
 
+class OtherRows:
+    """Rows of generations with another job file, shown as the reader's own job file says.
+
+    A measure that such a row does not have is as of a window without events.
+    """
+
+    def __init__(self, job: Job, known: Callable[[], Sequence[Job]]) -> None:
+        """`known`: returns the other jobs; called when a row is not of `job`."""
+        self._job, self._known = job, known
+        self._by_header: dict[bytes, tuple[Codec, Job]] = {}
+        self._by_names: dict[frozenset[str], Job] = {}
+
+    def codec(self, header: bytes) -> tuple[Codec, Job] | None:
+        """Return codec and job of the rows with this header; None if no generation is known to write it."""
+        if header not in self._by_header:
+            self._look()
+        return self._by_header.get(header)
+
+    def job(self, names: frozenset[str]) -> Job | None:
+        """Return the job with these measures; None if no generation is known to have them."""
+        if names not in self._by_names:
+            self._look()
+        return self._by_names.get(names)
+
+    def shown(self, change: Change, of: Job) -> Change:
+        empty = {one.name: one.present(no_partials(one)) if one.partials else None for one in self._job.measures}
+        names = shown_from(of, self._job)
+        if change.kind == TOMBSTONE:
+            return replace(change, values=dict.fromkeys(names))
+        values = {one: empty[one] if name is None else change.values[name] for one, name in names.items()}
+        return replace(change, values=values)
+
+    def _look(self) -> None:
+        for one in self._known():
+            codec = Codec(one.output_schema)
+            self._by_header.setdefault(codec.header, (codec, one))
+            self._by_names.setdefault(frozenset(measure.name for measure in one.measures), one)
+
+
+def no_others() -> Sequence[Job]:
+    return ()
+
+
 class AvroDecoder:
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, others: OtherRows | None = None) -> None:
         self._codec, self._job = Codec(job.output_schema), job
+        self._others = others or OtherRows(job, no_others)
 
     def end(self, value: bytes) -> End:
         record = protocol_records.decode(value)
@@ -40,6 +89,9 @@ class AvroDecoder:
         return record
 
     def change(self, value: bytes) -> Change:
+        if not value.startswith(self._codec.header) and (found := self._others.codec(value[:HEADER_BYTES])):
+            codec, of = found
+            return self._others.shown(_change(of, codec.decode(value), protocol_records.millis), of)
         return _change(self._job, self._codec.decode(value), protocol_records.millis)
 
 
@@ -48,8 +100,10 @@ _BEFORE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 class JsonDecoder:
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, others: OtherRows | None = None) -> None:
         self._job = job
+        self._names = frozenset(one.name for one in job.measures)
+        self._others = others or OtherRows(job, no_others)
         self._floats = [one.name for one in job.measures if one.output in ("float", "double")]
 
     def end(self, value: bytes) -> End:
@@ -60,15 +114,23 @@ class JsonDecoder:
         for name in self._floats:
             if isinstance(fields.get(name), str):
                 fields[name] = _BEFORE.get(fields[name], fields[name])
+        names = (
+            frozenset(fields) - TAKEN_COLUMNS - frozenset(self._job.key_fields if self._job.key_columns else ())
+        )
+        if names != self._names and (of := self._others.job(names)):
+            return self._others.shown(_change(of, fields, from_iso), of)
         return _change(self._job, fields, from_iso)
 
 
 class ConfluentDecoder:
     """Looks up each schema number once, with `schema_of`. The schema must be that of a row or an end marker."""
 
-    def __init__(self, job: Job, schema_of: Callable[[int], dict[str, Any]]) -> None:
+    def __init__(
+        self, job: Job, schema_of: Callable[[int], dict[str, Any]], others: OtherRows | None = None
+    ) -> None:
         self._rows, self._ends = Codec(job.output_schema), protocol_codec("end")
-        self._avro = AvroDecoder(job)
+        self._others = others or OtherRows(job, no_others)
+        self._avro = AvroDecoder(job, self._others)
         self._schema_of = schema_of
         self._known: dict[int, Codec] = {}
 
@@ -82,15 +144,18 @@ class ConfluentDecoder:
         number = confluent_number(value)
         if number not in self._known:
             self._known[number] = self._codec(number)
-        if self._known[number] is not wanted:
+        found = self._known[number]
+        if (found is self._ends) is not (wanted is self._ends):
             raise UsageError(f"the output contains a record of number {number} in the place of {_name(wanted)}")
-        return wanted.header + value[CONFLUENT_HEADER_BYTES:]
+        return found.header + value[CONFLUENT_HEADER_BYTES:]
 
     def _codec(self, number: int) -> Codec:
         header = MARKER + crc64(self._schema_of(number))
         for codec in (self._rows, self._ends):
             if codec.header == header:
                 return codec
+        if found := self._others.codec(header):
+            return found[0]
         raise UsageError(
             f"number {number} on the output is schema {header[len(MARKER) :].hex()}, neither a row of this job "
             "nor an end marker. Check that the job file and the registry are the publisher's"
@@ -100,10 +165,20 @@ class ConfluentDecoder:
 class OutputDecoder:
     """Decodes records of every format; the first byte identifies it."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._single, self._json = AvroDecoder(job), JsonDecoder(job)
-        self._confluent = ConfluentDecoder(job, self._ask)
+    def __init__(self, job: Job, cluster: Cluster | None = None) -> None:
+        """`cluster`: where to find the job files of other generations; None: rows are of `job` only."""
+        self._job, self._cluster = job, cluster
+        others = OtherRows(job, self._carried)
+        self._single, self._json = AvroDecoder(job, others), JsonDecoder(job, others)
+        self._confluent = ConfluentDecoder(job, self._ask, others)
+
+    def _carried(self) -> Sequence[Job]:
+        if self._cluster is None:
+            return ()
+        try:
+            return carried_jobs(self._cluster, self._job.name)
+        except UsageError:
+            return ()  # no topic of candidates, or no right to read it
 
     def end(self, value: bytes) -> End:
         """Decode an end marker. Raise UsageError for other bytes, UnavailableError if the registry is away."""

@@ -33,7 +33,7 @@ def from_output(
     """See `committed`."""
     topic = topics.output(job.name)
     partitions = partition_count(cluster, topic)
-    decoder: Decoder = OutputDecoder(job)
+    decoder: Decoder = OutputDecoder(job, cluster)
     outage = Outage(topic)
     read = LongLivedConsumer(
         cluster, topic, error_cb=outage.on_error, **QUIET

@@ -18,7 +18,7 @@ from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.state.point_in_time_restore import RestorePlan, Target, plan

@@ -23,7 +23,8 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.ready_file import is_ready_since, ready_file
 from cutwater.adapters.runtime.restart_request import take_requests
-from cutwater.adapters.topics.candidates import newest_in_either, working_for
+from cutwater.adapters.topics.candidates import newest_in_either
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job

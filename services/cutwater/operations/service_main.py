@@ -16,7 +16,7 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.errors import CutwaterError, UnexpectedError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.util.printable_text import printable, printable_lines
@@ -35,7 +35,7 @@ class Service(Protocol):
 
 
 WorkingFor = Callable[[Job, Settings, Any], tuple[Job, Settings]]
-"""Returns the job and settings of the generation to work for: see `topics.candidates.working_for`."""
+"""Returns the job and settings of the generation to work for: see `topics.generation_jobs.working_for`."""
 Build = Callable[[Job, Settings, Any], Service]
 """Creates the service from job, settings and log."""
 

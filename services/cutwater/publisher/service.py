@@ -22,7 +22,9 @@ from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.runtime.garbage_collection import rare_collections
+from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import DivergenceError, MachineError, UnavailableError, UsageError
@@ -37,7 +39,7 @@ from cutwater.core.state.backlog import Jump, Step
 from cutwater.operations.correction_order import CorrectionOrder
 from cutwater.operations.service_main import run_service
 from cutwater.publisher.encoding import encoder_for
-from cutwater.publisher.handover.handover import POLL_S, HandoverRunner
+from cutwater.publisher.handover.handover import POLL_S, HandoverRunner, OtherJob
 from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.handover.state_stores import StateStores
 from cutwater.publisher.metrics import Metrics
@@ -52,6 +54,7 @@ from cutwater.views.changelog.milestone_rows import PART_BYTES, PART_ROWS
 from cutwater.views.changelog.proof import Overtaken
 from cutwater.views.changelog.range_reader import Ranges, Stopped
 from cutwater.views.changelog.row_batch import Piece
+from cutwater.views.store.key_layout import segment_ms
 
 LOOK_MS = 20_000
 
@@ -80,8 +83,10 @@ class Publisher:
         ahead: BackgroundPreload | None = None,
         sleep: Callable[[float], None] = time.sleep,
         order: CorrectionOrder | None = None,
+        jobs: GenerationJobs | None = None,
     ) -> None:
-        """`generation`: the promoted one; a stored position overrides it.
+        """`generation`: the promoted one; a stored position overrides it. `jobs`: those of the generations; None:
+        each has this job.
 
         `order`: corrections that `cutwater verify --repair` orders are published from there; None: nowhere.
 
@@ -106,8 +111,18 @@ class Publisher:
         self._looked_ms = 0
         self._unwritten = False
         """True if a transaction is in progress or has failed: the position is then ahead of the topic."""
-        self._handing_over = HandoverRunner(cluster, job, states, log, clock, self._stop.is_set)
-        self._writer = OutputWriter(cluster, job, generation, encoder_for(job, headers), clock, sleep)
+        self._jobs = jobs
+        self.followed_by: OtherJob | None = None
+        """Set once `run` has returned since the promoted generation has another job file."""
+        self._handing_over = HandoverRunner(cluster, job, states, log, clock, self._stop.is_set, jobs)
+        encoder = encoder_for(job, headers)
+        self._writer = OutputWriter(cluster, job, generation, encoder, clock, sleep, self._form_of)
+
+    def _form_of(self, generation: Generation) -> str:
+        return self._job_of(generation).output_form
+
+    def _job_of(self, generation: Generation) -> Job:
+        return self._jobs.by_id(generation) if self._jobs else self._job
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -121,12 +136,16 @@ class Publisher:
         try:
             with rare_collections():
                 while not self._stop.is_set():
-                    self._follow()
+                    if self._job_of(self._position.generation).fingerprint == self._job.fingerprint:
+                        self._follow()
                     if not self._stop.is_set():
                         self._hand_over()
             self._pipeline.settle()
         except Stopped:
             self._pipeline.settle()
+        except OtherJob as other:
+            self._pipeline.settle()
+            self.followed_by = other
         finally:
             self._pipeline.close()
             if self._ahead is not None:
@@ -264,43 +283,77 @@ class Publisher:
             self._log.info("published", token=str(milestone.token), after=whole.sequence if whole else 0)
 
 
-def _build(job: Job, settings: Settings, log: Any) -> Publisher:
+class JobPublishers:
+    """The publishers of a job, one after the other: a generation with another job file has one of its own."""
+
+    def __init__(self, make: Callable[[Job, Generation], Publisher], job: Job, generation: Generation) -> None:
+        self._make = make
+        self._publisher = make(job, generation)
+        self._stop = threading.Event()
+
+    def stop(self, *_signal: object) -> None:
+        self._stop.set()
+        self._publisher.stop()
+
+    def run(self) -> None:
+        """Publish until stopped. Raise as `Publisher.run`."""
+        while not self._stop.is_set():
+            self._publisher.run()
+            other = self._publisher.followed_by
+            if other is None:
+                return
+            reach("other-job")
+            self._publisher = self._make(other.job, other.generation)
+
+
+def _build(job: Job, settings: Settings, log: Any) -> JobPublishers:
     if job.output.mode == "none":
         raise UsageError(f"job {job.name} has no output (output.mode: none): it needs no publisher")
     cluster, generation, metrics = settings.cluster, settings.generation, Metrics()
     start = account("publisher", job.name, generation, cluster, log, metrics.registry)
-    headers = output_headers_of(job, settings)
     with start.step("waiting for the brokers"):
         await_brokers(cluster, settings.wait_ms / 1000, log)
     changelog = topics.changelog(job.name, generation)
     for topic in (topics.milestones(job.name), topics.published(job.name), topics.output(job.name), changelog):
         partition_count(cluster, topic)
     serve(metrics.registry, settings, "CUTWATER_PUBLISHER_PORT", log)
+    jobs = GenerationJobs.on(cluster, job)
+    stores = partial(_stores, settings=settings, job_of=jobs.by_id, segment=segment_ms(job))
+    first = [start]
 
+    def publisher_of(of: Job, number: Generation) -> Publisher:
+        states = stores(of)
+
+        def source(ranges: Ranges, generation: Generation) -> Source:
+            return source_of(of, lambda: states.open(generation), ranges, now_ms)
+
+        return Publisher(
+            cluster,
+            of,
+            number,
+            source,
+            states,
+            metrics,
+            log,
+            headers=output_headers_of(of, settings),
+            account=first.pop() if first else account("publisher", of.name, number, cluster, log),
+            ahead=BackgroundPreload(cluster, of, states, log, now_ms) if settings.preload else None,
+            order=CorrectionOrder(settings.data_dir, of.name),
+            jobs=jobs,
+        )
+
+    return JobPublishers(publisher_of, job, generation)
+
+
+def _stores(job: Job, settings: Settings, job_of: Callable[[Generation], Job], segment: int) -> StateStores:
+    """`segment`: the length of a time segment of stores that only a hand-over needs. It is the same for two jobs,
+    so that their rows have the same order."""
     final, lasting = job.output.mode == "final", has_store(job)
     root = settings.data_dir / ("finals" if final else "windows" if lasting else "handover") / job.name
     native = settings.native and usable()
     workers = settings.restore_workers or workers_by_default()
-    states = StateStores(root, job, store_segment_ms(job), lasting=lasting, workers=workers, native=native)
-
-    def source(ranges: Ranges, generation: Generation) -> Source:
-        return source_of(job, lambda: states.open(generation), ranges, now_ms)
-
-    ahead = BackgroundPreload(cluster, job, states, log, now_ms) if settings.preload else None
-    order = CorrectionOrder(settings.data_dir, job.name)
-    return Publisher(
-        cluster,
-        job,
-        generation,
-        source,
-        states,
-        metrics,
-        log,
-        headers=headers,
-        account=start,
-        ahead=ahead,
-        order=order,
-    )
+    length = store_segment_ms(job) or segment
+    return StateStores(root, job, length, lasting=lasting, workers=workers, native=native, job_of=job_of)
 
 
 def main() -> int:

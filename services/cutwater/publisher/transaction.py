@@ -80,7 +80,11 @@ class OutputWriter:
         encoder: Encoder,
         now_ms: Callable[[], int],
         sleep: Callable[[float], None] = time.sleep,
+        form_of: Callable[[Generation], str] | None = None,
     ) -> None:
+        """`form_of`: returns the output's form in a generation, which may have another job file; by default the
+        job's."""
+        self._form_of = form_of or (lambda _: job.output_form)
         self._cluster = cluster
         self._start = nothing(job.name, generation, job.output_form)
         self._encoder = encoder
@@ -116,8 +120,9 @@ class OutputWriter:
         position = protocol_records.decode(values[-1])
         if not isinstance(position, Published):
             raise ProtocolError(f"{self._place} contains a {type(position).__name__}")
-        require_mine(position, self._start, self._topic, self._place)
-        return position
+        mine = replace(self._start, form=self._form_of(position.generation))
+        require_mine(position, mine, self._topic, self._place)
+        return replace(position, form=self._start.form)
 
     def require_kept(self, position: Published) -> None:
         """Require that everything written still exists. `position`: the one after the last transaction. Raise

@@ -19,7 +19,7 @@ from cutwater.adapters.http.server import API_BOUNDS, HttpMetrics, HttpServer, l
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.alerts import write_end_alert
-from cutwater.adapters.topics.candidates import with_partitions
+from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.core.errors import MachineError, ProtocolError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
@@ -54,6 +54,7 @@ class Rehydrator:
         """Bind the port and open the folder. Raises MachineError or UsageError if that fails."""
         self._log = log
         self._job, self._settings = job, settings
+        self._jobs = GenerationJobs.on(settings.cluster, job)
         self._told = False
         self._listener = _listener(settings.host, settings.port)
         self._metrics = metrics = Metrics()
@@ -204,7 +205,7 @@ class Rehydrator:
             self._past.append((self._coming, time.monotonic()))
         settings = self._settings.model_copy(update={"generation": generation})
         try:
-            self._coming = self._served(with_partitions(self._job, len(successor.changelog_cut)), settings)
+            self._coming = self._served(self._jobs.at(successor), settings)
         except UsageError as error:  # e.g. more peers than partitions: the view shown stays
             self._coming, self._refused = None, generation
             self._shown.view.status = Status(State.STOPPED, f"generation {generation} is promoted: {error}")

@@ -149,7 +149,7 @@ class Output:
         self._job = job
         self._cluster = cluster
         self._topic = topics.output(job.name)
-        self._decoder: Decoder = OutputDecoder(job)
+        self._decoder: Decoder = OutputDecoder(job, cluster)
         self.problems: list[str] = []
         """End markers that do not match the rows before them."""
         self.is_truncated = False

@@ -33,7 +33,7 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.input_stats import InputStats

@@ -18,27 +18,31 @@ from cutwater.core.protocol.changelog_rows import WRITER_HEADER, Writer, header_
 from cutwater.core.protocol.records import Milestone
 from cutwater_spark.query.query import EARLIEST
 from cutwater_spark.query.sql import binary, kafka_options, text
+from cutwater_spark.seed.changed_rows import changed_seeds, is_kept
+from cutwater_spark.seed.parent import Seeding
 
 
-def write_seed(spark: SparkSession, cluster: Cluster, job: Job, parent: Milestone, folder: str) -> SeedCounts:
-    """Write the rows above the parent's horizon as Parquet: key, window, and a struct of the partials."""
+def write_seed(
+    spark: SparkSession, cluster: Cluster, seeding: Seeding, parent: Milestone, folder: str
+) -> SeedCounts:
+    """Write the rows above the horizon as Parquet: key, window, and a struct of the partials."""
+    job, change = seeding.before, seeding.change
     counted = Observation("cutwater_seed")
     # Observed above the grouping and below the filter: rows outside the state are proved, too.
-    rows = _newest(_records(spark, cluster, parent), job, parent).observe(counted, *_counts(job, parent))
-    write_rows(spark, rows.where(_is_seed(parent)), job, folder)
+    is_seed = f"newest.value is not null and {is_kept(change, parent)}"
+    rows = _newest(_records(spark, cluster, parent), job, parent).observe(counted, *_counts(job, parent, is_seed))
+    write_rows(spark, rows.where(is_seed), seeding, folder)
     return SeedCounts(**counted.get)
 
 
-def write_rows(spark: SparkSession, rows: DataFrame, job: Job, folder: str) -> None:
-    """Write rows with key and window in `at` and the value in `body`."""
+def write_rows(spark: SparkSession, rows: DataFrame, seeding: Seeding, folder: str) -> None:
+    """Write rows with key and window in `at` and the value in `body`, of the parent's job, as seeds."""
     # Parquet's older time types could not hold an early time of a measure.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
-    window = "named_struct('start', timestamp_millis(at.window_start), 'end', timestamp_millis(at.window_end))"
-    seeds = rows.selectExpr(
-        "at.key as __key", f"{window} as __window", f"{_avro('body', job.state_schema)} as `{SEED}`"
-    )
-    seeds.write.mode("overwrite").parquet(folder)
+    read = rows.selectExpr("at", f"{_avro('body', seeding.before.state_schema)} as `{SEED}`")
+    made = read.selectExpr(*changed_seeds(seeding.change, seeding.after.state_schema))
+    made.write.mode("overwrite").parquet(folder)
 
 
 def read_seed(spark: SparkSession, folder: str) -> DataFrame:
@@ -111,7 +115,7 @@ def other_windows(job: Job) -> str:
     return f"count_if(at.window_end - at.window_start != {size}L or pmod(at.window_start, {slide}L) != 0L)"
 
 
-def _counts(job: Job, parent: Milestone) -> list[Any]:
+def _counts(job: Job, parent: Milestone, is_seed: str) -> list[Any]:
     counts = {
         "records": "coalesce(sum(records), 0L)",
         "foreign": "coalesce(sum(foreign), 0L)",
@@ -121,13 +125,9 @@ def _counts(job: Job, parent: Milestone) -> list[Any]:
         "unreadable": "count_if(at is null or (newest.value is not null and body is null))",
         "other_windows": other_windows(job),
         "deleted": f"count_if(newest.value is null and at.window_end > {parent.horizon_ms}L)",
-        "seeds": f"count_if({_is_seed(parent)})",
+        "seeds": f"count_if({is_seed})",
     }
     return [F.expr(f"{sql} as {name}") for name, sql in counts.items()]
-
-
-def _is_seed(parent: Milestone) -> str:
-    return f"newest.value is not null and at.window_end > {parent.horizon_ms}L"
 
 
 def _avro(body: str, schema: dict[str, Any]) -> str:

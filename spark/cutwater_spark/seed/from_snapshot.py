@@ -17,10 +17,12 @@ from pyspark.sql import functions as F
 from cutwater.adapters.hashing import key_bytes_hash
 from cutwater.core.errors import MachineError
 from cutwater.core.generations.seed_check import Given, SeedRowCounts
-from cutwater.core.job.job import Job
 from cutwater.core.protocol.changelog_rows import fold, signed
+from cutwater.core.protocol.records import Milestone
 from cutwater.views.query.pages import Stored
+from cutwater_spark.seed.changed_rows import is_kept
 from cutwater_spark.seed.from_changelog import body_of, other_windows, write_rows
+from cutwater_spark.seed.parent import Seeding
 
 
 def write_lines(rows: Iterable[Stored], file: Path) -> Given:
@@ -39,11 +41,16 @@ def write_lines(rows: Iterable[Stored], file: Path) -> Given:
     return Given(count, signed(digest))
 
 
-def write_stored(spark: SparkSession, job: Job, lines: str, folder: str) -> SeedRowCounts:
+def write_stored(
+    spark: SparkSession, seeding: Seeding, parent: Milestone, lines: str, folder: str
+) -> SeedRowCounts:
     """Write the rows of a file of lines as a seed, as `from_changelog.write_seed` does for a changelog."""
+    job = seeding.before
+    is_seed = f"body is not null and {is_kept(seeding.change, parent)}"
     counted = Observation("cutwater_stored_seed")
     counts = {
         "rows": "count(1)",
+        "seeds": f"count_if({is_seed})",
         "digest": "coalesce(bit_xor(xxhash64(line)), 0L)",
         "unreadable": "count_if(body is null)",
         "other_windows": other_windows(job),
@@ -60,5 +67,5 @@ def write_stored(spark: SparkSession, job: Job, lines: str, folder: str) -> Seed
         .selectExpr("line", "at", f"{body_of('value', job)} as body")
         .observe(counted, *(F.expr(f"{sql} as {name}") for name, sql in counts.items()))
     )
-    write_rows(spark, rows.where("body is not null"), job, folder)
+    write_rows(spark, rows.where(is_seed), seeding, folder)
     return SeedRowCounts(**counted.get)

@@ -34,6 +34,7 @@ from cutwater.views.snapshots.snapshot_set import StoredSeeds
 from cutwater_spark.checkpoint import Checkpoint, Seed
 from cutwater_spark.seed.from_changelog import write_seed
 from cutwater_spark.seed.from_snapshot import write_lines, write_stored
+from cutwater_spark.seed.parent import Seeding, seeding_of
 from cutwater_spark.seed.progress import log_progress, log_rows
 
 SIGNALS_MAX = 10_000
@@ -74,10 +75,11 @@ class SeedPreparation:
         require_kept(parent, kept_behind(self._cluster, parent.source_cut))
         LogCheck(self._cluster).require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
         checkpoint.drop_seeds()
-        claim = candidates(self._cluster, self._job.name).require(self._generation).claim
+        candidate = candidates(self._cluster, self._job.name).require(self._generation)
+        seeding, claim = seeding_of(self._cluster, self._job, candidate, parent), candidate.claim
         folder = checkpoint.seed_folder(self._attempt)
-        if why := self._from_changelog(parent, folder):
-            self._from_snapshots(claim, why, checkpoint, folder)
+        if why := self._from_changelog(seeding, parent, folder):
+            self._from_snapshots(seeding, claim, why, checkpoint, folder)
         # Last: the parent's next epoch may be about to end.
         seed = Seed(folder, floor_of(self._cluster, claim, parent))
         reach("seed-written")
@@ -89,12 +91,12 @@ class SeedPreparation:
     def _fetch_folder(self) -> Path:
         return self._settings.data_dir / "seeding" / self._job.name / str(self._generation)
 
-    def _from_changelog(self, parent: Milestone, folder: str) -> str:
+    def _from_changelog(self, seeding: Seeding, parent: Milestone, folder: str) -> str:
         """Write the seed, return "" or why the changelog is incomplete. Raise if it is not the parent's."""
         if why := self._missing_reason(parent):
             return why
         with log_progress(self._log, READING, records_below(self._cluster, parent), self._spark):
-            read = write_seed(self._spark, self._cluster, self._job, parent, folder)
+            read = write_seed(self._spark, self._cluster, seeding, parent, folder)
         if why := self._missing_reason(parent):  # again: the reading took time
             return why
         require_state(parent, read, self._written(folder))
@@ -103,18 +105,20 @@ class SeedPreparation:
     def _missing_reason(self, parent: Milestone) -> str:
         return changelog_problem(self._cluster, self._job.name, parent, self._generation.region, self._now_ms)
 
-    def _from_snapshots(self, claim: Claim, why: str, checkpoint: Checkpoint, folder: str) -> None:
+    def _from_snapshots(
+        self, seeding: Seeding, claim: Claim, why: str, checkpoint: Checkpoint, folder: str
+    ) -> None:
         """Write the seed. Raise UsageError without snapshots; UnavailableError, MachineError if a fetch fails."""
         parent, settings = origin_parent(claim), self._settings
         self._log.warning("the state is read from a snapshot", milestone=str(parent.token), reason=why)
         shelves = repositories_at(settings.snapshots, settings) if settings.snapshots else None
-        stored = StoredSeeds(shelves, self._job, parent, why)
+        stored = StoredSeeds(shelves, seeding.before, parent, why)
         with stored.opened(self._fetch_folder, self._log, self._stopped) as (taken, rows):
             lines = self._fetch_folder / _LINES
             given = write_lines(log_rows(rows, self._log, READING), lines)
             of = checkpoint.upload_seed_input(lines, self._attempt)
         reach("seed-brought")
-        read = write_stored(self._spark, self._job, of, folder)
+        read = write_stored(self._spark, seeding, parent, of, folder)
         require_taken(parent, given, read, self._written(folder))
         checkpoint.drop_seed_input(self._attempt)
         self._log.info("the state is read", snapshots=[one.name for one in taken], rows=read.rows)

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.job.kinds.quantiles import EMPTY
@@ -140,7 +141,8 @@ def main() -> int:
         if len(sys.argv) != 5:
             raise UsageError("arguments: JOBFILE EPOCH FOLDER (a new folder) ROWS_MAX")
         _, job_file, epoch, folder, rows_max = sys.argv
-        job, settings = load_job(Path(job_file)), load_settings().model_copy(update={"spark_ui_port": 0})
+        settings = load_settings().model_copy(update={"spark_ui_port": 0})
+        job, settings = working_for(load_job(Path(job_file)), settings)
         if job.attached:
             raise UsageError(f"job {job.name} is a query of your own: the layout of its state is not known")
         spark = open_session(job, settings, location_of(job, settings))

@@ -14,7 +14,8 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import load_settings
 from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.topics.candidates import candidates, working_for
+from cutwater.adapters.topics.candidates import candidates
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import FencedError, LostRecordsError, UsageError

@@ -131,7 +131,9 @@ def claims(again: bool = False) -> Patch:
     made = answering(
         planned=Planned(records.CLAIM, again),
         known=SimpleNamespace(
-            by_id=dict(enumerate(records.CANDIDATES)), require=lambda _generation: records.CANDIDATES[1]
+            by_id=dict(enumerate(records.CANDIDATES)),
+            require=lambda _generation: records.CANDIDATES[1],
+            job_files={"ab": records.REDEFINITION},
         ),
         to_promote=False,
         to_abort=records.CANDIDATES[1],
@@ -407,6 +409,7 @@ SAMPLES = [
     Sample(["generation", "start", "--dry-run"], claims()),
     Sample(["generation", "promote", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "abort", str(OTHER), "--dry-run"], claims()),
+    Sample(["generation", "job-file", str(OTHER)], claims()),
     Sample(["generation", "list"], claims()),
     Sample(["generation", "prune", "--dry-run"], pruning),
     Sample(["rollback", "--to", "g1-local-00000000:1", "--dry-run"], claims(again=True)),

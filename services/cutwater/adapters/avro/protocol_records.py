@@ -20,9 +20,11 @@ from cutwater.core.protocol.records import (
     Claim,
     Committed,
     Decision,
+    FileText,
     Heartbeat,
     Milestone,
     Promotion,
+    Redefinition,
     Release,
     Reopening,
     Start,
@@ -37,6 +39,7 @@ Record = (
     | Milestone
     | Claim
     | Reopening
+    | Redefinition
     | Promotion
     | Withdrawal
     | Decision
@@ -61,6 +64,7 @@ _TYPES: dict[str, type[Record]] = {
     "alert": Alert,
     "claim": Claim,
     "reopening": Reopening,
+    "redefinition": Redefinition,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
     "decision": Decision,
@@ -97,7 +101,7 @@ def hash_of(milestone: Milestone) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, Generation):
         return str(value)
-    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence):
+    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence | FileText):
         return [one._asdict() for one in value]
     if isinstance(value, Cut):
         return [{"topic": at.topic, "partition": at.partition, "offset": offset} for at, offset in value]
@@ -112,7 +116,7 @@ def _rich(field: str, value: Any) -> Any:
     if field == "evidence":
         return tuple(TopicEvidence(one["topic"], one["topic_id"], tuple(one["leader_epochs"])) for one in value)
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(FileText(**one) if field == "files" else one for one in value)
     if isinstance(value, datetime):
         return millis(value)
     return value

@@ -5,6 +5,7 @@ All mistakes are reported in one error, a line each: file, line, field, what is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -210,9 +211,10 @@ def _measure(
     by = By(one.by, types[one.by]) if types and one.by in types else None
     sketches = ThetaSketches() if one.sketch == THETA else HllSketches()
     more = by, one.bounds or (), one.ranks or (), one.items, model.source.explode is not None, one.scale
-    return errors.attempt(
+    built = errors.attempt(
         place, lambda: build(name, one.measure, one.field, of, sketches, *more, one.sketch or HLL)
     )
+    return replace(built, renamed_from=one.renamed_from or "") if built else None
 
 
 def _derived(model: JobModel, built: tuple[Measure, ...], errors: JobErrors) -> tuple[Measure, ...]:

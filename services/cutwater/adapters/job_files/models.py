@@ -328,6 +328,11 @@ class MeasureModel(Model):
         "most 32 KB, is exact up to 4,096 different values, and tells how many values several rows share "
         "(`cutwater distinct`).",
     )
+    renamed_from: str | None = Field(
+        None,
+        description="Its name in the job file before, for `cutwater generation start --job-file`: the generation "
+        "carries its values over. Later it has no effect.",
+    )
 
 
 class OutputModel(Model):

@@ -1,4 +1,4 @@
-"""The generation of a process, and the records of the candidates topic."""
+"""The records of the candidates topic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
@@ -24,6 +23,7 @@ from cutwater.core.protocol.records import (
     Decision,
     Milestone,
     Promotion,
+    Redefinition,
     Reopening,
     Withdrawal,
 )
@@ -90,7 +90,7 @@ def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Mile
 
 def candidacy(record: protocol_records.Record) -> Candidacy:
     """Return a record of the candidates topic; raises ProtocolError for another type."""
-    if not isinstance(record, Claim | Reopening | Promotion | Withdrawal | Decision | Milestone):
+    if not isinstance(record, Claim | Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone):
         raise ProtocolError(f"a {type(record).__name__} is on the candidates topic, which must not hold it")
     return record
 
@@ -136,40 +136,6 @@ def milestone_in(parent: bytes) -> Milestone:
     if not isinstance(record, Milestone):
         raise ProtocolError(f"a generation's parent is a {type(record).__name__} instead of a milestone")
     return record
-
-
-def working_for(job: Job, settings: Settings, cluster: Cluster | None = None) -> tuple[Job, Settings]:
-    """Return job and settings of a process with its generation, and that generation's partitions.
-
-    The generation is that of CUTWATER_GENERATION, else the promoted one, else the first. The job file has the
-    partitions of the first one; later ones have their own. Uses the brokers of `cluster`, else of the settings.
-    """
-    cluster = cluster or settings.cluster
-    try:
-        last = promoted(cluster, job.name)
-    except UsageError:
-        return job, settings  # no topic yet, or no permission: its user reports that
-    if "generation" in settings.model_fields_set:
-        if settings.generation == first(settings) or (last and last.generation == settings.generation):
-            return _of(job, last, settings.generation), settings
-        claim = candidates(cluster, job.name).require(settings.generation).claim
-        return with_partitions(job, claim.partitions), settings
-    if last is None:
-        return job, settings
-    if last.generation.region != settings.region:
-        raise UsageError(
-            f"{topics.milestones(job.name)} belongs to region {last.generation.region}, but CUTWATER_REGION is "
-            f"{settings.region}: use the brokers of that region, or correct the setting"
-        )
-    return _of(job, last, last.generation), settings.model_copy(update={"generation": last.generation})
-
-
-def first(settings: Settings) -> Generation:
-    return Generation(1, settings.region)
-
-
-def _of(job: Job, last: Milestone | None, generation: Generation) -> Job:
-    return with_partitions(job, len(last.changelog_cut)) if last and last.generation == generation else job
 
 
 def with_partitions(job: Job, partitions: int) -> Job:

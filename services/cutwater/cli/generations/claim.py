@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parent_of, promoted
+from cutwater.cli.generations.change import change_json, print_change
 from cutwater.cli.options import JobContext
 from cutwater.cli.report import iso, out, print_json
 from cutwater.core.errors import UsageError
@@ -14,6 +15,7 @@ from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Claim
 from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
+from cutwater.operations.generations.redefinition import Change
 from cutwater.operations.generations.seed_source import SeedSource
 
 
@@ -35,12 +37,20 @@ def claim(
     """
     settings, sources = place.settings, list[SeedSource]()
 
+    redefined, changes = words.redefined, list[Change]()
+
     def require(planned: Planned) -> None:
         if planned.begun or planned.done:
             return
+        if redefined is not None and not changes:
+            changes.append(redefined.change(place.cluster, planned.claim))
+            if changes[0].found.obstacles:
+                _print_claim(planned, None, None, True, as_json, more, changes[0])
+                changes[0].found.require_possible()
         store = place.stack.snapshots if place.stack else settings.snapshots
         try:
-            sources.append(require_works(place.cluster, place.job, settings, planned.claim, store))
+            wanted = redefined.of(planned.claim) if redefined else None
+            sources.append(require_works(place.cluster, place.job, settings, planned.claim, store, wanted))
         except UsageError as error:
             found = f"{error}{_claimed_before(planned)}"
             raise UsageError(f"{found}. {advice}" if advice else found) from None
@@ -53,7 +63,8 @@ def claim(
         # The embedded broker is a single one; the settings count only for a user's own brokers.
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
-    _print_claim(planned, sources[-1] if sources else None, _undone(place, planned), dry_run, as_json, more)
+    source, change = sources[-1] if sources else None, changes[0] if changes else None
+    _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change)
     return planned.claim
 
 
@@ -92,6 +103,7 @@ def _print_claim(
     dry_run: bool,
     as_json: bool,
     more: Mapping[str, Any] | None,
+    change: Change | None,
 ) -> None:
     made = planned.claim
     parent = parent_of(made).token
@@ -106,10 +118,15 @@ def _print_claim(
             "promoted": planned.done,
             "seed": source.as_object() if source else None,
             "undone": {**undone._asdict(), "newest": str(undone.newest)} if undone else None,
+            "change": change_json(change) if change else None,
             **(more or {}),
         }
         print_json(told)
         return
+    if change is not None:
+        print_change(change)
+        if change.found.obstacles:
+            return
     if planned.again:
         does = "would continue" if dry_run else "is continuing"
         done = ", which is promoted: nothing to do (--another claims one more)"

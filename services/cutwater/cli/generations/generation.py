@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cutwater.adapters.topics.candidates import parent_of, promoted
 from cutwater.cli.audited import audited
+from cutwater.cli.generations.change import print_job_file
 from cutwater.cli.generations.claim import claim, claims_of
 from cutwater.cli.generations.promotion_wait import await_promotion, delay_with_eta, print_promotion_plan
 from cutwater.cli.generations.prune import prune
@@ -30,6 +32,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.claims import GenerationRequest
+from cutwater.operations.generations.redefinition import Redefined
 
 PROMOTE_S = 600.0
 NEWEST = "the newest milestone"
@@ -63,6 +66,10 @@ def start(
     job_file: JobOption = None,
     from_: Annotated[str | None, typer.Option("--from", help="Token of its parent. Default: the newest.")] = None,
     partitions: PartitionsOption = None,
+    new_file: Annotated[
+        Path | None,
+        typer.Option("--job-file", help="The generation's own job file. Default: as its parent.", dir_okay=False),
+    ] = None,
     reason: ReasonOption = "",
     another: AnotherOption = False,
     dry_run: DryRunOption = False,
@@ -70,6 +77,7 @@ def start(
     data_dir: DataDirOption = None,
     job_name: JobNameOption = None,
     as_json: JsonOption = False,
+    wide: WideOption = False,
 ) -> None:
     """Claim a generation: its id, its parent milestone, its changelog. The promoted one continues meanwhile.
 
@@ -79,21 +87,29 @@ def start(
     The output names where the parent's state will be read: from its changelog, else from a snapshot of exactly
     that milestone.
 
-    If an open claim has the same parent (without --from: any milestone of the promoted generation) and the same
-    number of partitions, the command continues with it and reports so. --another claims one more.
+    With --job-file the generation has another job file: measures added, removed or renamed, another filter, a
+    coarser key, a larger pane, another lateness, retention or event schema. The output says for each measure
+    whether it is carried over, or from which window on it is complete. --dry-run prints that before anything is
+    claimed. The claim carries the file with its schemas, so every process of the job finds it there.
 
-    Exit 2: the milestone does not exist, may not be a parent, or its state is not kept any more. 4: brokers or the
-    store of snapshots do not answer.
+    If an open claim has the same parent (without --from: any milestone of the promoted generation), the same
+    number of partitions and the same --job-file, the command continues with it and reports so. --another claims
+    one more.
+
+    Exit 2: the milestone does not exist, may not be a parent, its state is not kept any more, or the generation
+    cannot differ so. 4: brokers or the store of snapshots do not answer.
 
     Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
+    ·  cutwater generation start --job-file new.yaml --dry-run
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
-    words = GenerationRequest(from_, partitions, False, reason, another)
+    redefined = Redefined.read(new_file, place.job_file, place.job) if new_file else None
+    words = GenerationRequest(from_, partitions, False, reason, another, redefined=redefined)
     if dry_run:
         claim(place, words, dry_run, as_json)
         return
-    told = {"partitions": partitions, "reason": reason, "another": another}
+    told = {"partitions": partitions, "reason": reason, "another": another, "job_file": new_file}
     with audited(START, place.settings, place.cluster, place.job.name, from_ or NEWEST, given=told) as action:
         made = claim(place, words, dry_run, as_json)
         action.record_result(f"{made.generation} is claimed")
@@ -164,6 +180,29 @@ def abort(
         with audited(DROP, place.settings, place.cluster, place.job.name, str(wanted), {"reason": reason}):
             claims_of(place).abort(wanted, reason or "given up by hand")
     _show(place, [claims_of(place).known().require(wanted)], as_json)
+
+
+@group.command("job-file")
+@report_errors
+def job_file_of(
+    generation: GenerationArgument,
+    job_file: JobOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    data_dir: DataDirOption = None,
+    job_name: JobNameOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the job file that a generation was claimed with; with --json also the schemas that it names.
+
+    Without --json, a note names the window from which everything new is complete.
+
+    Exit 2: the generation was never claimed, or no claim carries its job file: it has that of its parent.
+
+    Examples:  cutwater generation job-file g2-local-5f0c21aa
+    ·  cutwater generation job-file g2-local-5f0c21aa --json
+    """
+    place = find_job(job_file, bootstrap_servers, data_dir, job_name)
+    print_job_file(claims_of(place).known(), Generation.parse(generation), as_json)
 
 
 @group.command("list")

@@ -16,7 +16,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.report import err, out, print_json, print_note, report_errors, table
 from cutwater.core.checks import acls, capacity, event_sample, replication

@@ -17,7 +17,7 @@ from cutwater.adapters.events.value_headers import written_subjects
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.models import registry_url
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.cli.audited import audited
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobNameOption, cluster_for, settings_for
 from cutwater.cli.report import out, print_json, print_note, report_errors

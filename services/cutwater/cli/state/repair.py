@@ -11,7 +11,7 @@ import httpx
 import psutil
 
 from cutwater.adapters.http.client_options import direct_options
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.cli.options import JobContext
 from cutwater.core.checks.state_comparison import (
     OUTPUT,

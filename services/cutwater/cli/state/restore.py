@@ -14,7 +14,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.adapters.topics.candidates import working_for
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_beside
 from cutwater.cli.report import err, iso, out, print_json, print_note, report_errors, table
 from cutwater.core.job.job import Job

@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Candidacy, Claim, Decision, Milestone, Promotion, Reopening, Withdrawal
+from cutwater.core.protocol.records import (
+    Candidacy,
+    Claim,
+    Decision,
+    Milestone,
+    Promotion,
+    Redefinition,
+    Reopening,
+    Withdrawal,
+)
 
 PARENT_DIGITS = 8
 
@@ -36,22 +45,27 @@ class Candidate:
     """If it continues another region's milestone: the operator's last decision which line counts."""
     reopening: Reopening | None = None
     """Set if it counts events that its parent's generation has listed as late."""
+    redefinition: Redefinition | None = None
+    """Set if its job file differs from its parent's."""
 
     @property
     def open(self) -> bool:
         return self.withdrawn is None
 
 
-def _after(known: Candidate, record: Reopening | Promotion | Withdrawal | Decision | Milestone) -> Candidate:
+_Later = Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone
+
+
+def _after(known: Candidate, record: _Later) -> Candidate:
     if isinstance(record, Milestone):
         again = known.newest is not None and known.newest.epoch == record.epoch
         return replace(known, newest=record, before=known.before if again else known.newest)
     if isinstance(record, Reopening):
         return replace(known, reopening=known.reopening or record)
-    if isinstance(record, Promotion):
-        return replace(known, promoting=True)
-    if isinstance(record, Decision):
-        return replace(known, decision=record)
+    if isinstance(record, Redefinition):
+        return replace(known, redefinition=known.redefinition or record)
+    if isinstance(record, Promotion | Decision):
+        return replace(known, promoting=True) if isinstance(record, Promotion) else replace(known, decision=record)
     return replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms)
 
 
@@ -60,9 +74,13 @@ class Candidates:
     """All candidates of a job, in the order of their claims."""
 
     by_id: Mapping[Generation, Candidate] = field(default_factory=dict)
+    job_files: Mapping[str, Redefinition] = field(default_factory=dict)
+    """The job files by what their rows mean, `Job.fingerprint`; the first one of each."""
 
     def after(self, record: Candidacy) -> Candidates:
-        """Return the fold with the topic's next record; a record without a claim is ignored."""
+        """Return the fold with the topic's next record. One without a claim is ignored, but for a job file."""
+        if isinstance(record, Redefinition) and record.definition not in self.job_files:
+            return replace(self, job_files={**self.job_files, record.definition: record}).after(record)
         known = self.by_id.get(record.generation)
         if isinstance(record, Claim):
             # A second claim of the same id is a retry of a writer that missed the acknowledgement.
@@ -70,7 +88,13 @@ class Candidates:
         return self if known is None else self._with(_after(known, record))
 
     def _with(self, candidate: Candidate) -> Candidates:
-        return Candidates({**self.by_id, candidate.claim.generation: candidate})
+        return replace(self, by_id={**self.by_id, candidate.claim.generation: candidate})
+
+    def job_file(self, generation: Generation, definition: str) -> Redefinition | None:
+        """Return the job file of a generation's rows, whose meaning is `definition`; None if it is not known."""
+        candidate = self.by_id.get(generation)
+        own = candidate.redefinition if candidate else None
+        return own if own and own.definition == definition else self.job_files.get(definition)
 
     @property
     def promoting(self) -> Candidate | None:

@@ -1,7 +1,8 @@
 """Retry of a start or rollback: the claim of an earlier try that it continues.
 
 The caller may have died after any step and repeats its command. A claim does not hold the command, so its meaning
-decides: the parent, the number of partitions, how far it goes back, and which windows it opens again.
+decides: the parent, the number of partitions, how far it goes back, which windows it opens again, and a job file
+of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from cutwater.core.generations.candidates import Candidate, Candidates, EarlierClaim, promotion_obstacle
 from cutwater.core.generations.late_replay import Opening, is_opened
-from cutwater.core.protocol.records import Claim, Milestone
+from cutwater.core.protocol.records import Claim, FileText, Milestone
 
 
 class ClaimRequest(NamedTuple):
@@ -25,6 +26,8 @@ class ClaimRequest(NamedTuple):
     """Whether it is a rollback; its parent is given."""
     opened: Opening | None = None
     """Which windows must be open again, to count late events."""
+    files: tuple[FileText, ...] = ()
+    """Its job file, if it differs from its parent's."""
 
 
 def find_earlier_claim(
@@ -37,7 +40,8 @@ def find_earlier_claim(
     """
     for one in reversed(list(known.by_id.values())):
         parent = parent_of(one.claim)
-        if not _meant(wish, one.claim, parent) or not is_opened(one.reopening, wish.opened):
+        files = one.redefinition.files if one.redefinition else ()
+        if files != wish.files or not _meant(wish, one.claim, parent) or not is_opened(one.reopening, wish.opened):
             continue
         if wish.rewinds and one.claim.generation == last.generation:
             return EarlierClaim(one.claim, done=True)

@@ -87,6 +87,8 @@ class SeedRowCounts:
     """Spark's counts of these rows."""
 
     rows: int
+    seeds: int
+    """Those that become seeds: above the horizon of a larger pane."""
     digest: int
     unreadable: int
     """Values that are not in this job's format."""
@@ -111,7 +113,7 @@ def require_taken(parent: Milestone, given: Given, taken: SeedRowCounts, written
             f"{taken.other_windows} rows of a snapshot of {parent.token} are of windows that the job file does "
             "not produce: a generation keeps its parent's window. Put the job file back"
         )
-    _require_written("a snapshot", taken.rows, written)
+    _require_written("a snapshot", taken.seeds, written)
 
 
 def _require_written(where: str, read: int, written: int) -> None:

@@ -7,16 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.generations.candidates import Candidate
+from cutwater.core.generations.job_change import compare_jobs
 from cutwater.core.generations.source_topics import copied_region
 from cutwater.core.job.job import Job, differences
 from cutwater.core.job.windows import horizon_ms
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, EpochPlan, Range, TopicPartition
 from cutwater.core.protocol.generation import ROOT_PARENT, Generation
-from cutwater.core.protocol.records import Barrier, Claim, Milestone, Release, Reopening, Signal
+from cutwater.core.protocol.records import Barrier, Claim, Milestone, Redefinition, Release, Reopening, Signal
 
 _UNKNOWN_CHANGE = "the key, the event time, the window, the shards, or what a measure is computed from differs"
 """Used if the state's schema, with the measures' names and types, is the same."""
+
+
+_DIFFERENT = "To start a generation with another one, run 'cutwater generation start --job-file FILE'"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class StartState:
         if reopening is None:
             return self
         return replace(self, floor_ms=reopening.floor_ms, held_cut=reopening.source_cut)
+
+    def above(self, horizon_ms: int) -> StartState:
+        """Return a copy that has dropped the windows up to a horizon: no event comes for them any more."""
+        return replace(self, horizon_ms=max(self.horizon_ms, horizon_ms), floor_ms=max(self.floor_ms, horizon_ms))
 
     def raised(self, watermark_ms: int, amends: bool = False) -> StartState:
         """Return a copy with a higher watermark, and floor."""
@@ -132,25 +140,24 @@ def require_unreleased(generation: Generation, released: Release | None) -> None
 
 
 def require_startable(
-    job: Job, fingerprint: str, parent: Milestone, partitions: Mapping[str, int], kept: str | None = None
+    job: Job,
+    fingerprint: str,
+    parent: Milestone,
+    partitions: Mapping[str, int],
+    kept: str | None = None,
+    before: Job | None = None,
 ) -> None:
     """Raise UsageError if the job's state cannot continue from the parent's.
 
     `fingerprint`: that of the job's state. `partitions`: the partition counts of the existing source topics.
     `kept`: the definition that the parent's generation was started with, if readable; the milestone has its hash.
+    `before`: the parent's job, of a generation whose claim carries a job file of its own.
     """
-    if parent.schema_fingerprint != fingerprint:
-        raise UsageError(
-            f"the state at {parent.token} is of schema {parent.schema_fingerprint}, but the job file's measures "
-            f"say {fingerprint}: a generation keeps its parent's measures. Put the job file back"
-        )
-    if parent.definition != job.fingerprint:
-        changed = differences(kept, job.meaning) if kept else _UNKNOWN_CHANGE
-        raise UsageError(
-            f"the rows of {parent.token} are of definition {parent.definition}, but the job file's is "
-            f"{job.fingerprint}: {changed}. A generation keeps its parent's rows: put the job file back "
-            f"that {parent.generation} was started with, or start a new job"
-        )
+    if before is not None:
+        require_parent_definition(before, parent)
+        compare_jobs(before, job).require_possible()
+    else:
+        _require_same_rows(job, fingerprint, parent, kept)
     for place, _ in parent.source_cut:
         read = f"{parent.token} has read {place.topic}/{place.partition}"
         if not job.attached and place.topic != job.topic and copied_region(job.topic, place.topic) is None:
@@ -167,6 +174,39 @@ def require_startable(
                 f"{read}, but {place.topic} has {partitions[place.topic]} partitions: a generation keeps its "
                 "parent's sources"
             )
+
+
+def _require_same_rows(job: Job, fingerprint: str, parent: Milestone, kept: str | None) -> None:
+    if parent.schema_fingerprint != fingerprint:
+        raise UsageError(
+            f"the state at {parent.token} is of schema {parent.schema_fingerprint}, but the job file's measures "
+            f"say {fingerprint}: put the job file back. {_DIFFERENT}"
+        )
+    if parent.definition != job.fingerprint:
+        changed = differences(kept, job.meaning) if kept else _UNKNOWN_CHANGE
+        raise UsageError(
+            f"the rows of {parent.token} are of definition {parent.definition}, but the job file's is "
+            f"{job.fingerprint}: {changed}. Put the job file back that {parent.generation} was started with. "
+            f"{_DIFFERENT}"
+        )
+
+
+def require_parent_definition(before: Job, parent: Milestone) -> None:
+    """Raise UsageError if the job file that is named as the parent's is not."""
+    if parent.definition != before.fingerprint:
+        raise UsageError(
+            f"the rows of {parent.token} are of definition {parent.definition}, but the job file that is to be "
+            f"changed has {before.fingerprint}: name the one that {parent.generation} was started with"
+        )
+
+
+def require_claimed_definition(job: Job, redefinition: Redefinition | None) -> None:
+    """Raise UsageError if a candidate's driver has another job file than its claim."""
+    if redefinition is not None and redefinition.definition != job.fingerprint:
+        raise UsageError(
+            f"{redefinition.generation} was claimed with a job file of definition {redefinition.definition}, but "
+            f"this one has {job.fingerprint}: 'cutwater generation job-file {redefinition.generation}' prints it"
+        )
 
 
 def require_kept(parent: Milestone, kept: Mapping[TopicPartition, tuple[int, int]]) -> None:

@@ -246,7 +246,7 @@ class Job:
     @property
     def _row_meaning(self) -> dict[str, Any]:
         measures = {
-            one.name: [one.kind, *(partial.defined or partial.over_events for partial in one.partials)]
+            one.name: [one.kind, *(partial.meaning for partial in one.partials)]
             for one in self.measures
             if one.partials
         }

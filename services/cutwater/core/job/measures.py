@@ -92,6 +92,13 @@ class Partial:
     """Merges two values that are not null."""
     defined: str = ""
     """Replaces `over_events` in a job's definition if that text has changed and old rows merge with new ones."""
+    one_seed: bool = False
+    """Whether `over_both` is right for one seed a row only, and not where several rows of a parent become one."""
+
+    @property
+    def meaning(self) -> str:
+        """What it is computed from, as in a job's definition."""
+        return self.defined or self.over_events
 
 
 class Declaration(NamedTuple):
@@ -143,6 +150,8 @@ class Measure:
     """How two values of a column of a user's own query merge; empty: the job file does not say."""
     sketch: str = ""
     """The kind of the sketch of a `distinct`; empty for other measures."""
+    renamed_from: str = ""
+    """Its name in the parent's job file, for a generation that renames it."""
 
     @property
     def plain(self) -> bool:

@@ -6,6 +6,7 @@ Times are milliseconds since 1970, UTC. Digests are signed 64-bit numbers, as in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cutwater.core.protocol.cuts import NOWHERE, Cut
 from cutwater.core.protocol.generation import Generation, Token
@@ -158,6 +159,29 @@ class Reopening:
     at_ms: int
 
 
+class FileText(NamedTuple):
+    """A file of a job, by its path as the job file names it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Redefinition:
+    """The job file of a generation, so that every process finds it: a candidate's that differs from its parent's,
+    or the parent's own."""
+
+    job: str
+    generation: Generation
+    definition: str
+    """`Job.fingerprint` of that job file."""
+    files: tuple[FileText, ...]
+    """The job file first, then the schemas that it names."""
+    complete_from_ms: int
+    """Windows that start here or later are complete in everything that is new; 0 if nothing is new."""
+    at_ms: int
+
+
 @dataclass(frozen=True)
 class Promotion:
     job: str
@@ -205,5 +229,5 @@ Signal = Start | Barrier | Committed | Heartbeat
 
 StreamRecord = Milestone | Heartbeat | Release
 
-Candidacy = Claim | Reopening | Promotion | Withdrawal | Decision | Milestone
+Candidacy = Claim | Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone
 """The records of the candidates topic; its milestones are those of candidates."""

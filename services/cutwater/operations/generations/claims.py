@@ -22,6 +22,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Reopening, Withdrawal
+from cutwater.operations.generations.redefinition import Redefined
 
 
 class GenerationRequest(NamedTuple):
@@ -35,6 +36,8 @@ class GenerationRequest(NamedTuple):
     """Claim another generation, even if an earlier try of the same request has claimed one."""
     opened: Opening | None = None
     """Which windows are open again, to count late events."""
+    redefined: Redefined | None = None
+    """Its job file, if it differs from its parent's."""
 
 
 class Planned(NamedTuple):
@@ -96,7 +99,8 @@ class Claims:
         last = self._last()
         known = candidates(self._cluster, self._job.name)
         parent = self._milestone(words.token, last) if words.token else None
-        request = ClaimRequest(parent, words.partitions, words.rewinds, words.opened)
+        files = words.redefined.files if words.redefined else ()
+        request = ClaimRequest(parent, words.partitions, words.rewinds, words.opened, files)
         again = find_earlier_claim(request, known, last, parent_of)
         if again is None or not may_be_gone_on_with(again, known.promoting_behind(last)):
             return None
@@ -135,7 +139,7 @@ class Claims:
             require(planned)
             return planned.claim
 
-        self.reserve(made, copies, words.opened)
+        self.reserve(made, copies, words.opened, words.redefined)
         [planned] = plans
         try:
             require(planned)
@@ -155,10 +159,16 @@ class Claims:
                 "generation's milestone"
             )
 
-    def reserve(self, plan: Callable[[], Claim], copies: Replication, opened: Opening | None = None) -> Claim:
+    def reserve(
+        self,
+        plan: Callable[[], Claim],
+        copies: Replication,
+        opened: Opening | None = None,
+        redefined: Redefined | None = None,
+    ) -> Claim:
         """Fence other claimers, then write the claim of `plan`, also one of an earlier try.
 
-        `opened`: written in the same transaction, so that no process sees the claim without it.
+        `opened`, `redefined`: written in the same transaction, so that no process sees the claim without them.
         """
         writer = self._alone()
         claim = plan()
@@ -171,6 +181,8 @@ class Claims:
         if opened is not None:
             bounds = (opened.floor_ms, opened.source_cut)
             with_it.append(Reopening(self._job.name, claim.generation, *bounds, self._now_ms()))
+        if redefined is not None:
+            with_it += redefined.records(self._cluster, claim, self._now_ms())
         self._write(writer, claim, *with_it)
         reach("claim-written")
         return claim

@@ -14,8 +14,9 @@ from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client import TransactionalWriter, bounds, first_since, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.object_store import Objects, objects_at
-from cutwater.adapters.topics.candidates import candidates, first, parent_of, promoted
+from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import published_milestone
+from cutwater.adapters.topics.generation_jobs import first
 from cutwater.adapters.topics.mirror_topics import last_arrival
 from cutwater.core.errors import FencedError, MachineError, UsageError
 from cutwater.core.generations.retention import GenerationFacts, retention_reason

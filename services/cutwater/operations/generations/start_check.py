@@ -23,14 +23,17 @@ def partitions_of(cluster: Cluster, job: Job, cut: Cut) -> dict[str, int]:
     return {name: len(one.partitions) for name, one in descriptions(cluster, topics_of(job.topic, cut)).items()}
 
 
-def require_may_start(cluster: Cluster, job: Job, parent: Milestone, settings: Settings) -> None:
+def require_may_start(
+    cluster: Cluster, job: Job, parent: Milestone, settings: Settings, before: Job | None = None
+) -> None:
     """Raise UsageError if the job cannot continue from the parent's state, such as after a change of measures
-    or source. `settings`: locate the parent's checkpoint."""
+    or source. `settings`: locate the parent's checkpoint. `before`: the parent's job, if the generation has a job
+    file of its own."""
     require_moves(job)
     require_own_changelog(job.name, parent)
     partitions = partitions_of(cluster, job, parent.source_cut)
     kept = _kept_definition(settings, job.name, parent.generation)
-    require_startable(job, crc64(job.state_schema).hex(), parent, partitions, kept)
+    require_startable(job, crc64(job.state_schema).hex(), parent, partitions, kept, before)
 
 
 def _kept_definition(settings: Settings, job: str, generation: Generation) -> str | None:

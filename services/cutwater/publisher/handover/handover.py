@@ -12,6 +12,7 @@ from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import promoted
+from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.core.errors import CutwaterError, DivergenceError, UsageError
 from cutwater.core.job.job import FINAL, UPDATE, Job
 from cutwater.core.output.handover import Handover, RowKinds, Succession
@@ -45,6 +46,14 @@ class Attempt:
     source: DifferenceSource
 
 
+class OtherJob(Exception):
+    """The promoted generation has another job file: its own publisher makes the hand-over."""
+
+    def __init__(self, job: Job, generation: Generation) -> None:
+        super().__init__(str(generation))
+        self.job, self.generation = job, generation
+
+
 class HandoverRunner:
     """Makes hand-overs from the published position."""
 
@@ -56,9 +65,11 @@ class HandoverRunner:
         log: Any,
         now_ms: Callable[[], int],
         stopping: Callable[[], bool],
+        jobs: GenerationJobs | None = None,
     ) -> None:
+        """`jobs`: those of the generations; None: each has this job."""
         self._cluster = cluster
-        self._job = job
+        self._job, self._jobs = job, jobs
         self._states = states
         self._final = job.output.mode == "final"
         self._log = log
@@ -95,6 +106,13 @@ class HandoverRunner:
             old = self._old(plan, position, whole)
             if old is not None:
                 stores.enter_context(closing(old))
+                if old.segment_ms != new.segment_ms and old.job.fingerprint != new.job.fingerprint:
+                    self._log.error(
+                        "other windows",
+                        token=str(plan.to.milestone.token),
+                        consequence="every row is a correction; rows of the old windows get no tombstone",
+                    )
+                    old = None
             attempt = self._attempt(plan, position, whole, old, new)
             reach("states-read")
             yield attempt
@@ -110,6 +128,7 @@ class HandoverRunner:
             plan = succession.plan(self._now_ms()) if feed.at_end else None
             if plan is None:
                 continue
+            self._require_own_job(plan.to.milestone)
             self._states.drop_other_preloads({plan.to.milestone.generation, succession.generation})
             try:
                 return plan, self._reading.state(plan.to, self._rows_floor_ms(plan.to.milestone, whole))
@@ -117,6 +136,12 @@ class HandoverRunner:
                 self._log.warning("overtaken", token=str(plan.to.milestone.token), looked=overtaken.looked)
                 succession.mark_overtaken(plan.to, overtaken.looked)
         raise Stopped
+
+    def _require_own_job(self, to: Milestone) -> None:
+        """Raise OtherJob if the milestone's rows are of another job file."""
+        job = self._jobs.at(to) if self._jobs else self._job
+        if job.fingerprint != self._job.fingerprint:
+            raise OtherJob(job, to.generation)
 
     def _floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
         return NEVER_MS // 2 if whole is None else compared_above_ms(self._job, to, whole)

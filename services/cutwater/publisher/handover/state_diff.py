@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from itertools import islice
 
-from cutwater.adapters.avro.codec import HEADER_BYTES
+from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
+from cutwater.core.generations.job_change import compare_jobs
+from cutwater.core.generations.seed_change import same_row
 from cutwater.core.job.job import Job
 from cutwater.core.output.handover import RowKinds
 from cutwater.core.output.position import Published
-from cutwater.core.output.state_diff import diff_states
+from cutwater.core.output.state_diff import Same, diff_states
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Jump, Step
 from cutwater.publisher.sources.stored_rows import OutputRow, closed_pieces, pieces
@@ -43,7 +45,7 @@ class DifferenceSource:
         self._job, self._old, self._new = job, old, new
         self._wording = wording
         self._begun = begun
-        self._same = None if repeat else _same_row
+        self._same = None if repeat else same_row_of(old[0].job if old else job, job)
 
     def pieces(self, plan: Step | Jump, position: Published, whole: Milestone | None) -> Generator[Piece]:
         yield from pieces(islice(self._rows(), self._begun, None))
@@ -52,12 +54,29 @@ class DifferenceSource:
         """Do nothing: the caller closes the stores."""
 
     def _rows(self) -> Iterator[OutputRow]:
-        old = closed_pieces(self._old[0], self._job, *self._old[1]) if self._old else iter(())
+        old = closed_pieces(self._old[0], self._old[0].job, *self._old[1]) if self._old else iter(())
         new = closed_pieces(self._new[0], self._job, *self._new[1])
         for storage, value in diff_states(old, new, self._same):
             kind = self._wording.kind(key_layout.end_of(storage), gone=value is None)
             if kind is not None:
                 yield OutputRow(kind, storage, value or b"")
+
+
+def same_row_of(before: Job, after: Job) -> Same:
+    """Return whether a row of one job's state is the same as one of another's.
+
+    A generation may have other measures than its parent. Then a row is the same if those of both are, and the
+    others are as of a window without events: readers know the row already, and miss nothing.
+    """
+    if before.state_schema == after.state_schema:
+        return _same_row
+    old, new = (Codec(one.state_schema) for one in (before, after))
+    says_the_same = same_row(compare_jobs(before, after).seeds, after.measures)
+
+    def same(one: bytes, two: bytes) -> bool:
+        return says_the_same(old.decode_body(_body(one), 0), new.decode_body(_body(two), 0))
+
+    return same
 
 
 def _same_row(one: bytes, two: bytes) -> bool:

@@ -52,16 +52,17 @@ class StateStores:
         native: bool = False,
         least_records: int = BULK_RECORDS,
         folders: StoreFolders | None = None,
+        job_of: Callable[[Generation], Job] | None = None,
     ) -> None:
         """`segment`: the length of a time segment in ms; None for the usual one.
 
         `lasting`: the published generation's store is kept; else stores exist only during a hand-over.
         `workers`, `native`, `least_records`: options of `BulkLoader`. `folders`: those below `root` by default.
+        `job_of`: returns the job of a generation's rows; `job` by default.
         """
         self.lasting = lasting
-        self._folders = folders or StoreFolders(root, job, segment)
+        self._folders = folders or StoreFolders(root, job_of or (lambda _: job), segment)
         self._workers, self._native, self._least_records = workers, native, least_records
-        self._job = job
         self._ahead: dict[Generation, _Ahead] = {}
         """The preloaded stores. Each has its own folder beside its generation's store, which may be kept."""
 
@@ -80,7 +81,7 @@ class StateStores:
         """Return a bulk loader into one of the stores. `workers`: the number of processes; None: the default."""
         return BulkLoader(
             cluster,
-            self._job,
+            store.job,
             topic,
             store,
             Unobserved(),
@@ -199,7 +200,7 @@ class StateReader:
         topic = topics.changelog(self._job.name, entry.milestone.generation)
         ranges = Ranges(self._cluster, topic, self._stopping)
         bulk = self._states.bulk(self._cluster, store, topic, self._stopping)
-        applier = Applier(store, self._job, ranges, self._now_ms, floor_ms=lambda _: floor_ms, bulk=bulk)
+        applier = Applier(store, store.job, ranges, self._now_ms, floor_ms=lambda _: floor_ms, bulk=bulk)
         try:
             try:
                 read = applier.apply(Jump(entry))

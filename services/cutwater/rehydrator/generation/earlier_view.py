@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.topics.candidates import with_partitions
+from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.rehydrator.generation.replica import stream_of
@@ -32,9 +32,8 @@ def open_earlier_view(
             entry = applied_in(path)
             if entry is None or not on_stream(entry, lambda: False):
                 continue
-            partitions = len(entry.milestone.changelog_cut)
             theirs = settings.model_copy(update={"generation": entry.milestone.generation})
-            return served(with_partitions(job, partitions), theirs)
+            return served(GenerationJobs.on(settings.cluster, job).at(entry.milestone), theirs)
         except CutwaterError as error:
             log.warning("the view of an earlier generation is not shown", folder=str(path), error=str(error))
     return None

@@ -6,7 +6,8 @@ from typing import Any
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client import wait_for_broker
-from cutwater.adapters.topics.candidates import with_partitions, working_for
+from cutwater.adapters.topics.candidates import with_partitions
+from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.rehydrator.generation.replica import replica_generation

@@ -13,7 +13,7 @@ from typing import Any
 from cutwater.adapters.config.held_part import HeldPart, holding_of
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
-from cutwater.adapters.topics.candidates import with_partitions
+from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
@@ -96,7 +96,7 @@ class CandidatePreloader:
     def _load(self, candidate: Candidate, milestone: Milestone) -> None:
         """Load the records below a candidate's milestone cut, if many are missing."""
         generation = candidate.claim.generation
-        job = with_partitions(self._job, candidate.claim.partitions)
+        job = GenerationJobs.on(self._settings.cluster, self._job).of_candidate(candidate)
         settings = self._settings.model_copy(update={"generation": generation})
         holding, _ = holding_of(settings, job.shards)
         native = settings.native and usable() and holding.selection is None

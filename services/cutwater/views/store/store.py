@@ -103,6 +103,11 @@ class Store:
             self._db = open_table(folder)
         self._look()
 
+    @property
+    def job(self) -> Job:
+        """The job of its rows."""
+        return self._job
+
     def _look(self) -> None:
         try:
             # The store is locked, so waiting files are left by an interrupted load that is not recorded.

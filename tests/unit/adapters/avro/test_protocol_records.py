@@ -37,9 +37,11 @@ from cutwater.core.protocol.records import (
     Claim,
     Committed,
     Decision,
+    FileText,
     Heartbeat,
     Milestone,
     Promotion,
+    Redefinition,
     Release,
     Reopening,
     Start,
@@ -72,6 +74,7 @@ TYPES: dict[str, type[protocol_records.Record]] = {
     "alert": Alert,
     "claim": Claim,
     "reopening": Reopening,
+    "redefinition": Redefinition,
     "promotion": Promotion,
     "withdrawal": Withdrawal,
     "decision": Decision,
@@ -94,7 +97,7 @@ def golden_record(name: str) -> protocol_records.Record:
     if name in others:
         return others[name]()
     when = 1_700_000_000_000
-    if name in {"claim", "reopening", "promotion", "withdrawal", "decision"}:
+    if name in {"claim", "reopening", "redefinition", "promotion", "withdrawal", "decision"}:
         return golden_candidacy(name, when)
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
     brief: dict[str, protocol_records.Record] = {
@@ -151,6 +154,10 @@ def golden_candidacy(name: str, when: int) -> protocol_records.Record:
     if name == "reopening":
         cut = Cut.of_topic("flights.events", [1_500, 1_501])
         return Reopening(**of, floor_ms=1_356_998_400_000, source_cut=cut, at_ms=when)
+    if name == "redefinition":
+        files = FileText("flights.yaml", "job: flights\n"), FileText("flight.avsc", '{"type": "record"}')
+        meaning = GOLDEN["flights_definition"]
+        return Redefinition(**of, definition=meaning, files=files, complete_from_ms=when, at_ms=when)
     if name == "promotion":
         return Promotion(**of, at_ms=when)
     if name == "withdrawal":

@@ -10,7 +10,16 @@ from cutwater.core.generations.candidates import EarlierClaim, fold_candidates
 from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
 from cutwater.core.generations.late_replay import Opening
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Reopening, Withdrawal
+from cutwater.core.protocol.records import (
+    Candidacy,
+    Claim,
+    FileText,
+    Milestone,
+    Promotion,
+    Redefinition,
+    Reopening,
+    Withdrawal,
+)
 from support.protocol_samples import JOB, milestone, source_cut
 
 OLD, LAST = replace(milestone(3), sequence=3), replace(milestone(5), sequence=5)
@@ -98,3 +107,13 @@ def test_another_one_that_is_being_promoted_goes_first() -> None:
     assert may_be_gone_on_with(EarlierClaim(claim(generation=THIRD), done=False), asked)
     assert not may_be_gone_on_with(EarlierClaim(claim(), done=False), asked)
     assert may_be_gone_on_with(EarlierClaim(claim(), done=False), None)
+
+
+def test_another_job_file_is_another_wish() -> None:
+    """The claim goes on with the one that carries the same texts; a wish without one never with such a claim."""
+    one, two = (FileText("job.yaml", "1"),), (FileText("job.yaml", "2"),)
+    redefined = Redefinition(JOB, SECOND, "", one, 0, 0)
+    assert found(ANY._replace(files=one), claim(), redefined) == EarlierClaim(claim(), done=False)
+    assert found(ANY._replace(files=two), claim(), redefined) is None
+    assert found(ANY, claim(), redefined) is None
+    assert found(ANY._replace(files=one), claim()) is None

@@ -88,7 +88,7 @@ def test_records_below_the_cut_that_were_deleted_are_named() -> None:
     assert missing_changelog(nothing, {one: (7, 9), other: (0, second)}) == ""
 
 
-GIVEN, TAKEN = Given(3, 99), SeedRowCounts(rows=3, digest=99, unreadable=0, other_windows=0)
+GIVEN, TAKEN = Given(3, 99), SeedRowCounts(rows=3, seeds=3, digest=99, unreadable=0, other_windows=0)
 
 
 def test_rows_of_a_snapshot_pass() -> None:

@@ -60,7 +60,9 @@ def top(declared: Declaration) -> Measure:
         return [{**one, "error": found["error"]} for one in ordered[:items]]
 
     output = {"type": "array", "items": _record(f"{name}_item", {**pair, "error": "long"})}
-    return Measure(name, TOP, (Partial(name, record, events, both, merge),), present, output, length=items)
+    return Measure(
+        name, TOP, (Partial(name, record, events, both, merge, one_seed=True),), present, output, length=items
+    )
 
 
 def kept_values(items: int) -> int:

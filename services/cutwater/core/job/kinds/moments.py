@@ -102,7 +102,7 @@ def _moments_partial(name: str, field: str) -> Partial:
         f"{mean} + {apart} * {seed['count']} / {together}",
         f"{distances} + {seed['m2']} + {apart} * {apart} * {number} * {seed['count']} / {together}",
     )
-    return Partial(name, record, events, coalesced(merged, events, seeds), _merge_moments)
+    return Partial(name, record, events, coalesced(merged, events, seeds), _merge_moments, one_seed=True)
 
 
 def _struct(condition: str, count: str, mean: str, m2: str) -> str:
