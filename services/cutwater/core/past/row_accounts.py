@@ -118,6 +118,7 @@ def _output_ranges(batches: Sequence[OutputBatch], hand_overs: Collection[int]) 
         if one.first < one.last and any(one.first <= at <= one.last for at in hand_overs):
             if start < one.first:
                 yield AccountRange(start, one.first - 1, Base.UNKNOWN)
-            start = one.last
-    if batches:
+            # Without a row its last milestone may have brought back what one before it had changed.
+            start = one.last if one.row is not None else one.last + 1
+    if batches and start <= batches[-1].last:
         yield AccountRange(start, batches[-1].last, Base.UNKNOWN)
