@@ -153,11 +153,11 @@ def start_jvm() -> tuple[JavaGateway, Any]:
     """
     home = Path(_find_spark_home())
     configuration = os.environ.get("SPARK_CONF_DIR") or str(home / "conf")
-    first = [str(one) for one in sorted((home / "jars").glob("slf4j-api-*.jar"))]
-    before = jars_of(os.environ.get(CLASSES, ""))
+    slf4j = [str(one) for one in sorted((home / "jars").glob("slf4j-api-*.jar"))]
+    first, *more = [*jars_of(os.environ.get(CLASSES, "")), f"{configuration}/", *slf4j, f"{home}/jars/*"]
     port, token, process = launch_gateway(
-        jarpath=os.pathsep.join([*before, f"{configuration}/"]),
-        classpath=os.pathsep.join([*first, f"{home}/jars/*"]),
+        jarpath=first,
+        classpath=os.pathsep.join(more),
         javaopts=[f"-Xmx{MEMORY}", *_SPARKS_OWN, *java_options()],
         java_path=str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else "java",
         die_on_exit=True,
