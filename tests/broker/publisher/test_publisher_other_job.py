@@ -21,8 +21,9 @@ from support.views.generations_played import Next
 from support.views.outputs_told import as_rows, kinds, require_contiguous, sold
 from support.views.publishing import PublisherProcess, create, read, wait_published
 
+SWITCH = "other-job"
 POINTS = (
-    ("other-job", 1),
+    (SWITCH, 1),
     ("states-read", 1),
     ("part-read", 1),
     ("transaction-open", 1),
@@ -81,14 +82,16 @@ def assert_right(changed: Changed) -> None:
     """Only rows of which the shared measures differ are said again; all are shown with the reader's measures."""
     found = read(changed.cluster, changed.new, 4)
     require_contiguous(found)
-    assert [one.token.generation for one in found] == [GENERATION] * 2 + [changed.after.generation] * 2
+    # Where each change is written, a milestone without rows has no end marker of its own.
+    before = 2 if changed.mode == "final" else 1
+    assert [one.token.generation for one in found] == [GENERATION] * before + [changed.after.generation] * 2
     corrected = {"correction": as_rows(sold(1, 60, shops=3))}
     if changed.mode == "final":
-        assert kinds(found[2]) == {**corrected, "final": as_rows(sold(2, 7))}
-        assert kinds(found[3]) == {"final": as_rows(sold(4, 10, shops=5) + sold(5, 1, shops=2))}
+        assert kinds(found[-2]) == {**corrected, "final": as_rows(sold(2, 7))}
+        assert kinds(found[-1]) == {"final": as_rows(sold(4, 10, shops=5) + sold(5, 1, shops=2))}
     else:
-        assert kinds(found[2]) == {**corrected, "update": as_rows(sold(4, 9, shops=5))}
-        assert kinds(found[3]) == {"update": as_rows(sold(4, 10, shops=5) + sold(5, 1, shops=2))}
+        assert kinds(found[-2]) == {**corrected, "update": as_rows(sold(4, 9, shops=5))}
+        assert kinds(found[-1]) == {"update": as_rows(sold(4, 10, shops=5) + sold(5, 1, shops=2))}
     shown = Counter("most" in change.values for one in found for change in one.changes)
     assert set(shown) == {True}
     old = [change for one in read(changed.cluster, changed.job, 4) for change in one.changes]
@@ -108,12 +111,14 @@ def test_the_process_goes_on_with_the_other_job_file(
     folder, mark = tmp_path / "data", tmp_path / "died"
     changed.epoch(sold(1, 5) + sold(2, 7), watermark_ms=0)
     changed.epoch([], watermark_ms=2 * HOUR_MS)
+    monkeypatch.setenv("CUTWATER_CRASH_MARK", str(mark))
+    if point == SWITCH:  # one that starts behind the promotion begins with the other file
+        monkeypatch.setenv("CUTWATER_CRASH_POINT", f"{point}@{times}")
     first = PublisherProcess(changed.cluster, changed.old_file, folder)
     wait_published(changed.cluster, changed.job, 2)
-    if point:
+    if point and point != SWITCH:
         first.kill()
         monkeypatch.setenv("CUTWATER_CRASH_POINT", f"{point}@{times}")
-        monkeypatch.setenv("CUTWATER_CRASH_MARK", str(mark))
         first = PublisherProcess(changed.cluster, changed.old_file, folder)
     try:
         changed.promote_other()

@@ -125,8 +125,7 @@ def _answer_of(url: str, headers: Mapping[str, str]) -> Any:
         if not url:
             raise UnavailableError("no address of it is known")
         data = b""
-        asked = {"headers": dict(headers), "timeout": ANSWER_S, **direct_options(url)}
-        with httpx.stream("GET", url, **asked) as answer:
+        with httpx.stream("GET", url, headers=dict(headers), timeout=ANSWER_S, **direct_options(url)) as answer:
             if not answer.is_success:
                 raise UnavailableError(f"it answered {answer.status_code}")
             for piece in answer.iter_bytes():
