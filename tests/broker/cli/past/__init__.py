@@ -1,0 +1,1 @@
+"""Tests of cli/past on a real broker."""
