@@ -13,6 +13,7 @@ from cutwater.core.util.text_tables import Column
 from cutwater.replay.run import Replay
 
 _COLUMNS = (*COLUMNS[:-1], Column("reason"), COLUMNS[-1])
+_REASONS = {Reason.LATE: "late events", Reason.JOB_FILE: "another job file", Reason.UNKNOWN: "unknown"}
 _WORDS = {RowKind.ADDED: "only in the replay", RowKind.REMOVED: "only in the job", RowKind.CHANGED: "changed"}
 
 
@@ -68,12 +69,12 @@ def print_replay(found: Replay) -> None:
     if differences.rows:
         title = f"windows that differ, job → replay: {len(differences.first):,} of {differences.rows:,}"
         rows = [
-            (*change_row(one)[:-1], reason.value, change_row(one)[-1])
+            (*change_row(one)[:-1], _REASONS[reason], change_row(one)[-1])
             for one, reason in zip(differences.first, summary.first, strict=True)
         ]
         out.table(table(title, _COLUMNS, rows))
         kinds = ", ".join(f"{differences.kinds[one]:,} {_WORDS[one]}" for one in RowKind if differences.kinds[one])
-        reasons = ", ".join(f"{summary.reasons[one]:,} {one.value}" for one in Reason if summary.reasons[one])
+        reasons = ", ".join(f"{summary.reasons[one]:,} {_REASONS[one]}" for one in Reason if summary.reasons[one])
         by_measure = ", ".join(f"{name} in {count:,}" for name, count in differences.measures.most_common())
         out.print(f"{kinds}{f'; changed: {by_measure}' if by_measure else ''}; by reason: {reasons}")
     else:

@@ -25,7 +25,7 @@ HLL_ERROR = 3 * 1.04 / (1 << HLL_LG_K) ** 0.5
 class Reason(StrEnum):
     LATE = "late"
     """Events of the window are on the job's list of late events, and the replay has counted them."""
-    JOB_FILE = "job file"
+    JOB_FILE = "job_file"
     """The replay counted by another job file."""
     UNKNOWN = "unknown"
     """The same events and the same job file made another row."""
