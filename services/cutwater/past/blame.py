@@ -152,7 +152,8 @@ def _read_logs(request: BlameRequest, spans: Sequence[tuple[VisibleSpan, list[Vi
             logs.reasons.append((span, (COMPACTED if part.complete else TRUNCATED).format(topic=part.topic)))
     if logs.reasons and request.job.output.mode == "updates":
         partitions = partition_count(request.cluster, topics.output(request.job.name))
-        logs.accounts.append(output_account(*reader.output(partitions)))
+        hand_overs = [span.first for span, _ in spans[1:]]
+        logs.accounts.append(output_account(*reader.output(partitions), hand_overs))
     return logs
 
 

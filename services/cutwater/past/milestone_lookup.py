@@ -10,7 +10,7 @@ from cutwater.adapters.avro.codec import crc64
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidate_entries, with_partitions
-from cutwater.adapters.topics.commit_stream import newest
+from cutwater.adapters.topics.commit_stream import milestones, milestones_in
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
@@ -24,6 +24,9 @@ from cutwater.past.snapshot_tiers import Unlogged
 from cutwater.views.snapshots.point_in_time import read_sources
 from cutwater.views.snapshots.restore import Tier
 
+NEWEST = 1_000
+"""Newest milestones that are searched first."""
+
 
 class NamedMilestone(NamedTuple):
     milestone: Milestone
@@ -33,12 +36,7 @@ class NamedMilestone(NamedTuple):
 
 def find_milestone(cluster: Cluster, job: str, point: MilestonePoint) -> NamedMilestone:
     """Return the newest milestone that the point means. Raises UsageError if there is none."""
-    found = newest(
-        cluster,
-        topics.milestones(job),
-        lambda one: one if isinstance(one, Milestone) and point.means(one) else None,
-    )
-    if found is not None:
+    if (found := _on_stream(cluster, job, point)) is not None:
         return NamedMilestone(found, False)
     generation = point.of_generation
     if generation is not None and is_claimed(generation):
@@ -48,6 +46,16 @@ def find_milestone(cluster: Cluster, job: str, point: MilestonePoint) -> NamedMi
     raise UsageError(
         f"the commit stream of {job} does not hold {point}: 'cutwater milestones' lists what it holds"
     )
+
+
+def _on_stream(cluster: Cluster, job: str, point: MilestonePoint) -> Milestone | None:
+    found = [one for one, _ in milestones(cluster, job, NEWEST) if point.means(one)]
+    if found:
+        return found[-1]
+    last = None
+    for one, _ in milestones_in(cluster, topics.milestones(job)):  # however long it is, one at a time
+        last = one if point.means(one) else last
+    return last
 
 
 def restore_sources(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -52,8 +52,7 @@ def changelog_account(log: SpanLog, panes: Sequence[int], young_ms: int, merge: 
         return Account("changelog", (), ())
     first = max(known, default=log.span.first)
     base = Base.STATE if first == log.span.first else Base.UNKNOWN
-    logged = tuple(one for one in _logged(log, merge) if one.sequence >= first)
-    return Account("changelog", (AccountRange(first, log.span.last, base),), logged)
+    return Account("changelog", (AccountRange(first, log.span.last, base),), tuple(_logged(log, merge)))
 
 
 def _known_from(log: SpanLog, pane: int, records: Sequence[RowRecord], young_ms: int) -> int | None:
@@ -96,15 +95,29 @@ class OutputBatch(NamedTuple):
     """None: the row is not among them."""
 
 
-def output_account(batches: Sequence[OutputBatch], is_truncated: bool) -> Account:
+def output_account(
+    batches: Sequence[OutputBatch], is_truncated: bool, hand_overs: Collection[int] = frozenset()
+) -> Account:
     """Return what an output of updates tells. `batches`: those of the row's partition, in log order, from the
-    first end marker on. `is_truncated`: the retention has deleted records before it."""
-    told = batches[1:] if is_truncated else batches
-    if not told:
-        return Account("output", (), ())
+    first end marker on. `is_truncated`: the retention has deleted records before it. `hand_overs`: the first
+    milestone of each generation but the first."""
+    kept = batches[1:] if is_truncated else batches
     rows = tuple(
         one.row._replace(sequence=one.last, since=one.first if one.first < one.last else 0)
-        for one in told
+        for one in kept
         if one.row is not None
     )
-    return Account("output", (AccountRange(told[0].first, told[-1].last, Base.UNKNOWN),), rows)
+    return Account("output", tuple(_output_ranges(kept, hand_overs)), rows)
+
+
+def _output_ranges(batches: Sequence[OutputBatch], hand_overs: Collection[int]) -> Iterator[AccountRange]:
+    """Yield the milestones of which every change is published. A hand-over publishes the difference of two states:
+    what changed and changed back between them is not in it."""
+    start = batches[0].first if batches else 0
+    for one in batches:
+        if one.first < one.last and any(one.first <= at <= one.last for at in hand_overs):
+            if start < one.first:
+                yield AccountRange(start, one.first - 1, Base.UNKNOWN)
+            start = one.last
+    if batches:
+        yield AccountRange(start, batches[-1].last, Base.UNKNOWN)

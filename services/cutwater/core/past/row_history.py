@@ -72,7 +72,7 @@ class Account(NamedTuple):
     source: str
     ranges: tuple[AccountRange, ...]
     logged: tuple[LoggedValue, ...]
-    """In the order of sequences."""
+    """In the order of sequences; those outside of the ranges do not count."""
 
 
 class EventKind(StrEnum):

@@ -19,6 +19,7 @@ from cutwater.core.past.row_history import (
     Known,
     LoggedValue,
     RowHistory,
+    Unknown,
     VisibleSpan,
     row_history,
     undone_ranges,
@@ -171,7 +172,9 @@ def test_whatever_is_lost_what_is_told_is_true(
     if with_output:
         batches = model.published(sizes)
         accounts.append(
-            output_account(batches[cut:], is_truncated=cut > 0) if cut < len(batches) else Account("o", (), ())
+            output_account(batches[cut:], cut > 0, [one.first for one in model.spans[1:]])
+            if cut < len(batches)
+            else Account("o", (), ())
         )
     history = row_history(model.spans, accounts, begins_empty=True)
     require_whole(history, model)
@@ -254,6 +257,32 @@ def test_a_gap_is_named_if_nothing_holds_the_older_records() -> None:
     history = row_history(model.spans, model.accounts(), begins_empty=True)
     assert history.gaps == (Gap(1, 2),)
     assert [(one.sequence, one.kind.value, one.before_known) for one in history.events] == [(3, "changed", False)]
+
+
+def test_of_milestones_that_were_published_as_one_only_the_last_is_known() -> None:
+    """Where another log begins in the middle of them, the row before it is not known."""
+    spans = [VisibleSpan(FIRST, 1, 4)]
+    values = [LoggedValue(1, {"count": 1}, "o"), LoggedValue(4, {"count": 4}, "o", since=2)]
+    output = Account("output", (AccountRange(1, 4, Base.UNKNOWN),), tuple(values))
+    history = row_history(spans, [output], begins_empty=True)
+    assert history.stretches == (Known(1, 1, {"count": 1}), Unknown(2, 3), Known(4, 4, {"count": 4}))
+    assert [(one.sequence, one.since, one.before) for one in history.events] == [
+        (1, 0, None),
+        (4, 2, {"count": 1}),
+    ]
+    later = Account("changelog", (AccountRange(3, 4, Base.UNKNOWN),), (LoggedValue(3, {"count": 3}, "c"),))
+    history = row_history(spans, [later, output], begins_empty=True)
+    assert history.stretches == (Known(1, 1, {"count": 1}), Unknown(2, 2), Known(3, 4, {"count": 3}))
+    assert history.gaps == (Gap(2, 2),)
+    assert history.events[-1].before_known is False
+
+
+def test_a_hand_over_that_was_published_with_later_milestones_leaves_a_gap() -> None:
+    """Only the difference to its last milestone is published: the row may have changed, and changed back."""
+    batches = [OutputBatch(1, 2, None), OutputBatch(3, 5, None), OutputBatch(6, 6, None)]
+    bounds = [one[:2] for one in output_account(batches, False, [4]).ranges]
+    assert bounds == [(1, 2), (5, 6)]
+    assert [one[:2] for one in output_account(batches, False, [6]).ranges] == [(1, 6)]
 
 
 def test_records_that_were_deleted_make_the_start_unknown() -> None:

@@ -62,7 +62,7 @@ def test_snapshots_are_searched_by_bisection(milestones: int, data: st.DataObjec
     """Only the first and the newest milestone are known: few snapshots give the nearest two that they can."""
     first_wrong = data.draw(st.integers(2, milestones))
     probes = data.draw(st.sets(st.integers(2, milestones - 1), max_size=milestones)) if milestones > 2 else set()
-    known = [
+    known: list[Known | Unknown] = [
         Known(1, 1, {"wrong": False}),
         Unknown(2, milestones - 1),
         Known(milestones, milestones, {"wrong": True}),
