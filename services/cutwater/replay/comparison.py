@@ -13,7 +13,6 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.job.measures import Partials
 from cutwater.core.output.state_diff import Rows
-from cutwater.core.past.milestone_point import MilestonePoint
 from cutwater.core.past.replay_reasons import Explainer, Reason, ReplaySummary
 from cutwater.core.past.replayed_rows import ReplayMerge, SourceOffsets, side_by_side
 from cutwater.core.past.state_difference import DifferenceSummary, RowChange, RowComparer, SharedMeasures
@@ -70,7 +69,7 @@ def live_states(
 
 def replayed_state(request: DiffRequest, beside: State, folder: Path, stack: ExitStack, report: Report) -> State:
     """Build the state that the sandbox has counted, in the layout of the job's own."""
-    planned = planned_state(request, MilestonePoint())
+    planned = planned_state(request, request.after)
     views = StateViews(request, report, folder, stack)
     return _state(planned, views.built(planned, "replayed", segment=beside.view.segment_ms))
 

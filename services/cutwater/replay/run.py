@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cutwater.adapters.config.settings import Settings
@@ -22,7 +22,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.machine.extras import require
 from cutwater.past.diff import DiffRequest
-from cutwater.past.milestone_lookup import NamedMilestone, find_milestone
+from cutwater.past.milestone_lookup import find_milestone
 from cutwater.replay.comparison import (
     Compared,
     Expectation,
@@ -99,24 +99,87 @@ def run_replay(request: ReplayRequest, progress: Progress) -> Replay:
     _require_comparable(request)
     if request.out:
         require_folder(request.out)
-    before, after = _named(request)
-    ranges = source_ranges(request.job.topic, before and before.milestone, after.milestone)
-    _require_kept(request, ranges, before, after)
-    own = left_out(request.cluster, request.job, after.milestone.generation, ranges, count_late=request.count_late)
+    before, after = _milestones(request)
+    ranges = source_ranges(request.job.topic, before, after)
+    _require_kept(request, ranges, after)
+    own = left_out(request.cluster, request.job, after.generation, ranges, count_late=request.count_late)
     with ExitStack() as stack:
         folder = stack.enter_context(working_folder(request.settings.data_dir))
-        report = _reading(progress)
-        wanted = _diff_request(request, request.cluster, (request.job, request.by))
-        old, live = live_states(wanted, before is not None, folder, stack, report)
+        made = _Replaying(request, progress, folder, stack)
+        old, live = made.live(before, after)
         comparer = comparer_of(live.job, request.by, old.job if old else None, request.tolerance)
-        offsets = SourceOffsets() if keeps_places(request.by) else None
-        replayed, copied, rejected = _counted(request, ranges, own, offsets, live, folder, stack, progress)
-        expected = Expectation(request.by, old, replayed, live, offsets)
+        replayed = made.counted(ranges, own, live)
+        expected = Expectation(request.by, old, replayed, live, made.offsets)
         explainer = Explainer(request.by.measures, LateWindows(own.windows), request.another)
         with _differences(request.out) as tell:
-            compared = compare(expected, comparer, explainer, request.limit, tell, report)
-        files = write_states(expected, request.out, report) if request.out else []
-    return Replay(before and before.milestone, after.milestone, ranges, own, copied, rejected, compared, files)
+            compared = compare(expected, comparer, explainer, request.limit, tell, made.report)
+        files = write_states(expected, request.out, made.report) if request.out else []
+    return Replay(before, after, ranges, own, made.copied, made.rejected, compared, files)
+
+
+class _Replaying:
+    """Builds the states to compare below one folder; `stack` ends what runs."""
+
+    def __init__(self, request: ReplayRequest, progress: Progress, folder: Path, stack: ExitStack) -> None:
+        self._request, self._progress, self._folder, self._stack = request, progress, folder, stack
+        self.offsets = SourceOffsets() if keeps_places(request.by) else None
+        self.copied = Copied()
+        self.rejected = 0
+        """Events that the sandbox could not use."""
+
+    def report(self, doing: str, count: int) -> None:
+        self._progress(doing, count, None)
+
+    def live(self, before: Milestone | None, after: Milestone) -> tuple[State | None, State]:
+        """Return the job's states at the milestones."""
+        request = self._request
+        asked = self._diff_request(request.cluster, (request.job, request.by), before or after, after)
+        asked = replace(asked, snapshots=request.snapshots)
+        return live_states(asked, before is not None, self._folder, self._stack, self.report)
+
+    def counted(self, ranges: tuple[SourceRange, ...], own: LeftOut, live: State) -> State | None:
+        """Return the state that the sandbox has counted; None if there was no event."""
+        if not any(one.offsets for one in ranges):
+            return None
+        request = self._request
+        region = live.milestone.generation.region
+        sandbox = Sandbox(request.by_file, region, self._folder, request.settings, request.say)
+        self._stack.callback(sandbox.stop)
+        sandbox.start_broker(max(one.partition for one in ranges) + 1)
+        self.copied = self._copy(sandbox, ranges, own)
+        events = self.copied.events
+        if not events:
+            return None
+        last = sandbox.count(events, lambda done: self._progress("counting in the sandbox", done, events))
+        self.rejected = sandbox.rejected()
+        asked = self._diff_request(sandbox.cluster, (request.by,), last, last)
+        return replayed_state(asked, live, self._folder, self._stack, self.report)
+
+    def _copy(self, sandbox: Sandbox, ranges: tuple[SourceRange, ...], own: LeftOut) -> Copied:
+        total = sum(one.offsets for one in ranges)
+        wanted = CopyRequest(
+            source=self._request.cluster,
+            target=sandbox.cluster,
+            topic=self._request.job.topic,
+            ranges=ranges,
+            left_out=own.offsets,
+            bytes_per_s=self._request.bytes_per_s,
+            folder=self._folder,
+            offsets=self.offsets,
+        )
+        return copy_source(wanted, lambda passed, _size: self._progress("copying the events", passed, total))
+
+    def _diff_request(
+        self, cluster: Cluster, jobs: tuple[Job, ...], before: Milestone, after: Milestone
+    ) -> DiffRequest:
+        return DiffRequest(
+            cluster=cluster,
+            settings=self._request.settings,
+            jobs=jobs,
+            before=MilestonePoint(token=before.token),  # `latest` may be another one by now
+            after=MilestonePoint(token=after.token),
+            records_max=self._request.records_max,
+        )
 
 
 def _require_comparable(request: ReplayRequest) -> None:
@@ -135,10 +198,10 @@ def _require_comparable(request: ReplayRequest) -> None:
     require("local", "pyspark", "jgo")
 
 
-def _named(request: ReplayRequest) -> tuple[NamedMilestone | None, NamedMilestone]:
+def _milestones(request: ReplayRequest) -> tuple[Milestone | None, Milestone]:
     after = find_milestone(request.cluster, request.job.name, request.after)
     if request.before is None:
-        return None, after
+        return None, after.milestone
     before = find_milestone(request.cluster, request.job.name, request.before)
     if not before.is_candidates and not after.is_candidates:
         if before.milestone.sequence > after.milestone.sequence:
@@ -146,16 +209,14 @@ def _named(request: ReplayRequest) -> tuple[NamedMilestone | None, NamedMileston
                 f"{before.milestone.token} is later than {after.milestone.token}: exchange --from and --to"
             )
         require_one_line(before.milestone, after.milestone, _stream(request))
-    return before, after
+    return before.milestone, after.milestone
 
 
 def _stream(request: ReplayRequest) -> Iterator[Milestone]:
     return (one for one, _ in milestones_in(request.cluster, topics.milestones(request.job.name)))
 
 
-def _require_kept(
-    request: ReplayRequest, ranges: tuple[SourceRange, ...], before: NamedMilestone | None, after: NamedMilestone
-) -> None:
+def _require_kept(request: ReplayRequest, ranges: tuple[SourceRange, ...], after: Milestone) -> None:
     topic = request.job.topic
     count = partition_count(request.cluster, topic)
     with closing(make_consumer(request.cluster)) as consumer:
@@ -163,65 +224,11 @@ def _require_kept(
     for one in ranges:
         if one.partition not in found or found[one.partition][1] < one.end:
             raise UsageError(
-                f"{topic}/{one.partition} ends before offset {one.end}, which {after.milestone.token} has read: "
-                "the topic was created again, and its events are gone"
+                f"{topic}/{one.partition} ends before offset {one.end}, which {after.token} has read: the topic "
+                "was created again, and its events are gone"
             )
     lows = {number: low for number, (low, _) in found.items()}
-    require_kept(topic, ranges, lows, after.milestone, _stream(request))
-
-
-def _diff_request(
-    request: ReplayRequest, cluster: Cluster, jobs: tuple[Job, ...], snapshots: bool = True
-) -> DiffRequest:
-    return DiffRequest(
-        cluster=cluster,
-        settings=request.settings,
-        jobs=jobs,
-        before=request.before or request.after,
-        after=request.after,
-        snapshots=request.snapshots if snapshots else "",
-        records_max=request.records_max,
-    )
-
-
-def _reading(progress: Progress) -> Callable[[str, int], None]:
-    return lambda doing, count: progress(doing, count, None)
-
-
-def _counted(
-    request: ReplayRequest,
-    ranges: tuple[SourceRange, ...],
-    own: LeftOut,
-    offsets: SourceOffsets | None,
-    live: State,
-    folder: Path,
-    stack: ExitStack,
-    progress: Progress,
-) -> tuple[State | None, Copied, int]:
-    """Return the state that the sandbox has counted, what was copied, and how many events it has rejected."""
-    total = sum(one.offsets for one in ranges)
-    if not total:
-        return None, Copied(), 0
-    sandbox = Sandbox(request.by_file, live.milestone.generation.region, folder, request.settings, request.say)
-    stack.callback(sandbox.stop)
-    sandbox.start_broker(max(one.partition for one in ranges) + 1)
-    wanted = CopyRequest(
-        source=request.cluster,
-        target=sandbox.cluster,
-        topic=request.job.topic,
-        ranges=ranges,
-        left_out=own.offsets,
-        bytes_per_s=request.bytes_per_s,
-        folder=folder,
-        offsets=offsets,
-    )
-    copied = copy_source(wanted, lambda passed, _size: progress("copying the events", passed, total))
-    if not copied.events:
-        return None, copied, 0
-    sandbox.count(copied.events, lambda done: progress("counting in the sandbox", done, copied.events))
-    asked = _diff_request(request, sandbox.cluster, (request.by,), snapshots=False)
-    state = replayed_state(asked, live, folder, stack, _reading(progress))
-    return state, copied, sandbox.rejected()
+    require_kept(topic, ranges, lows, after, _stream(request))
 
 
 @contextmanager

@@ -109,9 +109,18 @@ def test_every_table_can_be_widened() -> None:
     prints = re.compile(r"out\.table\(|^ +print_(report|records)\(", re.MULTILINE)
     files = (ROOT / "services/cutwater/cli").rglob("*.py")
     printing = {path.stem for path in files if prints.search(path.read_text())}
-    assert printing - {"report", "entries", "resync", "status_rows", "verify_regions", "stack_table"} == {
+    reports = {"difference_report", "replay_report"}
+    assert printing - {
+        "report",
+        "entries",
+        "resync",
+        "status_rows",
+        "verify_regions",
+        "stack_table",
+    } - reports == {
         *("config", "doctor", "export", "forks", "generation", "history", "lineage", "mirror", "plan", "prune"),
         *(
+            "blame",
             "chaos",
             "policy",
             "regions",
