@@ -16,7 +16,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.past.milestone_point import MilestonePoint
 from cutwater.core.past.replay_range import SourceRange, require_kept, require_one_line, source_ranges
 from cutwater.core.past.replay_reasons import Explainer, LateWindows
-from cutwater.core.past.replayed_rows import SourceOffsets, keeps_places
+from cutwater.core.past.replayed_rows import SourceOffsets, keeps_places, merging
 from cutwater.core.past.state_difference import SharedMeasures
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Milestone
@@ -110,7 +110,7 @@ def run_replay(request: ReplayRequest, progress: Progress) -> Replay:
         comparer = comparer_of(live.job, request.by, old.job if old else None, request.tolerance)
         replayed = made.counted(ranges, own, live)
         expected = Expectation(request.by, old, replayed, live, made.offsets)
-        explainer = Explainer(request.by.measures, LateWindows(own.windows), request.another)
+        explainer = Explainer(merging(live.job, request.by), LateWindows(own.windows), request.another)
         with _differences(request.out) as tell:
             compared = compare(expected, comparer, explainer, request.limit, tell, made.report)
         files = write_states(expected, request.out, made.report) if request.out else []

@@ -18,7 +18,7 @@ from cutwater.core.job.kinds.quantiles import of_equal_values
 from cutwater.core.job.measures import HLL_LG_K, THETA, Measure
 from cutwater.core.past.state_difference import DifferenceSummary, RowChange, ShownRow
 
-HLL_ERROR = 3 * 1.04 / (1 << HLL_LG_K) ** 0.5
+HLL_ERROR: float = 3 * 1.04 / (1 << HLL_LG_K) ** 0.5
 """Of two estimates of the same values, relative: three standard errors."""
 
 
@@ -66,7 +66,8 @@ class LateWindows:
 
 
 class Explainer:
-    """Tells the reason of a difference. `another`: whether the replay counted by another job file."""
+    """Tells the reason of a difference. `measures`: those of one form in both jobs. `another`: whether the replay
+    counted by another job file."""
 
     def __init__(self, measures: Iterable[Measure], late: LateWindows, another: bool) -> None:
         self._sketches = {one.name: close for one in measures if (close := _closeness(one))}
