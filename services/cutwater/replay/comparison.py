@@ -153,7 +153,7 @@ def comparer_of(live: Job, replayed: Job, before: Job | None, tolerance: float) 
     return comparer
 
 
-def compare(
+def compare_rows(
     wanted: Expectation,
     comparer: RowComparer,
     explainer: Explainer,

@@ -14,7 +14,7 @@ from cutwater.adapters.topics.commit_stream import milestones_in
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.past.milestone_point import MilestonePoint
-from cutwater.core.past.replay_range import SourceRange, require_kept, require_one_line, source_ranges
+from cutwater.core.past.replay_range import SourceRange, require_one_line, require_source_kept, source_ranges
 from cutwater.core.past.replay_reasons import Explainer, LateWindows
 from cutwater.core.past.replayed_rows import SourceOffsets, keeps_places, merging
 from cutwater.core.past.state_difference import SharedMeasures
@@ -28,7 +28,7 @@ from cutwater.replay.comparison import (
     Expectation,
     OnDifference,
     State,
-    compare,
+    compare_rows,
     comparer_of,
     live_states,
     replayed_state,
@@ -74,7 +74,7 @@ class ReplayRequest:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayResult:
     before: Milestone | None
     after: Milestone
     ranges: tuple[SourceRange, ...]
@@ -90,7 +90,7 @@ class Replay:
         return not self.compared.summary.differences.rows
 
 
-def run_replay(request: ReplayRequest, progress: Progress) -> Replay:
+def run_replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     """Replay and compare. Everything is removed at the end, whatever ends it.
 
     Raises UsageError for milestones that cannot be replayed, or jobs that cannot be compared; UnavailableError if
@@ -101,7 +101,7 @@ def run_replay(request: ReplayRequest, progress: Progress) -> Replay:
         require_folder(request.out)
     before, after = _milestones(request)
     ranges = source_ranges(request.job.topic, before, after)
-    _require_kept(request, ranges, after)
+    _require_source(request, ranges, after)
     own = left_out(request.cluster, request.job, after.generation, ranges, count_late=request.count_late)
     with ExitStack() as stack:
         folder = stack.enter_context(working_folder(request.settings.data_dir))
@@ -112,9 +112,9 @@ def run_replay(request: ReplayRequest, progress: Progress) -> Replay:
         expected = Expectation(request.by, old, replayed, live, made.offsets)
         explainer = Explainer(merging(live.job, request.by), LateWindows(own.windows), request.another)
         with _differences(request.out) as tell:
-            compared = compare(expected, comparer, explainer, request.limit, tell, made.report)
+            compared = compare_rows(expected, comparer, explainer, request.limit, tell, made.report)
         files = write_states(expected, request.out, made.report) if request.out else []
-    return Replay(before, after, ranges, own, made.copied, made.rejected, compared, files)
+    return ReplayResult(before, after, ranges, own, made.copied, made.rejected, compared, files)
 
 
 class _Replaying:
@@ -216,7 +216,7 @@ def _stream(request: ReplayRequest) -> Iterator[Milestone]:
     return (one for one, _ in milestones_in(request.cluster, topics.milestones(request.job.name)))
 
 
-def _require_kept(request: ReplayRequest, ranges: tuple[SourceRange, ...], after: Milestone) -> None:
+def _require_source(request: ReplayRequest, ranges: tuple[SourceRange, ...], after: Milestone) -> None:
     topic = request.job.topic
     count = partition_count(request.cluster, topic)
     with closing(make_consumer(request.cluster)) as consumer:
@@ -228,7 +228,7 @@ def _require_kept(request: ReplayRequest, ranges: tuple[SourceRange, ...], after
                 "was created again, and its events are gone"
             )
     lows = {number: low for number, (low, _) in found.items()}
-    require_kept(topic, ranges, lows, after, _stream(request))
+    require_source_kept(topic, ranges, lows, after, _stream(request))
 
 
 @contextmanager

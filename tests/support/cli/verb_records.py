@@ -56,7 +56,7 @@ from cutwater.past.visible_milestones import VisibleMilestone
 from cutwater.replay.comparison import Compared
 from cutwater.replay.files import WrittenFile
 from cutwater.replay.left_out import LeftOut
-from cutwater.replay.run import Replay
+from cutwater.replay.run import ReplayResult
 from cutwater.replay.source_copy import Copied
 from cutwater.verify.regions import ComparisonResult, Shard
 from cutwater.verify.run import Result
@@ -240,7 +240,7 @@ COMPARED_MILESTONES = StateDifference(
         2,
     ),
 )
-REPLAYED = Replay(
+REPLAYED = ReplayResult(
     FIRST,
     NEWEST,
     (SourceRange(0, 5, 1_234_567),),

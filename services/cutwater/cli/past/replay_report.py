@@ -10,14 +10,14 @@ from cutwater.core.past.replay_reasons import Reason
 from cutwater.core.past.state_difference import RowKind
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.util.text_tables import Column
-from cutwater.replay.run import Replay
+from cutwater.replay.run import ReplayResult
 
 _COLUMNS = (*COLUMNS[:-1], Column("reason"), COLUMNS[-1])
 _REASONS = {Reason.LATE: "late events", Reason.JOB_FILE: "another job file", Reason.UNKNOWN: "unknown"}
 _WORDS = {RowKind.ADDED: "only in the replay", RowKind.REMOVED: "only in the job", RowKind.CHANGED: "changed"}
 
 
-def replay_json(found: Replay) -> dict[str, Any]:
+def replay_json(found: ReplayResult) -> dict[str, Any]:
     compared, summary = found.compared, found.compared.summary
     differences = summary.differences
     return {
@@ -63,7 +63,7 @@ def _renamed(change: dict[str, Any]) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in change.items()}
 
 
-def print_replay(found: Replay) -> None:
+def print_replay(found: ReplayResult) -> None:
     summary = found.compared.summary
     differences = summary.differences
     if differences.rows:
@@ -83,7 +83,7 @@ def print_replay(found: Replay) -> None:
         print_note(note)
 
 
-def _notes(found: Replay) -> list[str]:
+def _notes(found: ReplayResult) -> list[str]:
     """Return what else to know about the replay."""
     compared, left = found.compared, found.left_out
     start = f"after {found.before.token}" if found.before else "from the source's first event on"

@@ -53,7 +53,7 @@ def require_one_line(before: Milestone, after: Milestone, between: Iterable[Mile
             )
 
 
-def require_kept(
+def require_source_kept(
     topic: str, ranges: Sequence[SourceRange], lows: Mapping[int, int], end: Milestone, stream: Iterable[Milestone]
 ) -> None:
     """Raise UsageError if the source no longer has all of the events. `lows`: its first kept offsets by partition.

@@ -99,7 +99,7 @@ class ReplayMerge:
         """Return the partials of all events of a row; one of both must be there."""
         if replayed is None:
             return {column: before.get(column) for column in self._merged} if before else {}
-        placed = self._placed(replayed)
+        placed = self._with_offsets(replayed)
         if before is None:
             return placed
         made = dict(placed)
@@ -112,7 +112,7 @@ class ReplayMerge:
         told = {one.name: one.present(partials) for one in self._measures if one.name in self.names}
         return ShownRow(told, partials)
 
-    def _placed(self, partials: Partials) -> Partials:
+    def _with_offsets(self, partials: Partials) -> Partials:
         if self._offsets is None or not self._places:
             return partials
         made = dict(partials)

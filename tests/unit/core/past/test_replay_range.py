@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.errors import UsageError
-from cutwater.core.past.replay_range import SourceRange, require_kept, require_one_line, source_ranges
+from cutwater.core.past.replay_range import SourceRange, require_one_line, require_source_kept, source_ranges
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.records import Milestone
 from support.cli.verb_records import NEWEST
@@ -62,10 +62,10 @@ def test_deleted_events_are_named_with_the_earliest_start(
         possible = [one for one in stream if all(one.source_cut.offset(TopicPartition(TOPIC, p), -1) >= low
                                                  for p, low in lows.items() if low)]  # fmt: skip
         if not gone:
-            require_kept(TOPIC, ranges, lows, end, stream)
+            require_source_kept(TOPIC, ranges, lows, end, stream)
             continue
         with pytest.raises(UsageError) as refused:
-            require_kept(TOPIC, ranges, lows, end, stream)
+            require_source_kept(TOPIC, ranges, lows, end, stream)
         assert f"of {TOPIC}/{gone[0].partition}" in str(refused.value)
         expected = f"--from {possible[0].token} " if possible else "no milestone up to"
         assert expected in str(refused.value)
@@ -74,11 +74,11 @@ def test_deleted_events_are_named_with_the_earliest_start(
 def test_the_message_names_the_offsets() -> None:
     end = milestone(2, {0: 9, 1: 9})
     with pytest.raises(UsageError, match=r"deleted offsets 0 to 3 of flights.events/1: no milestone up to"):
-        require_kept(TOPIC, source_ranges(TOPIC, None, end), {1: 4}, end, [milestone(1, {0: 9, 1: 3})])
+        require_source_kept(TOPIC, source_ranges(TOPIC, None, end), {1: 4}, end, [milestone(1, {0: 9, 1: 3})])
     with pytest.raises(
         UsageError, match=r"deleted offset 0 of flights.events/0, and events of 1 other partitions"
     ):
-        require_kept(TOPIC, source_ranges(TOPIC, None, end), {0: 1, 1: 4}, end, [])
+        require_source_kept(TOPIC, source_ranges(TOPIC, None, end), {0: 1, 1: 4}, end, [])
 
 
 def test_a_milestone_that_was_undone_is_no_start() -> None:
