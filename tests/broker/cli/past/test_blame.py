@@ -11,8 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.adapters.kafka.admin import set_configs
 from cutwater.adapters.kafka.client import make_consumer, read_range
 from cutwater.adapters.object_store import Objects
+from cutwater.adapters.topics import commit_stream
 from cutwater.cli.main import app
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.util.timestamps import iso
@@ -197,24 +199,25 @@ def test_what_compaction_took_is_a_gap_with_its_reason(eager: Blame) -> None:
     assert "cannot be told any more" in eager("a", "3600000").output
 
 
-def test_the_output_tells_what_compaction_took(eager: Blame, tmp_path: Path) -> None:
+def test_the_output_tells_what_compaction_took(broker: Any, tmp_path: Path) -> None:
     """From there on the history is whole again, as DuckDB has it."""
-    sales = Sales(eager.writing)
-    with publishing(eager.writing.cluster, eager.writing.job, tmp_path / "publisher"):
+    job, path = make_job(tmp_path, partitions=1)
+    writing = Writing(broker.cluster, job)
+    verb, sales = Blame(writing, path, tmp_path / "data"), Sales(writing)
+    with publishing(broker.cluster, job, tmp_path / "publisher"):
         for pieces in (1, 2, 4):
             last = sales.epoch([("a", 1, pieces), ("b", 1, 1)])
-            time.sleep(0.06)
-            until(lambda last=last: _published(eager) >= last.sequence, "the publisher")
-    compacted(eager, 2)
-    found = eager.json("a", 1)
+            until(lambda last=last: _published(verb) >= last.sequence, "the publisher")
+    set_configs(broker.cluster, writing.topic, EAGER)
+    compacted(verb, 2)
+    found = verb.json("a", 1)
     assert history(found) == sales.history("a", 1)
     assert [one["from"] for one in found["events"]] == ["output", "output", "changelog"]
     assert found["gaps"] == []
+    writing.close()
 
 
 def _published(blame: Blame) -> int:
-    from cutwater.adapters.topics import commit_stream
-
     token = commit_stream.published(blame.writing.cluster, blame.writing.job.name)
     return token.sequence if token else 0
 

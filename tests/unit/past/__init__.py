@@ -1,0 +1,1 @@
+"""Tests of cutwater/past that need neither broker nor Spark."""
