@@ -49,6 +49,7 @@ SAMPLES = {
     ("docs/TUTORIAL.md", "18,113 rows served, 18,113 expected by DuckDB"): "a line of it",
     ("docs/OPERATING.md", "job.yaml:2: retention: is required"): "output; tests/docs/test_operating.py",
     ("docs/DIFF.md", "windows that differ between"): "output; tests/broker/cli/past/test_diff.py",
+    ("docs/REPLAY.md", "windows that differ, job"): "output; tests/broker/cli/past/test_replay_verb.py",
     ("docs/BLAME.md", "JFK, 2013-01-02T11:00:00Z to"): "output; tests/broker/cli/past/test_blame.py",
     (
         "docs/SNAPSHOTS.md",

@@ -57,6 +57,7 @@ SHAPES: dict[str, Any] = {
     "prune": list[state.PrunedRecords],
     "regions": regions.Regions,
     "release": regions.Released,
+    "replay": past.Replay,
     "restore": state.Restore,
     "rollback": regions.RolledBack,
     "schemas check": job.SchemaProblems,

@@ -120,3 +120,81 @@ class Blame(TypedDict):
     wrong_since: WrongSince | None
     """With --wrong-since."""
     snapshots_read: int
+
+
+class ReplayedMilestone(TypedDict):
+    token: str
+    committed: str
+    watermark: str
+
+
+class ReplayedMeasures(TypedDict):
+    shared: list[str]
+    """The compared ones."""
+    only_live: list[str]
+    only_replayed: list[str]
+    """Those that only the job file of the replay has."""
+    not_merged: list[str]
+    """Those whose rows at the first milestone do not merge with replayed ones: not compared."""
+
+
+class ReplayReasons(TypedDict):
+    """How many differing windows have each reason."""
+
+    late: int
+    """Events that the job has listed as late were counted (--count-late, or source.explode)."""
+    job_file: int
+    """Another job file has counted."""
+    unknown: int
+    """The same events and the same job file made another row."""
+
+
+class ReplayedWindow(TypedDict):
+    key: str
+    window_start: str
+    window_end: str
+    kind: Literal["added", "removed", "changed"]
+    """added: only the replay has the window; removed: only the job."""
+    live: Values | None
+    """The measures with another value; null if the job has no such window."""
+    replayed: Values | None
+    hidden: list[str]
+    """Measures with the same value, but of other partials."""
+    reason: Literal["late", "job_file", "unknown"]
+
+
+class ReplayFile(TypedDict):
+    path: str
+    rows: int
+
+
+# `from` is a keyword, so it cannot be a field of a class body.
+Replay = TypedDict(
+    "Replay",
+    {
+        "from": ReplayedMilestone | None,
+        "to": ReplayedMilestone,
+        "equal": bool,
+        "offsets": dict[str, list[int]],
+        "events": int,
+        "bytes": int,
+        "left_out_late": int,
+        "left_out_jumps": int,
+        "counted_late": int,
+        "rejected": int,
+        "compared_above": str,
+        "live_rows": int,
+        "replayed_rows": int,
+        "measures": ReplayedMeasures,
+        "differing_rows": int,
+        "added": int,
+        "removed": int,
+        "changed": int,
+        "reasons": ReplayReasons,
+        "differing_measures": dict[str, int],
+        "within_error": dict[str, int],
+        "differences": list[ReplayedWindow],
+        "files": list[ReplayFile],
+        "notes": list[str],
+    },
+)

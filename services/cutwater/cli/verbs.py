@@ -108,6 +108,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "past.blame",
         "Show the milestones that changed one row, with before and after, writer and source offsets.",
     ),
+    "replay": (
+        "past.replay",
+        "Count the events between two milestones once more in a sandbox, and compare every row with the job's.",
+    ),
     "lineage": (
         "state.lineage",
         "Show which milestones of the upstream job a milestone contains, if the source is another job's output.",

@@ -70,9 +70,16 @@ class Region:
     """One region of one job. Raises MachineError if Java, jars, ports or the folder are not available."""
 
     def __init__(
-        self, name: str, folder: Path, job_file: Path, settings: Settings, report: Callable[[str], None]
+        self,
+        name: str,
+        folder: Path,
+        job_file: Path,
+        settings: Settings,
+        report: Callable[[str], None],
+        extra_env: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings`: the user's settings that are not specific to a region, such as the API's token."""
+        """`settings`: the user's settings that are not specific to a region, such as the API's token. `extra_env`:
+        variables of its processes besides."""
         self.name = name
         self.folder = folder.resolve()
         self._job_file = job_file.resolve()
@@ -99,6 +106,7 @@ class Region:
             **spark_environment(java),
             # Several of each run on this machine; a port from the user's settings could serve only one.
             **dict.fromkeys(_PORTS, "0"),
+            **(extra_env or {}),
         }
 
     @property
@@ -194,6 +202,10 @@ class Region:
             killed += child.pids()
             child.kill()
         return killed
+
+    def stop_newest(self) -> None:
+        """End the processes that were started last."""
+        self._groups.pop().stop()
 
     def stop(self) -> None:
         """End every process, in reverse order of start."""

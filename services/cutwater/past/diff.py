@@ -100,7 +100,7 @@ class StateDifference:
         return _events_beyond(self.after.milestone.source_cut, self.before.milestone.source_cut)
 
 
-class _Plan(NamedTuple):
+class PlannedState(NamedTuple):
     job: Job
     named: NamedMilestone
     part: HeldPart
@@ -119,16 +119,17 @@ def diff_states_at(request: DiffRequest, report: Report = lambda _doing, _count:
     Raises UsageError for a milestone that is not known or not kept any more, or for jobs without a common row;
     UnavailableError if brokers or store do not answer; DivergenceError for rows that a milestone does not prove.
     """
-    plans = [_planned(request, point) for point in (request.before, request.after)]
+    plans = [planned_state(request, point) for point in (request.before, request.after)]
     comparer = RowComparer(plans[0].job, plans[1].job, request.tolerance)
     parent = request.settings.data_dir / FOLDER
     parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=parent) as name, ExitStack() as stack:
-        views = _Views(request, report, Path(name), stack).of(plans)
+        views = StateViews(request, report, Path(name), stack).of(plans)
         return _compared(request, comparer, plans, views, report)
 
 
-def _planned(request: DiffRequest, point: MilestonePoint) -> _Plan:
+def planned_state(request: DiffRequest, point: MilestonePoint) -> PlannedState:
+    """Return how the state at a milestone is built. Raises as `diff_states_at`."""
     named = find_milestone(request.cluster, request.jobs[0].name, point)
     milestone = named.milestone
     job = job_of(request.jobs, milestone)
@@ -144,47 +145,48 @@ def _planned(request: DiffRequest, point: MilestonePoint) -> _Plan:
             f"up to {milestone.token} there are up to {chosen.records_max:,} records to read: compare fewer keys "
             "with --keys or --prefix, or give a larger --records-max"
         )
-    return _Plan(job, named, part, known, chosen, tiers)
+    return PlannedState(job, named, part, known, chosen, tiers)
 
 
-class _Views:
+class StateViews:
     """Builds the two views below one folder; `stack` closes them."""
 
     def __init__(self, request: DiffRequest, report: Report, folder: Path, stack: ExitStack) -> None:
         self._request, self._report, self._folder, self._stack = request, report, folder, stack
 
-    def of(self, plans: list[_Plan]) -> list[View]:
+    def of(self, plans: list[PlannedState]) -> list[View]:
         first, second = sorted(range(2), key=lambda at: plans[at].named.milestone.sequence)
         older, newer = plans[first], plans[second]
         if self._continues(older, newer):
             folder = self._folder / "newer"
-            views = {first: self._built(older, "older", copy=folder)}
+            views = {first: self.built(older, "older", copy=folder)}
             newer = newer._replace(restore=plan(newer.target, newer.known, older.named.milestone))
-            views[second] = self._built(newer, "newer")
+            views[second] = self.built(newer, "newer")
         else:
-            views = {first: self._built(older, "older")}
+            views = {first: self.built(older, "older")}
             layout = views[first].segment_ms
-            views[second] = self._built(newer, "newer", segment=layout)
+            views[second] = self.built(newer, "newer", segment=layout)
             if views[second].segment_ms != layout:  # a snapshot brings its own layout
                 views[second] = self._again(newer, layout)
         return [views[0], views[1]]
 
     @staticmethod
-    def _continues(older: _Plan, newer: _Plan) -> bool:
+    def _continues(older: PlannedState, newer: PlannedState) -> bool:
         one, two = older.named, newer.named
         same = one.is_candidates == two.is_candidates and one.milestone.generation == two.milestone.generation
         return same and newer.restore.held
 
-    def _again(self, newer: _Plan, layout: int) -> View:
+    def _again(self, newer: PlannedState, layout: int) -> View:
         if not newer.restore.held:
             raise UsageError(
                 f"{newer.named.milestone.token} is in a snapshot only, whose rows are in another order than those "
                 "of the other milestone, as after a change of retention: compare it with one of its own time"
             )
         again = plan(newer.target, replace(newer.known, snapshots=()))
-        return self._built(newer._replace(restore=again), "newer-again", segment=layout)
+        return self.built(newer._replace(restore=again), "newer-again", segment=layout)
 
-    def _built(self, one: _Plan, name: str, copy: Path | None = None, segment: int | None = None) -> View:
+    def built(self, one: PlannedState, name: str, copy: Path | None = None, segment: int | None = None) -> View:
+        """Build the state in the folder's `name`. `copy`: a folder for a copy. `segment`: as of `Rebuild`."""
         milestone = one.named.milestone
         said = f"reading {milestone.token}"
         request = self._request
@@ -223,25 +225,25 @@ class _Loading:
 
 
 def _compared(
-    request: DiffRequest, comparer: RowComparer, plans: list[_Plan], views: list[View], report: Report
+    request: DiffRequest, comparer: RowComparer, plans: list[PlannedState], views: list[View], report: Report
 ) -> StateDifference:
     sides = [Side(one.named.milestone) for one in plans]
     above_ms = max(view.complete_above_ms(side.milestone) for view, side in zip(views, sides, strict=True))
     found = StateDifference(sides[0], sides[1], above_ms, comparer.measures)
-    pieces = [_pieces(*one, above_ms, report) for one in zip(views, sides, strict=True)]
+    pieces = [window_pieces(*one, above_ms, report) for one in zip(views, sides, strict=True)]
     one_form = plans[0].job.state_schema == plans[1].job.state_schema
-    unequal = unequal_rows(pieces[0], pieces[1], _same_row if one_form else _never)
-    shown = [_Shown(one.job) for one in plans]
+    unequal = unequal_rows(pieces[0], pieces[1], same_row if one_form else _never)
+    shown = [RowReader(one.job) for one in plans]
     changes = (
         change
         for storage, before, after in unequal
-        if (change := comparer.change(_name(storage), shown[0].row(before), shown[1].row(after)))
+        if (change := comparer.change(row_name(storage), shown[0].row(before), shown[1].row(after)))
     )
     found.summary = summary_of(changes, request.limit)
     return found
 
 
-def _pieces(view: View, side: Side, above_ms: int, report: Report) -> Iterator[Rows]:
+def window_pieces(view: View, side: Side, above_ms: int, report: Report) -> Iterator[Rows]:
     """Yield the windows that end above the bound, in pieces, and count them."""
     above, end_bytes = key_layout.end_suffix(above_ms), key_layout.END_BYTES
     for piece in view.pieces()[1]:
@@ -252,7 +254,7 @@ def _pieces(view: View, side: Side, above_ms: int, report: Report) -> Iterator[R
             yield rows
 
 
-class _Shown:
+class RowReader:
     """Shows the rows of one job."""
 
     def __init__(self, job: Job) -> None:
@@ -265,11 +267,11 @@ class _Shown:
         return ShownRow({one.name: one.present(partials) for one in self._measures}, partials)
 
 
-def _name(storage: bytes) -> RowName:
+def row_name(storage: bytes) -> RowName:
     return RowName(*key_layout.parse(storage))
 
 
-def _same_row(one: bytes, two: bytes) -> bool:
+def same_row(one: bytes, two: bytes) -> bool:
     """Return whether two rows are equal except for their framing."""
     return _body(one) == _body(two)
 

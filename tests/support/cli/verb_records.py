@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -28,6 +29,8 @@ from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.output.lineage import Reach, contained
 from cutwater.core.output.position import End
+from cutwater.core.past.replay_range import SourceRange
+from cutwater.core.past.replay_reasons import Reason, ReplaySummary
 from cutwater.core.past.row_history import EventKind, Gap, RowEvent, Unknown
 from cutwater.core.past.state_difference import MeasureChange, RowChange, RowKind, SharedMeasures, summary_of
 from cutwater.core.past.wrong_since import WrongSince
@@ -53,6 +56,11 @@ from cutwater.operations.stream_retention import Cut as Cutting
 from cutwater.past.blame import Blame, GapReason
 from cutwater.past.diff import Side, StateDifference
 from cutwater.past.visible_milestones import VisibleMilestone
+from cutwater.replay.comparison import Compared
+from cutwater.replay.files import WrittenFile
+from cutwater.replay.left_out import LeftOut
+from cutwater.replay.run import ReplayResult
+from cutwater.replay.source_copy import Copied
 from cutwater.verify.regions import ComparisonResult, Shard
 from cutwater.verify.run import Result
 from cutwater.views.snapshots.object_store_tier import Pruned
@@ -262,6 +270,28 @@ COMPARED_MILESTONES = StateDifference(
         ],
         2,
     ),
+)
+REPLAYED = ReplayResult(
+    FIRST,
+    NEWEST,
+    (SourceRange(0, 5, 1_234_567),),
+    LeftOut({}, late=1_234, late_counted=2, jumps=3, notes=[HOSTILE]),
+    Copied({0: 1_233_328}, 10**9),
+    4,
+    Compared(
+        SharedMeasures(("n", "mean"), (HOSTILE,), ("x",)),
+        (HOSTILE,),
+        AT_MS,
+        ReplaySummary(
+            COMPARED_MILESTONES.summary,
+            Counter({Reason.LATE: 1, Reason.JOB_FILE: 1, Reason.UNKNOWN: 1}),
+            [Reason.LATE, Reason.UNKNOWN],
+            Counter({HOSTILE: 5}),
+        ),
+        live_rows=12,
+        expected_rows=1_234_567,
+    ),
+    [WrittenFile(Path(HOSTILE), 12)],
 )
 ALERT = Alert("flights", GENERATION, "silent", "driver", "watch", AT_MS, None, 2, 5, f"no word of {HOSTILE}")
 

@@ -16,7 +16,7 @@ from cutwater.cli import audited
 from cutwater.cli.generations import claim, generation, promotion_wait, rollback
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
-from cutwater.cli.past import blame, diff, difference_report
+from cutwater.cli.past import blame, diff, difference_report, replay
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
 from cutwater.cli.stack import audit, cadence, chaos, history, incident_parts, up
@@ -378,6 +378,7 @@ SAMPLES = [
         put(diff, find_job=records.PLACE, compared=records.COMPARED_MILESTONES),
         code=1,
     ),
+    Sample(["replay"], put(replay, find_job=records.PLACE, run_replay=records.REPLAYED), code=1),
     Sample(["config", "show"], nothing),
     Sample(["console", "--port", "0"], console_that_ends),
     Sample(

@@ -60,7 +60,17 @@ READS = {
     *("policy check", "regions", "schemas check", "schemas show", "size", "snapshots list", "snapshots verify"),
     *("status", "tail"),
 }
-OWN_FILES = {"calibrate", "demo", "demo-regions", "export", "incident", "init", "restore", "schemas fetch"}
+OWN_FILES = {
+    "calibrate",
+    "demo",
+    "demo-regions",
+    "export",
+    "incident",
+    "init",
+    "replay",
+    "restore",
+    "schemas fetch",
+}
 """Verbs that write files of the caller's, or run a job of their own."""
 EVENTS = {"load", "produce"}
 """Verbs that send events, as producers do."""

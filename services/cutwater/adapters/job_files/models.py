@@ -70,7 +70,8 @@ def parse_duration(value: object) -> int:
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
-def _size(value: object) -> int:
+def parse_size(value: object) -> int:
+    """Parse '500MB' to bytes; raises ValueError with the allowed form."""
     found = _BYTES.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         raise ValueError(
@@ -384,7 +385,7 @@ Shards = Annotated[
 Partitions = Annotated[
     Count, Field(le=MAX_SHARDS, description="Partitions of the changelog, at most one per shard.")
 ]
-StateBytes = Annotated[int, BeforeValidator(_size), Field(ge=1, le=MAX_BYTES)]
+StateBytes = Annotated[int, BeforeValidator(parse_size), Field(ge=1, le=MAX_BYTES)]
 JobMaxBytes = Annotated[
     StateBytes | None,
     Field(

@@ -89,7 +89,7 @@ def print_difference(found: StateDifference) -> None:
     summary, tokens = found.summary, f"{found.before.milestone.token} and {found.after.milestone.token}"
     if summary.rows:
         title = f"windows that differ between {tokens}: {len(summary.first):,} of {summary.rows:,}"
-        out.table(table(title, COLUMNS, map(_row, summary.first)))
+        out.table(table(title, COLUMNS, map(change_row, summary.first)))
         kinds = ", ".join(f"{summary.kinds[one]:,} {one.value}" for one in RowKind if summary.kinds[one])
         by_measure = ", ".join(f"{name} in {count:,}" for name, count in summary.measures.most_common())
         out.print(f"{kinds}{f'; changed: {by_measure}' if by_measure else ''}")
@@ -99,7 +99,8 @@ def print_difference(found: StateDifference) -> None:
         print_note(note)
 
 
-def _row(one: RowChange) -> tuple[str | Lines, ...]:
+def change_row(one: RowChange) -> tuple[str | Lines, ...]:
+    """Return a difference's row below COLUMNS."""
     name = one.name
     lines = [f"{each.name}: {_text(each.before)} → {_text(each.after)}" for each in one.measures]
     lines += [f"{measure}: the same, of other partials" for measure in one.hidden]

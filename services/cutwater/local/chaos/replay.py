@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.topics import commit_stream
@@ -25,6 +23,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Token
 from cutwater.local import added_topics
 from cutwater.local.background_stack import Background
+from cutwater.local.changed_job_file import changed_job_file
 from cutwater.local.machine.extras import require
 from cutwater.local.running_file import RunningStack
 from cutwater.local.stack import Stack, start_stack
@@ -95,7 +94,6 @@ def _replaying(
     stack: RunningStack, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
 ) -> Iterator[tuple[Job, str]]:
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "job").mkdir(parents=True)
     own = settings.model_copy(
         update={
             "data_dir": folder / "stack",
@@ -110,26 +108,15 @@ def _replaying(
             "watch_port": 0,
         }
     )
-    other = Stack(_job_file(Path(stack.job_file), job, folder / "job"), own, say, own_cluster=True)
+    changes = {"job": job.name[: NAME_CHARS_MAX - len(SUFFIX)] + SUFFIX, "output": {"mode": "none"}}
+    changed = changed_job_file(Path(stack.job_file), folder / "job", changes)
+    other = Stack(changed, own, say, own_cluster=True)
     try:
         with start_stack(other, threading.Event()), Background(other):
             yield other.job, other.api_url
     finally:
         _remove(stack, own.data_dir)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _job_file(path: Path, job: Job, folder: Path) -> Path:
-    """Return the job file under another name and without an output, with links to what is beside it."""
-    written = yaml.safe_load(path.read_text(encoding="utf-8"))
-    written["job"] = job.name[: NAME_CHARS_MAX - len(SUFFIX)] + SUFFIX
-    written["output"] = {"mode": "none"}
-    for one in path.resolve().parent.iterdir():
-        if one.name != path.name:
-            (folder / one.name).symlink_to(one)
-    made = folder / path.name
-    made.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
-    return made
 
 
 def _wait_for(stack: RunningStack, job: Job, end: Cut) -> None:

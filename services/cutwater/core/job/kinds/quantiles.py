@@ -82,6 +82,19 @@ def quantiles(sketch: bytes, ranks: Sequence[Fraction]) -> list[float] | None:
     return [_at(found, weighted, math.ceil(rank * found.total)) for rank in ranks]
 
 
+def of_equal_values(one: bytes, other: bytes) -> bool:
+    """Return whether two sketches can be of the same values: as many, with the same least and greatest one.
+    As long as both hold all values, these are compared."""
+    mine, theirs = _parse(one), _parse(other)
+    if mine.total != theirs.total:
+        return False
+    if not mine.total:
+        return True
+    exact = len(mine.levels) == len(theirs.levels) == 1
+    ends = (mine.least, mine.greatest) == (theirs.least, theirs.greatest)
+    return ends and (not exact or [*mine.levels[0]] == [*theirs.levels[0]])
+
+
 def _at(found: _Sketch, weighted: Sequence[tuple[float, int]], position: int) -> float:
     if position <= 1:
         return found.least
