@@ -56,7 +56,17 @@ CHANGES: dict[str, list[Action]] = {
 READS = {
     *("blame", "cadence", "diff", "hot-keys"),
     *("audit", "config show", "console", "dead-letters list", "distinct", "doctor", "forks list", "forks loss"),
-    *("generation list", "get", "history", "late list", "lineage", "milestones", "mirror status", "plan"),
+    *(
+        "generation job-file",
+        "generation list",
+        "get",
+        "history",
+        "late list",
+        "lineage",
+        "milestones",
+        "mirror status",
+        "plan",
+    ),
     *("policy check", "regions", "schemas check", "schemas show", "size", "snapshots list", "snapshots verify"),
     *("status", "tail"),
 }
