@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.adapters.job_files.carried_files import load_carried
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted, with_partitions
 from cutwater.core.errors import UsageError
@@ -56,6 +55,8 @@ class GenerationJobs:
     def of(self, generation: Generation, definition: str) -> Job:
         """Return the job of a generation whose rows mean `definition`, with the job file's partitions. If no claim
         carries that job file, it is the process's own: its users find what differs."""
+        from cutwater.adapters.job_files.carried_files import load_carried  # reads job files: most verbs do not
+
         if definition == self._own.fingerprint:
             return self._own
         try:
@@ -77,6 +78,8 @@ class GenerationJobs:
 
 def carried_jobs(cluster: Cluster, job: str) -> list[Job]:
     """Return the jobs that claims carry, the newest first. Raises UsageError without the topic or the right."""
+    from cutwater.adapters.job_files.carried_files import load_carried  # reads job files: most verbs do not
+
     return [load_carried(one.files) for one in reversed(list(candidates(cluster, job).job_files.values()))]
 
 

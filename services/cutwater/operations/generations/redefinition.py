@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutwater.adapters.job_files.carried_files import carried_files, load_carried
 from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
@@ -34,6 +33,9 @@ class Redefined:
     @staticmethod
     def read(wanted: Path, own: Path, own_job: Job) -> Redefined:
         """Read both. Raises UsageError for files that cannot travel with a claim."""
+        # It reads job files, which most verbs do not.
+        from cutwater.adapters.job_files.carried_files import carried_files, load_carried
+
         files, own_files = carried_files(wanted), carried_files(own)
         return Redefined(files, load_carried(files), own_files, own_job)
 
