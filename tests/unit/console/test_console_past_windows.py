@@ -17,6 +17,7 @@ from cutwater.console.past_windows import FOLDER, RECORDS_MAX, PastWindows
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.point_in_time_restore import RestoreSources
+from cutwater.views.query.view import View
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, make_job
 from unit.views.store.test_store import entry, rows
@@ -50,6 +51,9 @@ class Changelog:
                 if changelog.failure:
                     raise changelog.failure
                 self.store.commit(chosen.to, rows(changelog.job, self.store, changelog.sold))
+
+            def view(self) -> View:
+                return View(self.store, changelog.job)
 
             def close(self) -> None:
                 self.store.close()
