@@ -87,20 +87,6 @@ def running(cli: UsersCli) -> Iterator[UsersCli]:
         cli.run("down")
 
 
-def test_the_console_runs_beside_the_stack(running: UsersCli) -> None:
-    """As the same user, at the address that `up` noted; who started the stack is on the audit log."""
-    url = running_file.console_of(running.folder / "data")
-
-    def live() -> bool:
-        jobs = httpx.get(f"{url}api/jobs").json()["jobs"]
-        return [(one["job"], one["state"]) for one in jobs] == [("ticks", "live")]
-
-    wait_until(live, "the console follows the job")
-    [started] = running.json("audit", "--action", "up")
-    assert (started["object"], started["outcome"]) == ("ticks", "done")
-    assert httpx.get(f"{url}api/jobs/ticks/audit").json()["actions"][-1]["action"] == "up"
-
-
 def findings(cli: UsersCli, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
     """Exit code and findings by check."""
     done = cli.run("doctor", *arguments, "--json")
@@ -363,3 +349,17 @@ def test_down_delete_lists_asks_and_removes_only_what_was_added(running: UsersCl
         lambda: set(admin.describe_topics(running.broker.admin, names)) == {"ticks.events"}, "the topics are gone"
     )
     assert not (running.folder / "data").exists()
+
+
+def test_the_console_runs_beside_the_stack(running: UsersCli) -> None:
+    """As the same user, at the address that `up` noted; who started the stack is on the audit log."""
+    url = running_file.console_of(running.folder / "data")
+
+    def live() -> bool:
+        jobs = httpx.get(f"{url}api/jobs").json()["jobs"]
+        return [(one["job"], one["state"]) for one in jobs] == [("ticks", "live")]
+
+    wait_until(live, "the console follows the job")
+    [started] = running.json("audit", "--action", "up")
+    assert (started["object"], started["outcome"]) == ("ticks", "done")
+    assert httpx.get(f"{url}api/jobs/ticks/audit").json()["actions"][-1]["action"] == "up"
