@@ -298,6 +298,21 @@ def test_the_doctor_is_content_before_and_compares_clocks_when_asked(cli: UsersC
 
 
 @pytest.mark.slow
+def test_the_console_runs_beside_the_stack(running: UsersCli) -> None:
+    """As the same user, at the address that `up` noted; who started the stack is on the audit log."""
+    url = running_file.console_of(running.folder / "data")
+
+    def live() -> bool:
+        jobs = httpx.get(f"{url}api/jobs").json()["jobs"]
+        return [(one["job"], one["state"]) for one in jobs] == [("ticks", "live")]
+
+    wait_until(live, "the console follows the job")
+    [started] = running.json("audit", "--action", "up")
+    assert (started["object"], started["outcome"]) == ("ticks", "done")
+    assert httpx.get(f"{url}api/jobs/ticks/audit").json()["actions"][-1]["action"] == "up"
+
+
+@pytest.mark.slow
 def test_up_on_a_users_broker_starts_no_broker_and_needs_no_more_than_the_plan_says(running: UsersCli) -> None:
     """With the listed rights and a password, the stack runs on the user's broker; the rows are exact."""
     stack = running.json("status")["stack"]
@@ -349,17 +364,3 @@ def test_down_delete_lists_asks_and_removes_only_what_was_added(running: UsersCl
         lambda: set(admin.describe_topics(running.broker.admin, names)) == {"ticks.events"}, "the topics are gone"
     )
     assert not (running.folder / "data").exists()
-
-
-def test_the_console_runs_beside_the_stack(running: UsersCli) -> None:
-    """As the same user, at the address that `up` noted; who started the stack is on the audit log."""
-    url = running_file.console_of(running.folder / "data")
-
-    def live() -> bool:
-        jobs = httpx.get(f"{url}api/jobs").json()["jobs"]
-        return [(one["job"], one["state"]) for one in jobs] == [("ticks", "live")]
-
-    wait_until(live, "the console follows the job")
-    [started] = running.json("audit", "--action", "up")
-    assert (started["object"], started["outcome"]) == ("ticks", "done")
-    assert httpx.get(f"{url}api/jobs/ticks/audit").json()["actions"][-1]["action"] == "up"
