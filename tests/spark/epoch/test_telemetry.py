@@ -45,6 +45,7 @@ def figures(port: int) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 def test_spark_s_progress_is_told_as_metrics_and_as_steps(job: Flow, collector: Collector) -> None:
     """Of each epoch once. The steps cover the time from Spark's trigger to the barrier."""
     made, port = counting.events(4_000), free_ports(1)[0]
