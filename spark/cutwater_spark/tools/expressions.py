@@ -154,10 +154,10 @@ def start_jvm() -> tuple[JavaGateway, Any]:
     home = Path(_find_spark_home())
     configuration = os.environ.get("SPARK_CONF_DIR") or str(home / "conf")
     slf4j = [str(one) for one in sorted((home / "jars").glob("slf4j-api-*.jar"))]
-    first, *more = [*jars_of(os.environ.get(CLASSES, "")), f"{configuration}/", *slf4j, f"{home}/jars/*"]
+    paths = [*jars_of(os.environ.get(CLASSES, "")), f"{configuration}/", *slf4j, f"{home}/jars/*"]
     port, token, process = launch_gateway(
-        jarpath=first,
-        classpath=os.pathsep.join(more),
+        jarpath=paths[0],
+        classpath=os.pathsep.join(paths[1:]),
         javaopts=[f"-Xmx{MEMORY}", *_SPARKS_OWN, *java_options()],
         java_path=str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else "java",
         die_on_exit=True,
