@@ -30,7 +30,7 @@ from cutwater.adapters.topics.provable_milestones import advise_on_loss
 from cutwater.adapters.topics.recovery_log import account, record_decision
 from cutwater.core.cadence.decisions import Decision
 from cutwater.core.cadence.epoch_cadence import EpochBounds, EpochCadence
-from cutwater.core.cadence.wanted import POLL_S, Setting
+from cutwater.core.cadence.epoch_setting import POLL_S, Setting
 from cutwater.core.driver.admission import Admission
 from cutwater.core.driver.input_stats import InputStats, skew_warning
 from cutwater.core.driver.lateness import ByFloor, ByWatermark

@@ -15,7 +15,6 @@ from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import key_hash
 from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.adapters.runtime.ready_file import is_ready_since, ready_file
-from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.adapters.topics.recovery_log import history
 from cutwater.core.errors import LostRecordsError
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
@@ -37,21 +36,12 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[F
         yield made
 
 
-def barriers(job: Flow) -> list[Any]:
-    tail = Tail(job.cluster, topics.barriers(job.job.name))
-    found: list[Any] = []
-    while new := list(tail.poll()):
-        found += new
-    tail.close()
-    return found
-
-
 def started(job: Flow, attempt: int) -> bool:
-    return any(isinstance(one, Start) and one.attempt == attempt for one in barriers(job))
+    return any(isinstance(one, Start) and one.attempt == attempt for one in job.barriers())
 
 
 def epochs_written(job: Flow) -> int:
-    return sum(isinstance(one, Barrier) for one in barriers(job))
+    return sum(isinstance(one, Barrier) for one in job.barriers())
 
 
 def scratches(job: Flow) -> list[Path]:
@@ -121,7 +111,7 @@ def test_an_unusable_event_is_counted_and_does_not_stop_the_job(job: Flow) -> No
     job.produce(made)
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected(made)
-    told = {one.epoch: one for one in barriers(job) if isinstance(one, Barrier)}
+    told = {one.epoch: one for one in job.barriers() if isinstance(one, Barrier)}
     assert sum(one.rejected for one in told.values()) == 5
     assert sum(one.events for one in told.values()) == 405
 
@@ -133,7 +123,7 @@ def test_a_foreign_row_ends_the_generation_at_a_heartbeat(job: Flow) -> None:
     job.signal()
     driver = job.driver(CUTWATER_HEARTBEAT_MS="200")
     milestone = job.wait_committed()
-    wait_until(lambda: any(isinstance(one, Heartbeat) for one in barriers(job)), "a heartbeat")
+    wait_until(lambda: any(isinstance(one, Heartbeat) for one in job.barriers()), "a heartbeat")
     topic = topics.changelog(job.job.name, GENERATION)
     producer = Producer(job.cluster.librdkafka())
     headers = {WRITER_HEADER: f"{GENERATION}/1/0"}
@@ -174,10 +164,10 @@ def test_rows_of_a_killed_attempt_pass_only_where_this_attempt_writes_the_key(jo
     job.signal()
     first = job.driver()
     milestone = job.wait_committed()
-    wait_until(lambda: any(isinstance(one, Heartbeat) for one in barriers(job)), "an idle driver")
+    wait_until(lambda: any(isinstance(one, Heartbeat) for one in job.barriers()), "an idle driver")
     first.terminate()
     assert first.wait(60) == 0
-    newest = max(one.epoch for one in barriers(job) if isinstance(one, Barrier))
+    newest = max(one.epoch for one in job.barriers() if isinstance(one, Barrier))
     start = datetime.fromtimestamp(counting.START_MS // 60_000 * 60, UTC)
     row = {"key": key, "window_start": start, "window_end": start + timedelta(minutes=1)}
     left_over = Codec(WINDOW_KEY_SCHEMA).encode(row)
@@ -217,14 +207,14 @@ def test_a_driver_that_lost_records_says_what_can_be_done(job: Flow) -> None:
     """Its changelog is made anew: it has an exit code of its own. Advice with a milestone: tests/integration."""
     run_once(job)
     job.remake_changelog()
-    written, ready = len(barriers(job)), ready_file(job.folder, job.job.name, GENERATION)
+    written, ready = len(job.barriers()), ready_file(job.folder, job.job.name, GENERATION)
     begun_ms = ready.stat().st_mtime_ns // 1_000_000 + 1
     assert job.driver().wait(90) == LostRecordsError.exit_code
     assert not is_ready_since(ready, begun_ms), "only the first driver started a query"
     said = job.log(DRIVER).read_text()
     assert "No milestone is complete any more: restore the topics, or start the job under another name" in said
     assert "from the last milestone" not in said
-    assert len(barriers(job)) == written
+    assert len(job.barriers()) == written
 
 
 @pytest.mark.slow
@@ -232,10 +222,10 @@ def test_a_lost_checkpoint_stops_the_driver(job: Flow) -> None:
     """A checkpoint that contradicts the stream is refused with what to do, before anything is written."""
     run_once(job)
     shutil.rmtree(job.folder / "checkpoints")
-    written = len(barriers(job))
+    written = len(job.barriers())
     assert job.driver().wait(90) == 7
     assert "start a new generation" in job.log(DRIVER).read_text()
-    assert len(barriers(job)) == written
+    assert len(job.barriers()) == written
 
 
 @pytest.mark.slow
@@ -243,10 +233,10 @@ def test_another_definition_of_the_job_is_refused(job: Flow) -> None:
     """A changed window on an old checkpoint ends with exit code 2 and what changed: rows would mix."""
     run_once(job)
     job.job_file.write_text(job.job_file.read_text().replace("size: 1m", "size: 2m"))
-    written = len(barriers(job))
+    written = len(job.barriers())
     assert job.driver().wait(90) == 2
     assert "window_size_ms was 60000 and is 120000" in job.log(DRIVER).read_text()
-    assert len(barriers(job)) == written
+    assert len(job.barriers()) == written
 
 
 @pytest.mark.slow
@@ -270,7 +260,7 @@ def test_milestones_come_without_hints(job: Flow) -> None:
     assert figures["process_resident_memory_bytes"] > 0
     assert job.state(milestone) == counting.expected(made)
     assert milestone.epoch >= 3
-    assert not any(isinstance(one, Committed) for one in barriers(job))
+    assert not any(isinstance(one, Committed) for one in job.barriers())
     assert list(find_chain_faults(job.milestones())) == []
 
 
@@ -287,7 +277,7 @@ def test_a_clean_stop_leaves_nothing_to_replay(job: Flow) -> None:
     job.driver()
     milestone = job.wait_committed()
     assert job.state(milestone) == counting.expected(made)
-    told = [one.epoch for one in barriers(job) if isinstance(one, Barrier)]
+    told = [one.epoch for one in job.barriers() if isinstance(one, Barrier)]
     assert told == sorted(set(told))
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.admin import delete_topics, ensure_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.topics.commit_stream import milestones, source_end
+from cutwater.adapters.topics.commit_stream import Tail, milestones, source_end
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA, Job
 from cutwater.core.job.panes import merged_windows
 from cutwater.core.protocol import topics
@@ -68,6 +68,14 @@ class Flow:
         self.signal()
         self.driver()
         return self.state(self.wait_committed())
+
+    def barriers(self) -> list[Any]:
+        """Every record of the barriers' topic: starts, barriers, heartbeats."""
+        with closing(Tail(self.cluster, topics.barriers(self.job.name))) as tail:
+            found: list[Any] = []
+            while new := list(tail.poll()):
+                found += new
+        return found
 
     def start(self, module: str, **env: str) -> subprocess.Popen[bytes]:
         """Start `python -m module JOBFILE`; its output goes to <module>.log in the folder."""

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cutwater.adapters.http.access import CALLER
-from cutwater.console.actions.perform import Actions, Wanted, access_json
+from cutwater.console.actions.page_actions import ActionRequest, Actions, access_json
 from cutwater.console.jobs import FollowedJob, Jobs, UnknownJobError
 from cutwater.console.live import LiveAnswer, Streams, changes
 from cutwater.console.pages import AskedWindows, Pages
@@ -96,7 +96,7 @@ class _ActionBody(BaseModel):
     reason: str = Field("", max_length=500)
 
 
-async def _wanted(request: Request) -> Wanted:
+async def _wanted(request: Request) -> ActionRequest:
     """Read the question of an action. Raises UsageError."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise UsageError("an action is asked for in JSON: send content-type application/json")
@@ -106,7 +106,7 @@ async def _wanted(request: Request) -> Wanted:
         if len(body) > BODY_BYTES_MAX:
             raise UsageError(f"the body has more than {BODY_BYTES_MAX:,} bytes")
     try:
-        return Wanted(**_ActionBody.model_validate_json(body).model_dump())
+        return ActionRequest(**_ActionBody.model_validate_json(body).model_dump())
     except ValidationError as error:
         raise UsageError(_mistakes(error.errors())) from None
 

@@ -19,7 +19,7 @@ from cutwater.adapters.http.access import open_to_others
 from cutwater.adapters.http.server import HttpMetrics, HttpServer, listen
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.console.actions.kafka_operator import KafkaOperator
-from cutwater.console.actions.perform import Actions
+from cutwater.console.actions.page_actions import Actions
 from cutwater.console.app import create_app
 from cutwater.console.follower import JobFollower
 from cutwater.console.jobs import Jobs

@@ -33,9 +33,9 @@ from cutwater.replay.comparison import (
     live_states,
     replayed_state,
 )
+from cutwater.replay.excluded_events import ExcludedEvents, exclude_events
 from cutwater.replay.files import WrittenFile, difference_file, require_folder, write_states
 from cutwater.replay.folders import working_folder
-from cutwater.replay.left_out import LeftOut, left_out
 from cutwater.replay.sandbox import Sandbox
 from cutwater.replay.source_copy import Copied, CopyRequest, copy_source
 
@@ -78,7 +78,7 @@ class ReplayResult:
     before: Milestone | None
     after: Milestone
     ranges: tuple[SourceRange, ...]
-    left_out: LeftOut
+    left_out: ExcludedEvents
     copied: Copied
     rejected: int
     """Events that the sandbox could not use."""
@@ -102,7 +102,7 @@ def run_replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     before, after = _milestones(request)
     ranges = source_ranges(request.job.topic, before, after)
     _require_source(request, ranges, after)
-    own = left_out(request.cluster, request.job, after.generation, ranges, count_late=request.count_late)
+    own = exclude_events(request.cluster, request.job, after.generation, ranges, count_late=request.count_late)
     with ExitStack() as stack:
         folder = stack.enter_context(working_folder(request.settings.data_dir))
         made = _Replaying(request, progress, folder, stack)
@@ -137,7 +137,7 @@ class _Replaying:
         asked = replace(asked, snapshots=request.snapshots)
         return live_states(asked, before is not None, self._folder, self._stack, self.report)
 
-    def counted(self, ranges: tuple[SourceRange, ...], own: LeftOut, live: State) -> State | None:
+    def counted(self, ranges: tuple[SourceRange, ...], own: ExcludedEvents, live: State) -> State | None:
         """Return the state that the sandbox has counted; None if there was no event."""
         if not any(one.offsets for one in ranges):
             return None
@@ -155,7 +155,7 @@ class _Replaying:
         asked = self._diff_request(sandbox.cluster, (request.by,), last, last)
         return replayed_state(asked, live, self._folder, self._stack, self.report)
 
-    def _copy(self, sandbox: Sandbox, ranges: tuple[SourceRange, ...], own: LeftOut) -> Copied:
+    def _copy(self, sandbox: Sandbox, ranges: tuple[SourceRange, ...], own: ExcludedEvents) -> Copied:
         total = sum(one.offsets for one in ranges)
         wanted = CopyRequest(
             source=self._request.cluster,

@@ -17,7 +17,7 @@ from cutwater.core.errors import CutwaterError
 from cutwater.core.monitoring.alerts import PAUSE_MIRROR, SHED
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.safe_actions import KEPT_MAX, ActionRules, SafeAction, decide_action
-from cutwater.operations.regions.steering import steer
+from cutwater.operations.regions.mirror_control import control_mirror
 from cutwater.watch.metrics import Metrics
 
 BEGUN, DONE, FAILED = "begun", "done", "failed"
@@ -80,7 +80,7 @@ class SafeActions:
 
     def _do(self, action: SafeAction, state: JobStatus) -> None:
         if action.kind == PAUSE_MIRROR:
-            steer(self._settings.cluster, state.job, action.target, True, action.at_ms)
+            control_mirror(self._settings.cluster, state.job, action.target, True, action.at_ms)
             return
         env = {"CUTWATER_TRIGGER_MS": str(action.value)} if action.kind == SHED else {}
         why = f"alert {action.alert}, {action.kind}"

@@ -17,7 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from cutwater.core.cadence.decisions import Decision
 from cutwater.core.cadence.epoch_cadence import Epoch, EpochCadence
-from cutwater.core.cadence.wanted import Setting
+from cutwater.core.cadence.epoch_setting import Setting
 from cutwater.core.driver.input_stats import InputStats
 from cutwater.core.protocol.cuts import EpochPlan
 from cutwater_spark.epoch.source_limit import kafka_sources, set_limit

@@ -31,7 +31,7 @@ from cutwater.local.processes.supervisor import Supervisor
 from cutwater.mirror.copier import WAIT_S
 from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.origin import Origin
-from cutwater.operations.regions.steering import steer
+from cutwater.operations.regions.mirror_control import control_mirror
 from support.regions.mirroring import (
     Events,
     Running,
@@ -147,14 +147,14 @@ def test_a_record_that_the_topic_here_does_not_take(
         held.setattr(config_sync, "set_configs", may_not)
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
         set_configs(own, target, {"max.message.bytes": "2000"})
-        steer(own, writing.job.name, "local", True, now_ms())  # all that follows comes in one round
+        control_mirror(own, writing.job.name, "local", True, now_ms())  # all that follows comes in one round
         mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
         for partition in range(events.partitions):
             producer.produce(events.topic, random.Random(1).randbytes(9_000), partition=partition)
         assert producer.flush(20) == 0
         for number in (2, 3):
             epoch(writing, events, number)
-        steer(own, writing.job.name, "local", False, now_ms())
+        control_mirror(own, writing.job.name, "local", False, now_ms())
         assert "larger than the topic" in wait_stopped(mirror, events.topic, REFUSED)
         wait_copied(mirror, own, writing)
     with mirroring(own, writing.cluster, writing.job) as mirror:
@@ -197,7 +197,7 @@ def test_a_pause_is_heard_though_the_stream_is_broken(broker: Any, writing: Writ
         writing.epoch([], source_cut=events.cut(), parent_hash=bytes(32))
         wait_stopped(mirror, topics.milestones(job.name), BROKEN)
         for paused in (True, False):
-            steer(own, job.name, "local", paused, now_ms())
+            control_mirror(own, job.name, "local", paused, now_ms())
             mirror.until(lambda paused=paused: mirror.mirror.arriving.paused == paused, f"paused: {paused}")
         epoch(writing, events, 3)
         wait_copied(mirror, own, writing)

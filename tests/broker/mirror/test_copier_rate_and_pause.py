@@ -17,7 +17,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
 from cutwater.core.util.rate_limit import PIECE_S
 from cutwater.mirror.copier import Copier
-from cutwater.operations.regions.steering import steer
+from cutwater.operations.regions.mirror_control import control_mirror
 from support.regions.mirroring import (
     ORIGIN,
     Events,
@@ -125,7 +125,7 @@ def test_a_pause_holds_for_all_processes_and_over_restarts(broker: Any, origin: 
     with two_processes(own, origin, job) as both:
         wait_arrived(both[0], own, job, epoch(writing, events, 1))
         require_both(both)
-        steer(own, job.name, ORIGIN, True, now_ms())
+        control_mirror(own, job.name, ORIGIN, True, now_ms())
         for one in both:
             one.until(lambda: one.mirror.arriving.paused, "the pause")  # noqa: B023 - asked at once
         let_rounds_pass(both)  # those that were under way
@@ -136,7 +136,7 @@ def test_a_pause_holds_for_all_processes_and_over_restarts(broker: Any, origin: 
     with two_processes(own, origin, job) as both:
         let_rounds_pass(both)
         assert ends(own, writing) == stood
-        steer(own, job.name, ORIGIN, False, now_ms())
+        control_mirror(own, job.name, ORIGIN, False, now_ms())
         last = wait_arrived(both[0], own, job, 2)
         require_both(both)
     require_held(writing, own, last)

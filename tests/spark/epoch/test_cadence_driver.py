@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.adapters.topics.recovery_log import history
 from cutwater.cli.main import app
 from cutwater.core.cadence.decisions import decision_of
-from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Barrier, Start
 from support.events import counting
 from support.harness import Flow, flow, wait_until
@@ -33,15 +31,6 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[F
     text = counting.job_text(unique("paced"), per_epoch=100_000) + OBJECTIVES
     with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
         yield made
-
-
-def signals(job: Flow) -> list[Any]:
-    tail = Tail(job.cluster, topics.barriers(job.job.name))
-    found: list[Any] = []
-    while new := list(tail.poll()):
-        found += new
-    tail.close()
-    return found
 
 
 def decisions(job: Flow) -> list[Any]:
@@ -80,7 +69,7 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
     assert first[1].sets["interval_ms"] == FIRST_MS
     assert (record.attempt, newest.part) == (1, "epochs")
     assert "with this interval events are readable within 4 s" in newest.reason
-    found = signals(job)
+    found = job.barriers()
     assert [one.attempt for one in found if isinstance(one, Start)] == [1]
     begun = [one.epoch_started_ms for one in found if isinstance(one, Barrier)]
     behind = [later - before for before, later in pairwise(begun) if before > record.begun_ms]

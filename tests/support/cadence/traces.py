@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cutwater.core.cadence.decisions import Decision
 from cutwater.core.cadence.epoch_cadence import Epoch, EpochBounds, EpochCadence
-from cutwater.core.cadence.wanted import Setting
+from cutwater.core.cadence.epoch_setting import Setting
 from cutwater.core.job.job import Objectives
 
 SLOT_S = 10.0

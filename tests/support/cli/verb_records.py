@@ -57,8 +57,8 @@ from cutwater.past.blame import Blame, GapReason
 from cutwater.past.diff import Side, StateDifference
 from cutwater.past.visible_milestones import VisibleMilestone
 from cutwater.replay.comparison import Compared
+from cutwater.replay.excluded_events import ExcludedEvents
 from cutwater.replay.files import WrittenFile
-from cutwater.replay.left_out import LeftOut
 from cutwater.replay.run import ReplayResult
 from cutwater.replay.source_copy import Copied
 from cutwater.verify.regions import ComparisonResult, Shard
@@ -275,7 +275,7 @@ REPLAYED = ReplayResult(
     FIRST,
     NEWEST,
     (SourceRange(0, 5, 1_234_567),),
-    LeftOut({}, late=1_234, late_counted=2, jumps=3, notes=[HOSTILE]),
+    ExcludedEvents({}, late=1_234, late_counted=2, jumps=3, notes=[HOSTILE]),
     Copied({0: 1_233_328}, 10**9),
     4,
     Compared(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cutwater.adapters.events.fetched_schema import FetchedSchema
-from cutwater.cli import audited
+from cutwater.cli import action_audit
 from cutwater.cli.generations import claim, generation, promotion_wait, rollback
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
@@ -84,7 +84,7 @@ def put(module: Any, **answers: Any) -> Patch:
 def keep_audit(monkeypatch: pytest.MonkeyPatch) -> list[AuditRecord]:
     """The records of actions in the place of their topic."""
     kept: list[AuditRecord] = []
-    monkeypatch.setattr(audited, "AuditLog", lambda *_args: SimpleNamespace(write=kept.append))
+    monkeypatch.setattr(action_audit, "AuditLog", lambda *_args: SimpleNamespace(write=kept.append))
     return kept
 
 

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.console.actions.perform import Actions
+from cutwater.console.actions.page_actions import Actions
 from cutwater.console.app import create_app
 from cutwater.console.follower import JobFollower
 from cutwater.console.jobs import NONE_RUNS, Jobs

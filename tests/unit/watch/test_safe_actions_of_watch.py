@@ -116,7 +116,7 @@ def test_what_cannot_be_recorded_is_not_done(tmp_path: Path) -> None:
 def test_a_mirror_is_paused_by_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails is recorded, and ends nothing."""
     steered: list[Any] = []
-    monkeypatch.setattr(safe_actions, "steer", lambda _cluster, *args: steered.append(args))
+    monkeypatch.setattr(safe_actions, "control_mirror", lambda _cluster, *args: steered.append(args))
     one = Acting(tmp_path)
     assert one.act(alerts.FILLING_DISK, alerts.DATA_FOLDER) == []
     assert steered == [(JOB, "us", True, NOW)]
@@ -124,7 +124,7 @@ def test_a_mirror_is_paused_by_its_record(tmp_path: Path, monkeypatch: pytest.Mo
     def refuse(*_args: Any) -> None:
         raise UnavailableError("no broker answers")
 
-    monkeypatch.setattr(safe_actions, "steer", refuse)
+    monkeypatch.setattr(safe_actions, "control_mirror", refuse)
     one.now += 5 * HOUR_MS
     one.act(alerts.FILLING_DISK, alerts.DATA_FOLDER, since_ms=one.now - HOUR_MS)
     assert one.log.lines[-1]["detail"] == "no broker answers"

@@ -1,4 +1,4 @@
-"""One record outside of a transaction, acknowledged within a time limit."""
+"""Topics of single records: written outside of a transaction within a time limit, and read from their end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from cutwater.adapters.kafka.client import partition_count
+from cutwater.adapters.kafka.client import make_consumer, partition_count, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.connect import create_client
 from cutwater.core.errors import UnavailableError
@@ -29,3 +29,14 @@ def write_record(cluster: Cluster, topic: str, value: bytes, within_s: float) ->
     if failures or left:
         why = failures[0].str() if failures else f"not acknowledged within {within_s:g} s"
         raise UnavailableError(f"writing to {topic}: {why}")
+
+
+def newest_values(cluster: Cluster, topic: str, records: int) -> list[bytes]:
+    """Return at most so many values of partition 0, in log order. Raises UsageError if there is no such topic."""
+    partition_count(cluster, topic)
+    consumer = make_consumer(cluster)
+    try:
+        values = read_tail(consumer, topic, 0, lambda found: len(found) >= records)
+    finally:
+        consumer.close()
+    return values[-records:]

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.avro.protocol_records import millis
 from cutwater.adapters.kafka import admin
-from cutwater.adapters.kafka.client import make_consumer, partition_count, read_tail, wait_for_broker
+from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.single_record import write_record
+from cutwater.adapters.kafka.single_record import newest_values, write_record
 from cutwater.core.access.audit_log import Argument, AuditRecord
 from cutwater.core.checks import replication
 from cutwater.core.protocol import topics
@@ -55,11 +55,4 @@ def decode(data: bytes) -> AuditRecord:
 
 def read_audit(cluster: Cluster, job: str, records: int) -> list[AuditRecord]:
     """Return the newest `records` records, in log order. Raises UsageError if the topic does not exist."""
-    topic = topics.audit(job)
-    partition_count(cluster, topic)
-    consumer = make_consumer(cluster)
-    try:
-        values = read_tail(consumer, topic, 0, lambda found: len(found) >= records)
-    finally:
-        consumer.close()
-    return [decode(value) for value in values[-records:]]
+    return [decode(value) for value in newest_values(cluster, topics.audit(job), records)]

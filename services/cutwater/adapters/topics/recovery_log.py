@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.avro.protocol_records import millis
-from cutwater.adapters.kafka.client import make_consumer, partition_count, read_tail
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.single_record import write_record
+from cutwater.adapters.kafka.single_record import newest_values, write_record
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.cadence.decisions import Decision
 from cutwater.core.protocol import topics
@@ -119,11 +118,4 @@ def decode(data: bytes) -> Recovery:
 
 def history(cluster: Cluster, job: str, records: int) -> list[Recovery]:
     """Return the newest `records` records of the trail, in log order."""
-    topic = topics.history(job)
-    partition_count(cluster, topic)
-    consumer = make_consumer(cluster)
-    try:
-        values = read_tail(consumer, topic, 0, lambda found: len(found) >= records)
-    finally:
-        consumer.close()
-    return [decode(value) for value in values[-records:]]
+    return [decode(value) for value in newest_values(cluster, topics.history(job), records)]

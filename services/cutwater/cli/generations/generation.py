@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.topics.candidates import parent_of, promoted
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.generations.change import print_job_file
 from cutwater.cli.generations.claim import claim, claims_of
 from cutwater.cli.generations.promotion_wait import await_promotion, delay_with_eta, print_promotion_plan
@@ -110,7 +110,7 @@ def start(
         claim(place, words, dry_run, as_json)
         return
     told = {"partitions": partitions, "reason": reason, "another": another, "job_file": new_file}
-    with audited(START, place.settings, place.cluster, place.job.name, from_ or NEWEST, given=told) as action:
+    with audit_action(START, place.settings, place.cluster, place.job.name, from_ or NEWEST, given=told) as action:
         made = claim(place, words, dry_run, as_json)
         action.record_result(f"{made.generation} is claimed")
 
@@ -144,7 +144,7 @@ def promote(
     if dry_run:
         print_promotion_plan(place, wanted)
     else:
-        with audited(PROMOTE, place.settings, place.cluster, place.job.name, str(wanted)) as action:
+        with audit_action(PROMOTE, place.settings, place.cluster, place.job.name, str(wanted)) as action:
             claims_of(place).promote(wanted)
             action.record_result("its promotion is requested")
         await_promotion(place, wanted, wait)
@@ -177,7 +177,7 @@ def abort(
         would = "would be given up" if claims_of(place).to_abort(wanted).open else "is given up already"
         print_note(f"{wanted} {would}")
     else:
-        with audited(DROP, place.settings, place.cluster, place.job.name, str(wanted), {"reason": reason}):
+        with audit_action(DROP, place.settings, place.cluster, place.job.name, str(wanted), {"reason": reason}):
             claims_of(place).abort(wanted, reason or "given up by hand")
     _show(place, [claims_of(place).known().require(wanted)], as_json)
 

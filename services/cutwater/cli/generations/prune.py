@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
@@ -77,7 +77,7 @@ def _remove(
 ) -> list[Earlier]:
     """Remove what nothing needs, and return all earlier generations."""
     told = {"with snapshots": with_snapshots, "with forks": with_forks}
-    with audited(PRUNE_GENERATIONS, place.settings, place.cluster, place.job.name, given=told) as action:
+    with audit_action(PRUNE_GENERATIONS, place.settings, place.cluster, place.job.name, given=told) as action:
         retiring.fence_others()
         found = retiring.list_earlier(with_snapshots, with_forks)
         gone = [one for one in found if one.why_kept is None]

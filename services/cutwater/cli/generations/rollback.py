@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.generations.claim import claim, claims_of
 from cutwater.cli.generations.generation import (
     PROMOTE_S,
@@ -84,7 +84,7 @@ def rollback(
         claim(place, words, dry_run, as_json)
         return 0
     told = {"partitions": partitions, "reason": reason, "another": another}
-    with audited(ROLLBACK, place.settings, place.cluster, place.job.name, token, given=told) as action:
+    with audit_action(ROLLBACK, place.settings, place.cluster, place.job.name, token, given=told) as action:
         made = claim(place, words, dry_run, as_json)
         claims_of(place).promote(made.generation)
         action.record_result(f"{made.generation} is claimed, and its promotion requested")

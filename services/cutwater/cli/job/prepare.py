@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.access.actions import PREPARE
@@ -38,7 +38,7 @@ def prepare(
     """
     settings = settings_for(data_dir, bootstrap_servers)
     job, cluster = load_job(job_file), settings.cluster
-    action = audited(PREPARE, settings, cluster, job.name, given={"source": source})
+    action = audit_action(PREPARE, settings, cluster, job.name, given={"source": source})
     with err.status(f"asking {cluster.bootstrap}"):
         created = job_topics.prepare(
             cluster, job, settings, lambda line: err.print(line, whole=True), source=source

@@ -18,7 +18,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.job_files.models import registry_url
 from cutwater.adapters.job_files.schema_files import schema_files, schema_files_at
 from cutwater.adapters.topics.generation_jobs import working_for
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import BootstrapOption, DataDirOption, JobNameOption, cluster_for, settings_for
 from cutwater.cli.report import out, print_json, print_note, report_errors
 from cutwater.core.access.actions import REGISTER
@@ -156,7 +156,7 @@ def register_schemas(
         if cluster:
             _, settings = working_for(job, settings, cluster)
         # Without brokers there is no job yet, and no log of it.
-        with audited(REGISTER, settings, cluster, job.name) if cluster else nullcontext():
+        with audit_action(REGISTER, settings, cluster, job.name) if cluster else nullcontext():
             made = [
                 {"subject": subject, "id": registry.register(subject, schema)}
                 for subject, schema in written_subjects(job, settings.generation)

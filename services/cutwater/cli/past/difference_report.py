@@ -8,7 +8,7 @@ from cutwater.cli.options import JobContext
 from cutwater.cli.report import err, iso, out, print_note, table
 from cutwater.core.job.job import Job
 from cutwater.core.past.milestone_point import MilestonePoint
-from cutwater.core.past.state_difference import RowChange, RowKind
+from cutwater.core.past.state_difference import DifferenceSummary, RowChange, RowKind
 from cutwater.core.util.text_tables import Column, Lines
 from cutwater.past.diff import RECORDS_MAX, DiffRequest, Side, StateDifference, diff_states_at
 from cutwater.views.bulk.loader import workers_by_default
@@ -91,12 +91,17 @@ def print_difference(found: StateDifference) -> None:
         title = f"windows that differ between {tokens}: {len(summary.first):,} of {summary.rows:,}"
         out.table(table(title, COLUMNS, map(change_row, summary.first)))
         kinds = ", ".join(f"{summary.kinds[one]:,} {one.value}" for one in RowKind if summary.kinds[one])
-        by_measure = ", ".join(f"{name} in {count:,}" for name, count in summary.measures.most_common())
-        out.print(f"{kinds}{f'; changed: {by_measure}' if by_measure else ''}")
+        out.print(f"{kinds}{changed_text(summary)}")
     else:
         out.print(f"{tokens} are equal: {found.after.rows:,} windows")
     for note in _notes(found):
         print_note(note)
+
+
+def changed_text(summary: DifferenceSummary) -> str:
+    """Return in how many windows each measure changed, behind a semicolon; nothing if none did."""
+    by_measure = ", ".join(f"{name} in {count:,}" for name, count in summary.measures.most_common())
+    return f"; changed: {by_measure}" if by_measure else ""
 
 
 def change_row(one: RowChange) -> tuple[str | Lines, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.cli.past.difference_report import COLUMNS, change_json, change_row
+from cutwater.cli.past.difference_report import COLUMNS, change_json, change_row, changed_text
 from cutwater.cli.report import iso, out, print_note, table
 from cutwater.core.past.replay_reasons import Reason
 from cutwater.core.past.state_difference import RowKind
@@ -69,14 +69,13 @@ def print_replay(found: ReplayResult) -> None:
     if differences.rows:
         title = f"windows that differ, job → replay: {len(differences.first):,} of {differences.rows:,}"
         rows = [
-            (*change_row(one)[:-1], _REASONS[reason], change_row(one)[-1])
-            for one, reason in zip(differences.first, summary.first, strict=True)
+            (*cells, _REASONS[reason], values)
+            for (*cells, values), reason in zip(map(change_row, differences.first), summary.first, strict=True)
         ]
         out.table(table(title, _COLUMNS, rows))
         kinds = ", ".join(f"{differences.kinds[one]:,} {_WORDS[one]}" for one in RowKind if differences.kinds[one])
         reasons = ", ".join(f"{summary.reasons[one]:,} {_REASONS[one]}" for one in Reason if summary.reasons[one])
-        by_measure = ", ".join(f"{name} in {count:,}" for name, count in differences.measures.most_common())
-        out.print(f"{kinds}{f'; changed: {by_measure}' if by_measure else ''}; by reason: {reasons}")
+        out.print(f"{kinds}{changed_text(differences)}; by reason: {reasons}")
     else:
         out.print(f"the replay is equal to {found.after.token}: {found.compared.live_rows:,} windows")
     for note in _notes(found):

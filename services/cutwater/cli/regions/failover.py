@@ -14,7 +14,7 @@ from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.terminal import WaitStatus
 from cutwater.adapters.topics import commit_stream
 from cutwater.adapters.topics.candidates import origin_parent, parent_of, promoted
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.generations.promotion_wait import await_first_milestone
 from cutwater.cli.options import BootstrapOption, JsonOption, settings_for
 from cutwater.cli.regions.failover_report import Steps, TakeoverReport
@@ -90,7 +90,9 @@ def failover(
     if dry_run:
         _plan(one, settings, job, found, steps, as_json)
         return
-    with audited(FAILOVER, settings, settings.cluster, job.name, found.arrival.origin, {"force": force}) as action:
+    with audit_action(
+        FAILOVER, settings, settings.cluster, job.name, found.arrival.origin, {"force": force}
+    ) as action:
         if again is None:
             _source(one, settings, job, found)  # fail before the mirror is fenced
             with steps.step("fencing the mirror"):
@@ -137,7 +139,7 @@ def switchover(
     if dry_run:
         _plan(one, settings, job, found, steps, as_json, to_come=not found.planned)
         return
-    with audited(SWITCHOVER, settings, settings.cluster, job.name, found.arrival.origin) as action:
+    with audit_action(SWITCHOVER, settings, settings.cluster, job.name, found.arrival.origin) as action:
         if made is None:
             made = _release_there(settings, job, steps)
         with steps.step("waiting for its last milestone") as status:
@@ -176,7 +178,7 @@ def release_(
     found = releasing(settings.cluster, job, settings.region, to, now_ms)
     made, does = found.made, not dry_run
     if does:
-        with audited(RELEASE, settings, settings.cluster, job.name, to) as action:
+        with audit_action(RELEASE, settings, settings.cluster, job.name, to) as action:
             made = release(settings.cluster, job, settings.region, to, now_ms)
             action.record_result(f"after milestone {made.token}")
     done, given_up = does or found.done, [str(one) for one in found.gives_up]
@@ -291,7 +293,7 @@ def _plan(
 def _release_there(settings: Settings, job: Job, steps: Steps) -> Release:
     """Release the job in the origin, whose audit log has a record of it, too."""
     there = settings.origin_cluster
-    with steps.step("releasing it there"), audited(RELEASE, settings, there, job.name, settings.region):
+    with steps.step("releasing it there"), audit_action(RELEASE, settings, there, job.name, settings.region):
         return release(there, job, settings.origin, settings.region, now_ms)
 
 

@@ -10,7 +10,7 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import BootstrapOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, iso, out, print_json, report_errors, table
 from cutwater.core.access.actions import DECIDE_FORK
@@ -88,7 +88,7 @@ def decide(
     """
     settings, forking = _make_forking(job_file, bootstrap_servers)
     kept = Generation.parse(keep)
-    with audited(DECIDE_FORK, settings, settings.cluster, load_job(job_file).name, keep, {"reason": reason}):
+    with audit_action(DECIDE_FORK, settings, settings.cluster, load_job(job_file).name, keep, {"reason": reason}):
         made = forking.decide(kept, reason, now_ms())
     if as_json:
         print_json(

@@ -12,7 +12,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import mirror_topics
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import iso, out, print_json, print_note, report_errors, table
 from cutwater.core.access.actions import PAUSE_MIRROR, RESUME_MIRROR, RESYNC, WITHDRAW_RESYNC
@@ -23,7 +23,7 @@ from cutwater.core.protocol.mirror_records import Mirrored
 from cutwater.core.util.printable_text import printable
 from cutwater.core.util.text_tables import Column
 from cutwater.mirror.resync import resync as resyncing
-from cutwater.operations.regions.steering import steer
+from cutwater.operations.regions.mirror_control import control_mirror
 
 if TYPE_CHECKING:
     from cutwater.cli.regions.resync import DeletionSummary, ResyncRequest
@@ -85,8 +85,8 @@ def pause(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Boo
     Examples:  cutwater mirror pause job.yaml  ·  cutwater mirror pause job.yaml --origin us
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers)
-    with audited(PAUSE_MIRROR, settings, settings.cluster, job, region):
-        steer(settings.cluster, job, region, True, now_ms())
+    with audit_action(PAUSE_MIRROR, settings, settings.cluster, job, region):
+        control_mirror(settings.cluster, job, region, True, now_ms())
     out.print(f"the mirror of {region} is paused")
 
 
@@ -100,8 +100,8 @@ def resume(job_file: JobFile, origin: OriginOption = None, bootstrap_servers: Bo
     Examples:  cutwater mirror resume job.yaml  ·  cutwater mirror resume job.yaml --origin us
     """
     settings, job, region = _place(job_file, origin, bootstrap_servers)
-    with audited(RESUME_MIRROR, settings, settings.cluster, job, region):
-        steer(settings.cluster, job, region, False, now_ms())
+    with audit_action(RESUME_MIRROR, settings, settings.cluster, job, region):
+        control_mirror(settings.cluster, job, region, False, now_ms())
     out.print(f"the mirror of {region} continues")
 
 
@@ -192,7 +192,7 @@ def _from_its_start(asked: ResyncRequest, although_gone: bool, dry_run: bool, ye
         return
     _confirm(asked, goes, yes)
     told = {"origin": region, "delete only copy": although_gone}
-    with audited(RESYNC, settings, settings.cluster, job, topic, given=told):
+    with audit_action(RESYNC, settings, settings.cluster, job, topic, given=told):
         # With the origin, to query it again: the confirmation may have taken long.
         resyncing.resync(settings.cluster, job, region, topic, now_ms, print_note, origin)
     if asked.as_json:
@@ -209,7 +209,7 @@ def _why_not_queried(settings: Settings, region: str) -> str:
 
 
 def _withdraw(settings: Settings, job: str, region: str, topic: str, as_json: bool) -> None:
-    with audited(WITHDRAW_RESYNC, settings, settings.cluster, job, topic, {"origin": region}):
+    with audit_action(WITHDRAW_RESYNC, settings, settings.cluster, job, topic, {"origin": region}):
         resyncing.withdraw(settings.cluster, job, region, topic)
     if as_json:
         print_json({"topic": topic, "withdrawn": True})

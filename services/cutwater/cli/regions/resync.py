@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.admin import brokers
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.report import err, iso, out, print_json, print_note, table
 from cutwater.core.access.actions import RESYNC
 from cutwater.core.checks import replication
@@ -81,7 +81,7 @@ def resync_from_snapshot(asked: ResyncRequest, dry_run: bool, confirm: Callable[
     told = {"origin": asked.region, "from snapshot": True, "store": asked.store}
     with err.task("writing", "rows") as progress:
         report = _WrittenRows(progress)
-        with audited(
+        with audit_action(
             RESYNC, asked.settings, asked.settings.cluster, asked.job.name, asked.topic, given=told
         ) as action:
             plan = seeding.run(print_note, report)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cutwater.adapters.topics.rejected_events import late_pairs
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.generations.claim import claim
 from cutwater.cli.options import (
     BootstrapOption,
@@ -118,7 +118,7 @@ def replay_late(
         claim(place, words, dry_run, as_json, told, _ADVICE)
         return say_problems(plan.problems)
     given = {"key": key, "epoch": epoch, "since": since, "another": another}
-    with audited(
+    with audit_action(
         LATE_REPLAY, place.settings, place.cluster, place.job.name, str(plan.parent.token), given=given
     ) as action:
         made = claim(place, words, dry_run, as_json, told, _ADVICE)

@@ -16,7 +16,7 @@ from cutwater.adapters.events.event_producer import require_own_source
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.rejected_events import dead_letters
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.rejected.entries import (
     LETTER,
@@ -108,7 +108,7 @@ def replay(
         done = _replay(None, stack, settings, reason, limit, as_json)
     else:
         told = {"reason": ", ".join(reason or ()), "limit": limit}
-        with audited(REPLAY_LETTERS, settings, stack.cluster, stack.job, given=told) as action:
+        with audit_action(REPLAY_LETTERS, settings, stack.cluster, stack.job, given=told) as action:
             # Fence other replays before reading their marks, so that no letter is produced twice.
             with closing(_replayer(stack)) as replayer:
                 done = _replay(replayer, stack, settings, reason, limit, as_json)

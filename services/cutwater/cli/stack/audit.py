@@ -8,7 +8,7 @@ import typer
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.audit_log import read_audit
-from cutwater.cli.audited import action_json
+from cutwater.cli.action_audit import action_json
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,

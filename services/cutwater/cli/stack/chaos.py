@@ -9,7 +9,7 @@ import typer
 
 from cutwater.adapters.config.chaos_plan_file import read_chaos_plan
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, out, print_json, print_note, report_errors, table
 from cutwater.core.access.actions import CHAOS
@@ -55,7 +55,7 @@ def chaos(
         raise UsageError(
             f"job {job.name} is attached to a query of your own: chaos knows only Cutwater's processes"
         )
-    with audited(CHAOS, settings, stack.cluster, job.name, plan_file.name) as action:
+    with audit_action(CHAOS, settings, stack.cluster, job.name, plan_file.name) as action:
         result = run_chaos(plan, stack, job, settings, print_note)
         action.record_result("; ".join(str(one.fault) for one in result.reactions))
     rows = None

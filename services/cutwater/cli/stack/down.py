@@ -14,7 +14,7 @@ import typer
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import BootstrapOption, DataDirOption, JsonOption, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.access.actions import DELETE, DOWN, Action
@@ -82,7 +82,7 @@ def _stop(found: Sequence[RunningStack], action: Action) -> None:
     """Stop the stack of these jobs."""
     with ExitStack() as ends:
         for one in found:
-            block = audited(action, settings_for(None), _cluster(one), one.job)
+            block = audit_action(action, settings_for(None), _cluster(one), one.job)
             if BROKER in one.logs:
                 block.begin()  # the brokers end with the stack, and could not take an outcome
             else:
@@ -108,7 +108,7 @@ def _stop_job(folder: Path, job: str, delete: bool, dry_run: bool, as_json: bool
     if dry_run:
         _show([], folder, False, as_json)
         return
-    with err.status(f"stopping {job}"), audited(DOWN, settings_for(None), _cluster(stack), job):
+    with err.status(f"stopping {job}"), audit_action(DOWN, settings_for(None), _cluster(stack), job):
         stack.stop_job()
     if as_json:
         print_json({"stopped": True, "deleted": False, "topics": []})

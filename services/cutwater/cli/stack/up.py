@@ -12,7 +12,7 @@ from typing import Annotated, TextIO
 import typer
 
 from cutwater.adapters.config.settings import Settings
-from cutwater.cli.audited import actor, audited
+from cutwater.cli.action_audit import actor, audit_action
 from cutwater.cli.options import DataDirOption, JsonOption, WideOption, settings_for
 from cutwater.cli.report import err, print_note, report_errors
 from cutwater.cli.stack.stack_table import print_stacks
@@ -104,7 +104,7 @@ def up(
         def ready(found: list[RunningStack]) -> None:
             status.stop()
             for one in found:  # not before: the log is on brokers that have just started
-                audited(UP, settings, one.cluster, one.job).done(f"generation {one.generation} has started")
+                audit_action(UP, settings, one.cluster, one.job).done(f"generation {one.generation} has started")
             print_stacks(found, data_dir, as_json)
 
         own = bool(bootstrap_servers)

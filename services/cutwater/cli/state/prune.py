@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.runtime.clock import now_ms
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
@@ -63,7 +63,7 @@ def prune(
 
 
 def _remove(place: JobContext, pruning: Pruning) -> list[Cut]:
-    with audited(PRUNE, place.settings, place.cluster, place.job.name) as action:
+    with audit_action(PRUNE, place.settings, place.cluster, place.job.name) as action:
         alone = ExclusiveWriter(place.cluster, place.job.name)
         cuts = pruning.look()
         pruning.remove(cuts, alone)

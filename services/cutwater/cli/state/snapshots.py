@@ -17,7 +17,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parents_needed
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, cluster_for, settings_for
 from cutwater.cli.report import err, iso, out, print_json, print_note, print_report, report_errors
 from cutwater.core.access.actions import PRUNE_SNAPSHOTS, SNAPSHOT
@@ -197,7 +197,7 @@ def prune_snapshots(
         done = _prune(place, policy, dry_run, drop_unreadable)
     else:
         told = {"store": place.store.place, "drop unreadable": drop_unreadable}
-        with audited(PRUNE_SNAPSHOTS, place.settings, place.cluster, place.job, given=told) as action:
+        with audit_action(PRUNE_SNAPSHOTS, place.settings, place.cluster, place.job, given=told) as action:
             done = _prune(place, policy, dry_run, drop_unreadable)
             action.record_result(f"{sum(one.deleted for _, one in done):,} files are deleted")
     shares = [{**asdict(shelf.names), **asdict(one)} for shelf, one in done]
@@ -252,7 +252,7 @@ def create_snapshot(
     ·  cutwater snapshots create job.yaml --api-url http://view-1:8321 --store s3://backups/cutwater
     """
     place = _place(job_file, store, data_dir, job_name, api_url)
-    with audited(SNAPSHOT, place.settings, place.cluster, place.job, given={"api": api_url}) as action:
+    with audit_action(SNAPSHOT, place.settings, place.cluster, place.job, given={"api": api_url}) as action:
         found = _create(place, wait)
         action.record_result(f"{found.token} is in {place.store.place}")
     if as_json:

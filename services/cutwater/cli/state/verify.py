@@ -9,7 +9,7 @@ import typer
 
 from cutwater.adapters.config.settings import environment
 from cutwater.adapters.topics.generation_jobs import working_for
-from cutwater.cli.audited import audited
+from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
@@ -137,7 +137,7 @@ def verify(
     if repairs and yes:
         if not as_json:
             _show(result, limit)
-        with audited(REPAIR, found.settings, found.cluster, found.job.name) as action:
+        with audit_action(REPAIR, found.settings, found.cluster, found.job.name) as action:
             repaired = [_run(one) for one in repairs]
             action.record_result("; ".join(repaired))
         result = _verified(replace(request, at=None))

@@ -11,7 +11,7 @@ from cutwater.core.access.audit_log import AuditRecord
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.operations.generations.claims import Claims
-from cutwater.operations.regions.steering import steer
+from cutwater.operations.regions.mirror_control import control_mirror
 
 
 class KafkaOperator:
@@ -39,7 +39,7 @@ class KafkaOperator:
             raise UsageError(f"no mirror of {job} has run at {self._cluster.bootstrap}")
         if origin not in mirror_topics.positions(self._cluster, job).copies:
             raise UsageError(f"nothing of {job} is copied from {origin}")
-        steer(self._cluster, job, origin, paused, now_ms())
+        control_mirror(self._cluster, job, origin, paused, now_ms())
 
     def write(self, record: AuditRecord) -> None:
         """Write to the audit log; return once the record is acknowledged."""

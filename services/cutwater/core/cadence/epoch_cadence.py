@@ -5,7 +5,7 @@ them. Events wait for the interval and for their epoch, and shall be readable in
 and what came meanwhile is read behind it.
 
 What is in force changes by decisions. They are few: a change must be worth it, several epochs must want it, and
-their rate is bounded. `wanted` says what is right, `EpochCadence` when to change.
+their rate is bounded. `epoch_setting` says what is right, `EpochCadence` when to change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cutwater.core.cadence.decisions import EPOCHS, Allowance, Decision
 from cutwater.core.cadence.epoch_costs import EpochCosts
-from cutwater.core.cadence.wanted import DriverLoad, Setting, Wanted, stepped, wanted
+from cutwater.core.cadence.epoch_setting import DriverLoad, Setting, SettingChoice, choose_setting, stepped
 from cutwater.core.driver.admission import FIRST, EventBytes
 from cutwater.core.job.job import Objectives
 
@@ -80,7 +80,7 @@ class EpochCadence:
         self._shorter = self._longer = self._other = 0
         self._least_ms = 0
         """The least interval that epochs in a row have wanted, which want a longer one."""
-        first = wanted(objectives, self._load()._replace(events_per_s=GUESSED_BUSY / self._costs.event_s))
+        first = choose_setting(objectives, self._load()._replace(events_per_s=GUESSED_BUSY / self._costs.event_s))
         self.setting = Setting(min(stepped(FIRST), bounds.events_max), first.setting.interval_ms)
 
     def begin(self) -> Decision:
@@ -104,7 +104,7 @@ class EpochCadence:
         self._observe(epoch)
         if self._count <= WARM_EPOCHS:
             return None
-        found = wanted(self._objectives, self._load())
+        found = choose_setting(self._objectives, self._load())
         changed = self._changed(found.setting, epoch)
         if changed == self.setting or not self._allowance.take(epoch.planned_s + epoch.seconds):
             return None
@@ -172,7 +172,7 @@ class EpochCadence:
             return self._least_ms
         return now
 
-    def _decide(self, changed: Setting, found: Wanted, epoch: Epoch) -> Decision:
+    def _decide(self, changed: Setting, found: SettingChoice, epoch: Epoch) -> Decision:
         before, self.setting = self.setting, changed
         reasons = [
             reason

@@ -25,7 +25,7 @@ from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.config_sync import LOOK_S, TopicConfigSync
 from cutwater.mirror.topics.origin import Origin
 from cutwater.mirror.topics.topic_copy import CopiedTopic
-from cutwater.operations.regions.steering import steer
+from cutwater.operations.regions.mirror_control import control_mirror
 from support.regions.mirroring import (
     ORIGIN,
     Events,
@@ -306,7 +306,7 @@ def test_a_shorter_lag_counts_at_once_and_a_longer_one_from_the_next_start(
             "some looks",
         )
         assert followed.spared.lag_ms == 60_000
-        steer(own, writing.job.name, ORIGIN, True, now_ms())
+        control_mirror(own, writing.job.name, ORIGIN, True, now_ms())
         mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
         copier._look_again(followed)
         mirror.until(lambda: writing.topic in copier._followed, "the topic to be looked at again")

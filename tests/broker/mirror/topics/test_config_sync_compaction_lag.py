@@ -21,7 +21,7 @@ from cutwater.mirror.topics import config_sync
 from cutwater.mirror.topics.config_sync import TopicConfigSync
 from cutwater.mirror.topics.context import MirrorContext
 from cutwater.mirror.topics.origin import Origin
-from cutwater.operations.regions.steering import steer
+from cutwater.operations.regions.mirror_control import control_mirror
 from support.regions.mirroring import (
     ORIGIN,
     Events,
@@ -96,7 +96,7 @@ def test_a_paused_mirror_hears_of_a_shorter_lag(broker: Any, writing: Writing, e
     own = broker.cluster
     with mirroring(own, writing.cluster, writing.job, clock_s=fast_s) as mirror:
         wait_arrived(mirror, own, writing.job, epoch(writing, events, 1))
-        steer(own, writing.job.name, ORIGIN, True, now_ms())
+        control_mirror(own, writing.job.name, ORIGIN, True, now_ms())
         mirror.until(lambda: mirror.mirror.arriving.paused, "the pause")
         time.sleep(0.1)  # the round that was under way
         followed = mirror.mirror.copier._followed[writing.topic]

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from cutwater.core.cadence.wanted import Setting
+from cutwater.core.cadence.epoch_setting import Setting
 from support.cadence.traces import TRACES, Result, Trace, controlled, fixed, grid
 
 SEEDS = (1, 2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cutwater.core.cadence.decisions import BURST, EVERY_S, Decision
 from cutwater.core.cadence.epoch_cadence import Epoch, EpochBounds, EpochCadence
 from cutwater.core.cadence.epoch_costs import EpochCosts
-from cutwater.core.cadence.wanted import LEAST_EVENTS, DriverLoad, stepped, wanted
+from cutwater.core.cadence.epoch_setting import LEAST_EVENTS, DriverLoad, choose_setting, stepped
 from cutwater.core.job.job import Objectives
 from support.cadence.traces import READABLE, TRACES, controlled
 
@@ -126,7 +126,9 @@ def test_what_is_wanted_keeps_the_objective_of_readers(
     readable_ms: int, events_per_s: float, fixed_s: float, event_s: float
 ) -> None:
     """An event that waits for a whole interval and its epoch is readable in time, if that is possible at all."""
-    found = wanted(Objectives(readable_ms), load(events_per_s=events_per_s, fixed_s=fixed_s, event_s=event_s))
+    found = choose_setting(
+        Objectives(readable_ms), load(events_per_s=events_per_s, fixed_s=fixed_s, event_s=event_s)
+    )
     interval_s = found.setting.interval_ms / 1_000
     if interval_s and events_per_s * event_s <= 0.9:
         assert interval_s + fixed_s + interval_s * events_per_s * event_s + 0.3 <= readable_ms / 1_000
@@ -136,9 +138,9 @@ def test_what_is_wanted_keeps_the_objective_of_readers(
 def test_an_epoch_is_repeated_within_the_objective_for_recovery(
     recovery_ms: int, events_per_s: float, fixed_s: float, event_s: float
 ) -> None:
-    """By the formula at the top of `wanted`, if the start leaves time for it."""
+    """By the formula at the top of `epoch_setting`, if the start leaves time for it."""
     given_load = load(events_per_s=events_per_s, fixed_s=fixed_s, event_s=event_s)
-    found = wanted(Objectives(20_000, recovery_ms), given_load).setting
+    found = choose_setting(Objectives(20_000, recovery_ms), given_load).setting
     busy = events_per_s * event_s
     epoch_s = fixed_s + found.events_max * event_s
     if busy < 0.9 and epoch_s > 1.0 and found.interval_ms > 1_000:
@@ -157,7 +159,7 @@ def test_an_epoch_is_repeated_within_the_objective_for_recovery(
 )
 def test_the_interval_has_its_reason(objectives: Objectives, given_load: DriverLoad, said: str) -> None:
     """What an operator reads in `cutwater cadence`."""
-    assert said in wanted(objectives, given_load).why_interval
+    assert said in choose_setting(objectives, given_load).why_interval
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_the_interval_has_its_reason(objectives: Objectives, given_load: DriverL
 )
 def test_the_bound_has_its_reason(objectives: Objectives, given_load: DriverLoad, said: str) -> None:
     """The same."""
-    assert said in wanted(objectives, given_load).why_events
+    assert said in choose_setting(objectives, given_load).why_events
 
 
 def test_bounds_are_steps() -> None:

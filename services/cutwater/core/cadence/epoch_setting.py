@@ -59,17 +59,17 @@ class DriverLoad(NamedTuple):
     interval_ms: int
 
 
-class Wanted(NamedTuple):
+class SettingChoice(NamedTuple):
     setting: Setting
     why_interval: str
     why_events: str
 
 
-def wanted(objectives: Objectives, load: DriverLoad) -> Wanted:
+def choose_setting(objectives: Objectives, load: DriverLoad) -> SettingChoice:
     """Return what suits the load."""
     interval_ms, why_interval = _interval(objectives, load)
     events_max, why_events = _events(objectives, load, interval_ms / 1_000)
-    return Wanted(Setting(events_max, interval_ms), why_interval, why_events)
+    return SettingChoice(Setting(events_max, interval_ms), why_interval, why_events)
 
 
 def stepped(events: float) -> int:

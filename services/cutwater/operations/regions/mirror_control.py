@@ -9,7 +9,7 @@ from cutwater.core.protocol import mirror_records
 from cutwater.core.protocol.mirror_records import Steering
 
 
-def steer(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) -> None:
+def control_mirror(cluster: Cluster, job: str, region: str, paused: bool, now_ms: int) -> None:
     """Pause every process of the mirror of `region`, or let it continue at its position."""
     writer = TransactionalWriter(cluster, mirror_records.operator_id(job, region))
     writer.initialise()

@@ -29,7 +29,7 @@ _BY_NAME = {one.name: one for one in OF_THE_CONSOLE}
 _READ_ONLY = "the console only reads: CUTWATER_TOKENS gives tokens a role (docs/CONSOLE.md)"
 
 
-class Wanted(NamedTuple):
+class ActionRequest(NamedTuple):
     """What a page asks for."""
 
     action: str
@@ -53,7 +53,9 @@ class Actions:
         self._operate, self._clock_ms, self._new_id = operate, clock_ms, new_id
         self._one_at_a_time = threading.Lock()
 
-    def perform(self, job: FollowedJob, wanted: Wanted, caller: Caller | None, address: str) -> dict[str, Any]:
+    def perform(
+        self, job: FollowedJob, wanted: ActionRequest, caller: Caller | None, address: str
+    ) -> dict[str, Any]:
         """Perform an action and return what came of it. `address`: of the browser.
 
         Raises AccessError, UsageError for another name or object, and as the action does.
@@ -74,7 +76,7 @@ class Actions:
             job.kept.forget()
 
     def _audited(
-        self, job: FollowedJob, action: Action, wanted: Wanted, caller: Caller, address: str
+        self, job: FollowedJob, action: Action, wanted: ActionRequest, caller: Caller, address: str
     ) -> dict[str, Any]:
         operator = self._operate(job.place)
         log = _AuditWriter(operator)
@@ -108,7 +110,7 @@ class _AuditWriter:
             self.problem = f"the outcome is missing on the audit log: {error}"
 
 
-def _perform(job: FollowedJob, operator: JobOperator, action: Action, wanted: Wanted) -> str:
+def _perform(job: FollowedJob, operator: JobOperator, action: Action, wanted: ActionRequest) -> str:
     if action is SNAPSHOT:
         return f"a snapshot of {job.follower.view.snapshot()} is taken, and being uploaded"
     if action in (PAUSE_MIRROR, RESUME_MIRROR):
@@ -122,7 +124,7 @@ def _perform(job: FollowedJob, operator: JobOperator, action: Action, wanted: Wa
     return f"{generation} is given up"
 
 
-def _require_typed(action: Action, wanted: Wanted, job: str) -> None:
+def _require_typed(action: Action, wanted: ActionRequest, job: str) -> None:
     """Raise UsageError if the user has not typed the name of what is changed."""
     name = wanted.object if action in (PROMOTE, DROP) else job
     if wanted.confirmation != name:

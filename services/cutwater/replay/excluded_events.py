@@ -20,7 +20,7 @@ from cutwater.core.protocol.generation import Generation
 
 
 @dataclass
-class LeftOut:
+class ExcludedEvents:
     offsets: Mapping[int, Set[int]]
     """By partition: events that are not replayed."""
     late: int = 0
@@ -34,9 +34,9 @@ class LeftOut:
     """Why a list may not be complete."""
 
 
-def left_out(
+def exclude_events(
     cluster: Cluster, job: Job, generation: Generation, ranges: Sequence[SourceRange], count_late: bool
-) -> LeftOut:
+) -> ExcludedEvents:
     """Return what the job has left out, in the line of this generation. `count_late`: late events are replayed.
 
     Of a record with several events (source.explode) some may be late: such a record is replayed. Raises UsageError
@@ -55,7 +55,7 @@ def left_out(
     if not counts:
         for one in late:
             offsets[one.event.partition].add(one.event.offset)
-    found = LeftOut(offsets, late=0 if counts else len(late), late_counted=len(late) if counts else 0)
+    found = ExcludedEvents(offsets, late=0 if counts else len(late), late_counted=len(late) if counts else 0)
     if counts:
         found.windows = [(one.key, one.window_start_ms, one.window_end_ms) for one in late]
     found.notes += [f"the list of late events: {one}" for one in (*listed.problems, *listed.elsewhere)]

@@ -14,7 +14,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner, Result
 
-from cutwater.cli import audited
+from cutwater.cli import action_audit
 from cutwater.cli.main import app
 from cutwater.cli.regions import mirror
 from cutwater.cli.verbs import VERBS
@@ -123,7 +123,7 @@ def test_every_verb_is_known_to_change_something_or_not() -> None:
 
 @pytest.mark.parametrize("verb", CHANGES)
 def test_the_verbs_module_records_its_actions(verb: str) -> None:
-    """By the names in calls of `audited` in the modules of its folder."""
+    """By the names in calls of `audit_action` in the modules of its folder."""
     names = {id(one): name for name, one in vars(actions).items() if isinstance(one, Action)}
     folder = CODE / VERBS[verb.split(maxsplit=1)[0]][0].partition(".")[0]
     recorded = {name for file in folder.glob("*.py") for name in _recorded(file)}
@@ -134,7 +134,7 @@ def test_the_verbs_module_records_its_actions(verb: str) -> None:
 def _recorded(file: Path) -> Iterator[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("audited", "_stop"):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("audit_action", "_stop"):
             yield from (one.id for arg in node.args for one in ast.walk(arg) if isinstance(one, ast.Name))
 
 
@@ -179,7 +179,7 @@ def pause(environment: pytest.MonkeyPatch) -> Call:
     """`mirror pause` or `resync` with a token, on a mirror that obeys."""
     obeys = SimpleNamespace(has_mirror=lambda *_args: True)
     environment.setattr(mirror, "mirror_topics", obeys)
-    environment.setattr(mirror, "steer", lambda *_args: None)
+    environment.setattr(mirror, "control_mirror", lambda *_args: None)
     environment.setattr(mirror, "resyncing", SimpleNamespace(withdraw=lambda *_args: None))
 
     def call(*words: str, token: str = "", roles: bool = True) -> Result:
@@ -249,7 +249,7 @@ def test_a_record_that_cannot_be_written_is_printed(pause: Call, environment: py
     def deaf(_one: AuditRecord) -> None:
         raise UnavailableError("the brokers do not answer")
 
-    environment.setattr(audited, "AuditLog", lambda *_args: SimpleNamespace(write=deaf))
+    environment.setattr(action_audit, "AuditLog", lambda *_args: SimpleNamespace(write=deaf))
     done = pause("pause", roles=False)
     assert (done.exit_code, done.stdout) == (0, "the mirror of us is paused\n")
     warnings = done.stderr.splitlines()

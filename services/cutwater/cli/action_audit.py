@@ -21,7 +21,7 @@ OF_THE_HOST = (UP, PREPARE)
 """Whoever starts the services has their token, which may have no role."""
 
 
-def audited(
+def audit_action(
     action: Action,
     settings: Settings,
     cluster: Cluster | None,
