@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_driver import barriers, run_once
+from test_driver import run_once
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.core.errors import FencedError
@@ -47,7 +47,7 @@ def test_a_release_between_the_question_and_the_fencing_is_heeded(job: Flow) -> 
     """Whoever released the job fenced the drivers of then: this one takes the id later, and works for nobody."""
     run_once(job)
     held, on = job.folder / "held", job.folder / "on"
-    told = [one for one in barriers(job) if isinstance(one, Barrier)]
+    told = [one for one in job.barriers() if isinstance(one, Barrier)]
     code = HELD.format(held=str(held), on=str(on))
     driver = job.start_command("held", [sys.executable, "-c", code, str(job.job_file)])
     wait_until(held.exists, "the driver to have asked who is at work")
@@ -56,7 +56,7 @@ def test_a_release_between_the_question_and_the_fencing_is_heeded(job: Flow) -> 
     on.touch()
 
     def left() -> bool:
-        wrote = [one for one in barriers(job) if isinstance(one, Barrier)]
+        wrote = [one for one in job.barriers() if isinstance(one, Barrier)]
         assert wrote == told, "it works for a job that was released"
         return driver.poll() is not None
 
