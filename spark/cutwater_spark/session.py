@@ -83,6 +83,8 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
         # A sketch is kept in a map of objects. Above so many groups of a task it is sorted, which takes longer.
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(_object_groups(job)),
         "spark.sql.streaming.metricsEnabled": "false",
+        # Spark's default too, but Spark looks into the environment for it at each record inside of an event.
+        "spark.sql.types.framework.enabled": "false",
     }
     if checkpoint.startswith(("/", "file:")):
         # The default forks a process for each file operation on a local disk.

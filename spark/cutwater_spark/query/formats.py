@@ -65,7 +65,8 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
     named = [replace(one, schema=aligned(one.schema, job.event_schema)) for one in known]
     parsed = raw.selectExpr("*", f"{_avro_by_header(reader, named)} as {_PARSED}")
     framed = f"{_PARSED} is null and {is_framed(job.format.kind)}"
-    whole = f"coalesce({_PARSED}.tail = {binary(_TAIL)}, false)"
+    tail = _tail_of(reader)
+    whole = f"coalesce({_PARSED}.{tail} = {binary(_TAIL)}, false)"
     flaws = [
         flaw("value is null", NO_VALUE, NO_VALUE_RULE),
         *unread,
@@ -78,28 +79,31 @@ def with_events(raw: DataFrame, job: Job, known: Sequence[WriterSchema], explain
         *_too_deep(named, whole),
         flaw(f"not {whole}", UNDECODABLE, DAMAGED),
     ]
-    event = f"{_PARSED}.event"
-    flaws += avro_corrections.flaws(event, correction)
-    read, remark = avro_corrections.value_of(event, correction), avro_corrections.has_unknown(event, correction)
+    flaws += avro_corrections.flaws(_PARSED, correction)
+    fields = ", ".join(f"{text(one['name'])}, {_PARSED}.{name(one['name'])}" for one in reader["fields"])
+    read = avro_corrections.value_of(_PARSED, correction) if correction else f"named_struct({fields})"
+    remark = avro_corrections.has_unknown(_PARSED, correction)
     return _with_reason(parsed, raw.columns, read, flaws, remark, explained)
 
 
 def _avro_by_header(reader: dict[str, Any], known: Sequence[WriterSchema]) -> str:
-    """Return struct (event: the reader's fields, resolved by Avro; tail), NULL for an unknown header.
+    """Return a struct of the reader's fields, resolved by Avro, and a tail; NULL for an unknown header.
 
     Spark returns an undecodable record as a struct of NULLs, which a real event may be too, and ignores bytes
-    after its end. So the event is read inside a record that ends with known bytes.
+    after its end. So the event is read with a last field of known bytes. It is a field of the event's own record:
+    Spark makes a new row of each record inside of another, which takes as long as all the rest of decoding.
     """
-    options = f"map('mode', 'PERMISSIVE', 'avroSchema', {text(json.dumps(_framed(reader)))})"
-    branches = "".join(f" when {_headed(one)} then {_from_avro(one, options)}" for one in known)
+    tail = _tail_of(reader)
+    options = f"map('mode', 'PERMISSIVE', 'avroSchema', {text(json.dumps(_with_tail(reader, tail)))})"
+    branches = "".join(f" when {_headed(one)} then {_from_avro(one, options, tail)}" for one in known)
     # Without any schema the result is NULL, of this type.
-    none = f" when false then {_from_avro(WriterSchema(b'', reader, ''), options)}"
+    none = f" when false then {_from_avro(WriterSchema(b'', reader, ''), options, tail)}"
     return f"case{branches or none} end"
 
 
-def _from_avro(one: WriterSchema, options: str) -> str:
+def _from_avro(one: WriterSchema, options: str, tail: str) -> str:
     found, body = unroll_recursion(one.schema), f"substring(value, {len(one.header) + 1})"
-    schema, parts = _framed(found.schema), [body, binary(_TAIL)]
+    schema, parts = _with_tail(found.schema, tail), [body, binary(_TAIL)]
     if found.types:
         # A field that is always null, one byte, defines the named types that the event uses.
         schema["fields"].insert(0, {"name": "types", "type": ["null", *found.types]})
@@ -119,10 +123,15 @@ def _headed(one: WriterSchema) -> str:
     return f"substring(value, 1, {len(one.header)}) = {binary(one.header)}"
 
 
-def _framed(schema: dict[str, Any]) -> dict[str, Any]:
-    tail = {"type": "fixed", "name": "CutwaterTail", "size": len(_TAIL)}
-    fields = [{"name": "event", "type": schema}, {"name": "tail", "type": tail}]
-    return {"type": "record", "name": "CutwaterFrame", "fields": fields}
+def _with_tail(record: dict[str, Any], tail: str) -> dict[str, Any]:
+    type_ = {"type": "fixed", "name": "CutwaterTail", "namespace": "io.cutwater", "size": len(_TAIL)}
+    return {**record, "fields": [*record["fields"], {"name": tail, "type": type_}]}
+
+
+def _tail_of(reader: dict[str, Any]) -> str:
+    """Return a name that no field of the reader has; fields of writers are matched by their names only."""
+    taken = {one["name"].lower() for one in reader["fields"]}
+    return next(one for one in (f"cutwater_tail{'_' * at}" for at in range(len(taken) + 1)) if one not in taken)
 
 
 def _with_reason(
