@@ -79,3 +79,5 @@ def _empty(data_dir: Path) -> None:
         if any(data_dir.iterdir()) and not (data_dir / "logs").is_dir():
             raise UsageError(f"{data_dir} is not empty and not a demonstration's folder; name another --data-dir")
         shutil.rmtree(data_dir)
+    # It marks the folder: a later run may empty it, whatever this one leaves behind.
+    (data_dir / "logs").mkdir(parents=True)
