@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from simulation import region_histories
+from simulation.change_guards import CHANGE_GUARDS
 from simulation.floor_guards import FLOOR_GUARDS
 from simulation.guards import GUARDS, Guard
 from simulation.handover_guards import HANDOVER_GUARDS
@@ -24,6 +25,7 @@ EVERY_GUARD: tuple[Guard | RegionGuard, ...] = (
     *GUARDS,
     *WINDOW_GUARDS,
     *HANDOVER_GUARDS,
+    *CHANGE_GUARDS,
     *REGION_GUARDS,
     *TAIL_GUARDS,
     *FLOOR_GUARDS,

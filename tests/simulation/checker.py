@@ -43,12 +43,13 @@ UNCOUNTED = "late event not counted"
 FELL = "wrong floor"
 UNNAMED = "loss without a place"
 FORKED = "fork of who came back"
+INCOMPLETE = "incomplete window called complete"
 REPEATED_FINAL, SAID_AGAIN = "final said twice", "said again"
 WINDOWS, FINALS, ROWS = "windows", "finals", "rows"
 """What a reader is given of each milestone: the windows that it changed, or closed, or the changelog's rows."""
 
-Window = tuple[str, int]
-State = dict[Window, tuple[int, int]]
+Window = tuple[Any, ...]
+State = dict[Window, Any]
 """(total, writer) by (key, window start)."""
 
 

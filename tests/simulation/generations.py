@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import CutwaterError, FencedError, UsageError
-from cutwater.core.generations.candidates import Candidates
+from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS
-from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.claims import Claims, GenerationRequest
 from simulation.checker import FALSE_ALARM, STUCK, Anomaly
 from simulation.clients import SimCluster
+from simulation.disk import Disk
 from simulation.heirs import HeirDisk, HeirDriver
 from simulation.job import GENERATION, JOB
 from simulation.processes import Process, SimEvent
@@ -52,11 +53,14 @@ class Generations:
 
     def _notice(self) -> None:
         """Generations that were claimed since: somebody works for them."""
-        profile = self._world.profile
         for generation, candidate in self.known().by_id.items():
             if generation not in self.habits:
-                self.habits[generation] = Habits(profile.retries, hints=profile.hints, job=self._world.job)
-                self._world.checker.begin(generation, HeirDisk(), candidate.claim)
+                self.habits[generation] = self._begin(generation, candidate)
+
+    def _begin(self, generation: Generation, candidate: Candidate) -> Habits:
+        profile = self._world.profile
+        self._world.checker.begin(generation, HeirDisk(), candidate.claim)
+        return Habits(profile.retries, hints=profile.hints, job=self._world.job)
 
     @property
     def promoted(self) -> Generation:
@@ -83,7 +87,12 @@ class Generations:
     def start_driver(self, process: Process, generation: Generation) -> None:
         world = self._world
         disk, habits = world.checker.disks[generation], self.habits[generation]
-        HeirDriver(process, world.log, disk, world.events, habits, world.clock(process.slot), generation)
+        self._make_driver(process, disk, habits, world.clock(process.slot), generation)
+
+    def _make_driver(
+        self, process: Process, disk: Disk, habits: Habits, clock: object, generation: Generation
+    ) -> None:
+        HeirDriver(process, self._world.log, disk, self._world.events, habits, clock, generation)
 
     def start_signal(self, process: Process, generation: Generation) -> None:
         """It looks for promotions by a clock of its own, which goes on whenever it is asked."""
@@ -109,18 +118,23 @@ class Generations:
     # --- what somebody asks for, at once
 
     def claim(self) -> None:
+        asked = self._request(self._world.luck())
+        if asked is not None:
+            token, partitions, rewinds = asked.token, asked.partitions, asked.rewinds
+            self._ask(
+                "rollback" if rewinds else "claim",
+                lambda claims: claims.start(token, partitions, rewinds, "by luck", UNREPLICATED),
+            )
+
+    def _request(self, luck: int) -> GenerationRequest | None:
         """A generation begins with the newest milestone, or with an older one to which the job goes back."""
-        luck, truths = self._world.luck(), self._world.checker.truths
+        truths = self._world.checker.truths
         if not truths or len(self.habits) > CLAIMS_MAX:
-            return
+            return None
         rewinds = luck % 3 == 0 and len(truths) > 1
         token = str(truths[max(0, len(truths) - 2 - (luck >> 4) % 3)].milestone.token) if rewinds else None
         partitions = PARTITIONS_OF_HEIRS[(luck >> 8) % len(PARTITIONS_OF_HEIRS)]
-
-        self._ask(
-            "rollback" if rewinds else "claim",
-            lambda claims: claims.start(token, partitions, rewinds, "by luck", UNREPLICATED),
-        )
+        return GenerationRequest(token, partitions, rewinds, "by luck", another=True)
 
     def promote(self) -> None:
         self._ask_for("promote", lambda claims, which: claims.promote(which))
@@ -143,16 +157,21 @@ class Generations:
             which = found[-1 - (self._world.luck() % 4 == 0 and len(found) > 1)]
             self._ask(what, lambda claims: ask(claims, which))
 
-    def _ask(self, what: str, run: Callable[[Claims], object]) -> None:
+    def _ask(self, what: str, run: Callable[[Claims], object], calls_max: int = 0) -> None:
+        """`calls_max`: somebody breaks it off after so many calls; 0: nobody does."""
         log, process = self._world.log, Process("ask", self._world.luck)
         cluster: Any = SimCluster(log, process)
-        claims = Claims(cluster, JOB, "local", lambda: log.now_ms)
+        claims = Claims(cluster, self._world.job, "local", lambda: log.now_ms)
         process.spawn(lambda: run(claims) and None)
-        for _ in range(CALLS_MAX):
+        for _ in range(calls_max or CALLS_MAX):
             if not process.alive:
                 break
             if not process.run() and log.markers:
                 log.write_marker(0)
+        if process.alive and calls_max:
+            process.kill()
+            self._world.faults[what] += 1
+            return
         if process.alive:
             process.kill()
             raise Anomaly(STUCK, f"{what} does not come to its end")

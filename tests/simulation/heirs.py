@@ -32,8 +32,8 @@ _values = {False: Codec(JOB.state_schema), True: Codec(SLIDING.state_schema)}
 class Seed(NamedTuple):
     """What a generation takes over."""
 
-    rows: dict[Window, tuple[int, int]]
-    """(total, writer)."""
+    rows: dict[Any, Any]
+    """(total, writer) by window; where definitions differ, values by pane."""
     watermark_ms: int
 
 
@@ -71,30 +71,35 @@ class HeirDriver(Driver):
             self.parent = parent = parent_of(known.claim)
             seed = self._disk.seed or self._seed(known.claim, parent)
             self._disk.seed = self._disk.seed or seed
-            self.origin = StartState.of(parent).raised(self._disk.seed.watermark_ms)
+            self.origin = self._start_state(parent, self._disk.seed)
         super()._run()
+
+    def _start_state(self, parent: Milestone, seed: Seed) -> StartState:
+        return StartState.of(parent).raised(seed.watermark_ms)
 
     def _seed(self, claim: Claim, parent: Milestone) -> Seed:
         """What a Spark batch reads: the newest row of each key below the cut, above the horizon."""
         cluster: Any = self._cluster
         now_ms: Any = self._now_ms
-        rows: dict[Window, tuple[int, int]] = {}
+        rows: dict[bytes, bytes] = {}
         for place, cut in parent.changelog_cut:
             self._process.pause()
             if (partition := partition_of(self._log, place)) is None:
                 raise UsageError(f"{place.topic} is gone")
             for one in partition.records:
                 if one.offset < cut:
-                    window = window_of(one.key or b"")
-                    rows.pop(window, None)
+                    rows.pop(one.key or b"", None)
                     if one.value is not None:
-                        rows[window] = _row_of(one.value, self._sliding)
+                        rows[one.key or b""] = one.value
         LogCheck(cluster).require(parent.evidence, parent.source_cut, f"milestone {parent.token}")
         # Asked last: hours may have passed. Nobody has snapshots here.
         if why := changelog_problem(cluster, JOB.name, parent, self.generation.region, now_ms):
             raise UsageError(why)
-        kept = {one: row for one, row in rows.items() if one[1] + HOUR_MS > parent.horizon_ms}
-        return Seed(kept, floor_of(cluster, claim, parent))
+        return Seed(self._seed_rows(parent, rows), floor_of(cluster, claim, parent))
+
+    def _seed_rows(self, parent: Milestone, kept: dict[bytes, bytes]) -> dict[Any, Any]:
+        rows = {window_of(key): _row_of(value, self._sliding) for key, value in kept.items()}
+        return {one: row for one, row in rows.items() if one[1] + HOUR_MS > parent.horizon_ms}
 
     def _aggregate(self, epoch: int, writer: int) -> list[list[tuple[bytes, bytes]]]:
         """Epoch 0 writes the whole seed; the attempt is not in the rows, as its epochs repeat exactly."""

@@ -13,6 +13,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.core.protocol import topics
 from cutwater.publisher.sources.changed_rows import has_store
 from simulation.checker import Anomaly
+from simulation.definitions import loaded_once
 from simulation.job import JOB, job_of
 from simulation.spark import CHANGELOG
 from simulation.stores import loading_ahead
@@ -74,6 +75,7 @@ def form_of(seed: int) -> dict[str, bool]:
         "final": random.random() < 0.3,
         "generations": random.random() < 0.125,
         "preload": random.random() < 0.5,
+        "changes": random.random() < 0.5,
     }
 
 
@@ -92,6 +94,10 @@ def history_of(seed: int, steps: int = STEPS, climate: Climate | None = None) ->
     by_chance = climate is None
     random, climate = Random(seed), climate or Climate(form_of(seed))
     profile = replace(profile_of(random), **climate.profile)
+    if profile.changes and profile.generations:  # a definition of its own has no writer in its rows
+        profile, steps = replace(profile, retries=False, differs=False), steps * 3 // 2
+    else:
+        profile = replace(profile, changes=False)
     kinds = {"run": 60.0, "marker": 14.0, "events": 6.0}
     for fault in _FAULTS:
         kinds[fault] = random.choice((0.0, 0.0, 0.7, 2.0))
@@ -152,7 +158,9 @@ def play(profile: Profile, steps: Sequence[Step], services: Services | None = No
     world.faults["overlapping windows"] += profile.sliding
     world.faults["windows published once"] += profile.final
     world.faults["generations"] += profile.generations
-    with _decoded_once(), loading_ahead(world.log) if profile.generations else nullcontext():
+    world.faults["generations that differ"] += profile.changes
+    ahead = loading_ahead(world.log) if profile.generations else nullcontext()
+    with _decoded_once(), ahead, loaded_once() if profile.changes else nullcontext():
         for step in steps:
             world.apply(step)
         world.drain()

@@ -20,7 +20,7 @@ class Row(NamedTuple):
     sequence: int
     kind: str
     window: Window
-    value: tuple[int, int]
+    value: Any
 
 
 def look_at_rows(log: Log, job: Job, truths: Sequence[Truth]) -> None:
@@ -51,11 +51,11 @@ def look_at_rows(log: Log, job: Job, truths: Sequence[Truth]) -> None:
 
 def _require_state(folded: State, job: Job, truths: Sequence[Truth]) -> None:
     """What a horizon had passed before a rollback may stand there still."""
-    truth, passed_ms, amended = truths[-1], max(one.horizon_ms for one in truths), _amended(truths)
+    truth, passed_ms, behind = truths[-1], max(one.horizon_ms for one in truths), amended(truths)
     due = truth.closed if job.output.mode == "final" else truth.everything
     wrong = {
         one: (folded.get(one), due.get(one))
-        for one in ({*folded, *due} - amended if job.output.mode == "final" else {*folded, *due})
+        for one in ({*folded, *due} - behind if job.output.mode == "final" else {*folded, *due})
         if folded.get(one) != due.get(one)
         and one[1] + truth.size_ms > (truth.horizon_ms if one in due else passed_ms)
     }
@@ -64,7 +64,7 @@ def _require_state(folded: State, job: Job, truths: Sequence[Truth]) -> None:
         raise Anomaly(LOST_WRITE, f"the output at {truth.milestone.token}: (shown, true) {told}")
 
 
-def _amended(truths: Sequence[Truth]) -> set[Window]:
+def amended(truths: Sequence[Truth]) -> set[Window]:
     """Windows that events have changed behind the watermark: Spark drops those events, and its model does not.
 
     Their finals stay as they were published.
@@ -86,7 +86,7 @@ def last_end(log: Log) -> int:
 
 
 def _ends(partition: Partition) -> Iterator[End]:
-    for value, key in _committed(partition):
+    for value, key in committed(partition):
         if key is None:
             end = protocol_records.decode(value)
             assert isinstance(end, End)
@@ -95,14 +95,14 @@ def _ends(partition: Partition) -> Iterator[End]:
 
 def _rows(partition: Partition, job: Job) -> Iterator[Row]:
     codec = _codec(job.output.mode, job.overlap_ms > 0, job)
-    for value, key in _committed(partition):
+    for value, key in committed(partition):
         if key is not None:
             found: dict[str, Any] = codec.decode(value)
             window = found["key"], protocol_records.millis(found["window_start"])
             yield Row(found["sequence"], found["kind"], window, (found["total"], found["writer"]))
 
 
-def _committed(partition: Partition) -> Iterator[tuple[bytes, bytes | None]]:
+def committed(partition: Partition) -> Iterator[tuple[bytes, bytes | None]]:
     for one in partition.records:
         done = one.transaction is not None and one.transaction.outcome is Outcome.COMMITTED
         if done and not one.marker:

@@ -144,13 +144,16 @@ class Driver:
             self._rows,
             barriers,
             self._checkpoint,
-            fingerprint(self._sliding),
+            self._fingerprint(),
             self._now_ms,
             clearing,
             origin=self.origin,
         )
         self._announce(epochs, attempt, barriers)
         self._query(epochs)
+
+    def _fingerprint(self) -> str:
+        return fingerprint(self._sliding)
 
     def _announce(self, epochs: Epochs, attempt: int, barriers: BarrierLog) -> None:
         source = make_consumer(self._cluster)
@@ -224,7 +227,7 @@ class Driver:
         ]
         read = [events[begun.get(number, 0) : known.get(number, 0)] for number, events in enumerate(self._events)]
         seen = [one.at_ms for events in read for one in events]
-        watermark = max(before.watermark_ms, max(seen, default=0) - JOB.lateness_ms)
+        watermark = max(before.watermark_ms, max(seen, default=0) - self.job.lateness_ms)
         cut = Cut.of_topic(JOB.topic, ends)
         begins = not epoch and self.origin is not FIRST
         if not begins and cut == before.source_cut and (watermark == before.watermark_ms or not epoch):

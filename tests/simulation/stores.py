@@ -48,8 +48,15 @@ class _Held(SimTable):
 class SimFolders(StoreFolders):
     """The same folders, in memory. They outlive the process."""
 
-    def __init__(self, disks: Disks, process: Process, store: type[Store], job: Job, segment: int | None) -> None:
-        super().__init__(Path("publisher"), lambda _: job, segment)
+    def __init__(
+        self,
+        disks: Disks,
+        process: Process,
+        store: type[Store],
+        job_of: Callable[[Generation], Job],
+        segment: int | None,
+    ) -> None:
+        super().__init__(Path("publisher"), job_of, segment)
         self._disks, self._process, self._store = disks, process, store
         self._held: set[int] = set()
 

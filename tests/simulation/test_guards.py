@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from simulation.change_guards import CHANGE_GUARDS
 from simulation.checker import Anomaly
 from simulation.guards import GUARDS, Guard
 from simulation.handover_guards import HANDOVER_GUARDS
@@ -17,7 +18,7 @@ from simulation.hole_search import SEEDS_MAX, first_shown
 from simulation.scenes import LUCKS, OtherwiseRun, ended
 from simulation.window_guards import WINDOW_GUARDS
 
-EVERY = [*GUARDS, *WINDOW_GUARDS, *HANDOVER_GUARDS]
+EVERY = [*GUARDS, *WINDOW_GUARDS, *HANDOVER_GUARDS, *CHANGE_GUARDS]
 each = pytest.mark.parametrize("guard", EVERY, ids=lambda guard: guard.name.replace(" ", "-"))
 
 

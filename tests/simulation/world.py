@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.client.from_changelog import from_changelog
 from cutwater.client.from_output import from_output
 from cutwater.client.values import CommittedMilestone
@@ -24,6 +25,7 @@ from cutwater.core.errors import (
     UnavailableError,
     UsageError,
 )
+from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
@@ -33,13 +35,17 @@ from cutwater.core.state.backlog import MARGIN_MS
 from cutwater.core.state.partition_share import Partitions
 from cutwater.publisher.handover.preload import BackgroundPreload
 from cutwater.publisher.pipeline import Pipeline
-from cutwater.publisher.service import Publisher
+from cutwater.publisher.service import JobPublishers, Publisher
 from cutwater.publisher.sources.changed_rows import Changed, Source, has_store, source_of, store_segment_ms
 from cutwater.views.changelog.milestone_rows import Updates
 from cutwater.views.changelog.range_reader import Ranges
 from cutwater.views.follow.follower import Follower
 from cutwater.views.query.view import State, View
+from cutwater.views.store.key_layout import segment_ms
 from cutwater.views.store.store import Store
+from simulation.changes import ChangingGenerations, changed_rows
+from simulation.changing_checker import ChangingChecker
+from simulation.changing_outputs import look_at_changing_rows
 from simulation.checker import (
     FALSE_ALARM,
     FINALS,
@@ -54,6 +60,7 @@ from simulation.checker import (
     require_place,
 )
 from simulation.clients import SimCluster
+from simulation.definitions import first_definition
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.generations import Generations, generation_of, slot_of
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS, job_of
@@ -71,7 +78,7 @@ VIEWS: dict[str, Partitions | None] = {"view": None, "part": frozenset({1})}
 STALLING = ("driver", "signal", "publisher")
 """Those of which a second one may start while the first does not move: fencing must tell them apart."""
 DRAIN_ROUNDS = 400
-TOLD = ("hand-over", "published state lost", "left behind", "candidate preloaded", "overtaken")
+TOLD = ("hand-over", "published state lost", "left behind", "candidate preloaded", "overtaken", "other windows")
 """What a publisher says of generations."""
 RUNS_LONGER = 3
 """By this factor where generations share the steps."""
@@ -105,6 +112,8 @@ class Profile:
     """Do other generations take over?"""
     preload: bool = False
     """Does the publisher load a candidate's state ahead, by the bulk loader?"""
+    changes: bool = False
+    """May a generation have another job file than its parent?"""
 
 
 class _Silent:
@@ -176,7 +185,8 @@ class Client:
 class World:
     def __init__(self, profile: Profile, services: Services | None = None) -> None:
         self.profile = profile
-        self.job = job_of(profile.sliding, profile.final)
+        first = first_definition(profile.sliding, profile.final) if profile.changes else None
+        self.job = first.job if first else job_of(profile.sliding, profile.final)
         self.services = services or Services()
         self.faults: Counter[str] = Counter()
         self.luck = Luck()
@@ -198,12 +208,19 @@ class World:
         self.stores: Disks = {}
         """On the disk of the publisher's machine."""
         self.habits = Habits(profile.retries, profile.zombies, profile.differs, profile.hints, self.job)
-        self.checker = Checker(self.log, self.disk, profile.differs, self.job)
+        self.checker = (
+            ChangingChecker(self.log, self.disk, first)
+            if first
+            else Checker(self.log, self.disk, profile.differs, self.job)
+        )
         self.silent = _Silent()
-        self.generations = Generations(self) if profile.generations else None
+        self.changes = ChangingGenerations(self, first) if first else None
+        self.generations = self.changes or (Generations(self) if profile.generations else None)
         self.serves = dict.fromkeys(VIEWS, GENERATION)
         """The generation in the table of each view."""
         self.checker.may_repeat = lambda: any(self.faults[one] for one in ("published state lost", "overtaken"))
+        if isinstance(self.checker, ChangingChecker):
+            self.checker.starts_over = lambda: self.faults["other windows"] > 0
         self.live: dict[str, Process] = {}
         self.stalled: dict[str, Process] = {}
         self.stopped: dict[str, str] = {}
@@ -264,22 +281,22 @@ class World:
 
     def _view(self, process: Process, cluster: Any, name: str, partitions: Partitions | None = None) -> None:
         self.views.pop(name, None)
-        generation = self.generation
+        job, generation = self._working(cluster)
         if self.serves.get(name, generation) != generation:
             self._empty(name)
             self.serves[name] = generation
         disk = self.tables[name]
         store = self.services.store(
             Path(name),
-            self.job,
+            job,
             generation,
             open_table=lambda _folder: SimTable(disk, process),
             partitions=partitions,
         )
-        view = View(store, self.job)
+        view = View(store, job)
         follower = self.services.follower(
             cluster,
-            self.job,
+            job,
             generation,
             store,
             view,
@@ -296,16 +313,44 @@ class World:
         if view.status.state is State.STOPPED:
             raise DivergenceError(view.status.reason)
 
+    def _working(self, cluster: Any) -> tuple[Job, Generation]:
+        """What a process that starts now works for."""
+        return self.changes.working(cluster)[1:] if self.changes else (self.job, self.generation)
+
     def _lower_ms(self, store: Store, milestone: Milestone) -> int | None:
         """The view may not grow: now and then it lets go of the closed windows of whole segments."""
-        closed_ms = milestone.watermark_ms - self.job.overlap_ms
+        closed_ms = milestone.watermark_ms - store.job.overlap_ms
         lower = closed_ms - closed_ms % store.segment_ms
         return lower if lower > store.floor_ms(milestone.horizon_ms) and self.luck() % 2 else None
 
     def _publisher(self, process: Process, cluster: Any, clock: Callable[[], int]) -> None:
-        job, part_rows, preload = self.job, self.profile.part_rows, self.profile.preload
-        segment = store_segment_ms(job)
-        folders = SimFolders(self.stores, process, self.services.store, job, segment)
+        if self.changes:
+            own, job, generation = self.changes.working(cluster)
+            jobs = GenerationJobs.on(cluster, own)
+            usual = segment_ms(own)
+            JobPublishers(
+                lambda of, number: self._publisher_of(process, cluster, clock, of, number, jobs, usual),
+                job,
+                generation,
+            ).run()
+        else:
+            self._publisher_of(process, cluster, clock, self.job, self.generation).run()
+
+    def _publisher_of(
+        self,
+        process: Process,
+        cluster: Any,
+        clock: Callable[[], int],
+        job: Job,
+        generation: Generation,
+        jobs: GenerationJobs | None = None,
+        usual_ms: int | None = None,
+    ) -> Publisher:
+        """`usual_ms`: the length of a segment of stores that only a hand-over needs."""
+        part_rows, preload = self.profile.part_rows, self.profile.preload
+        segment = store_segment_ms(job) or usual_ms
+        job_of = jobs.by_id if jobs else (lambda _: job)
+        folders = SimFolders(self.stores, process, self.services.store, job_of, segment)
         least = {"least_records": 1} if preload else {}
         states = SimStates(Path("publisher"), job, segment, has_store(job), folders=folders, **least)
         log = Heard(self.faults, *TOLD)
@@ -316,10 +361,10 @@ class World:
             return self.services.changed(Updates(job, ranges, clock, part_rows))
 
         ahead = BackgroundPreload(cluster, job, states, log, clock, least_records=1) if preload else None
-        publisher = self.services.publisher(
+        return self.services.publisher(
             cluster,
             job,
-            self.generation,
+            generation,
             source,
             states,
             _Silent(),
@@ -329,23 +374,27 @@ class World:
             pipeline=Pipeline(SimExecutor(process)),
             ahead=ahead,
             sleep=lambda _: process.pause(),
+            jobs=jobs,
         )
-        publisher.run()
 
     def _client(self, process: Process, cluster: Any, slot: str, clock: Callable[[], int]) -> None:
         client, never = self.clients[slot], lambda: False
         if slot == "consumer":
-            found = from_output(self.job, cluster, client.token, never, None, 1_000_000)
+            job = self.changes.reads(slot) if self.changes else self.job
+            found = from_output(job, cluster, client.token, never, None, 1_000_000)
         else:
             found = from_changelog(self.job, cluster, GENERATION, client.token, never, None, 1_000_000, clock)
         for milestone in found:
             self._given(slot, client, milestone)
 
     def _given(self, slot: str, client: Client, one: CommittedMilestone) -> None:
-        rows = {
-            (change.key, change.window_start_ms): (change.values["total"], change.values["writer"])
-            for change in one.changes
-        }
+        if self.changes:
+            rows = changed_rows(one.changes)
+        else:
+            rows = {
+                (change.key, change.window_start_ms): (change.values["total"], change.values["writer"])
+                for change in one.changes
+            }
         of = ROWS if slot == "reader" else FINALS if self.profile.final else WINDOWS
         self.checker.look_at_changes(slot, client.seen, one.first_sequence, one.token.sequence, rows, of)
         client.token, client.seen = one.token, one.token.sequence
@@ -630,7 +679,10 @@ class World:
             raise Anomaly(INVERSION, f"the view goes from sequence {self.shown[name]} to {milestone.sequence}")
         self.shown[name] = milestone.sequence
         shown, rows = view.rows()
-        found = {(row["key"], row["window_start"]): (row["total"], row["writer"]) for row in rows}
+        if self.changes:
+            found = self.changes.shown(shown, rows)
+        else:
+            found = {(row["key"], row["window_start"]): (row["total"], row["writer"]) for row in rows}
         lower = view.lower_ms(shown)
         self.faults["evicted"] += lower is not None
         self.checker.look_at_bound(name, shown, lower)
@@ -653,7 +705,9 @@ class World:
         self.checker.look_at_stream()
         if not (self.rotten and "publisher" in self.stopped):  # it has said so
             self.checker.look_at_output()
-            if self.generations and not self.checker.broken:
+            if isinstance(self.checker, ChangingChecker) and not self.checker.broken:
+                look_at_changing_rows(self.log, self.checker)
+            elif self.generations and not self.checker.broken:
                 look_at_rows(self.log, self.job, self.checker.truths)
         habits = self.generations.habits if self.generations else {GENERATION: self.habits}
         for generation, one in habits.items():

@@ -81,10 +81,10 @@ class _Reading:
 
 
 def _milestone(end: End, rows: list[bytes], decoder: Decoder) -> CommittedMilestone:
-    changes: dict[tuple[str, int], Change] = {}
+    changes: dict[tuple[str, int, int], Change] = {}
     for row in rows:
         change = decoder.change(row)
-        changes[change.key, change.window_start_ms] = change
+        changes[change.key, change.window_start_ms, change.window_end_ms] = change
     token = Token(end.generation, end.sequence)
     return CommittedMilestone(
         token, end.first_sequence, end.watermark_ms, end.committed_ms, tuple(changes.values()), end.rewinds_to

@@ -153,7 +153,8 @@ class RowLogs:
 
     def _output_row(self, decoder: OutputDecoder, message: Message) -> LoggedValue | None:
         change = decoder.change(message.value())
-        if change.window_start_ms != self._row.window.start_ms:
+        window = self._row.window  # of a generation with longer windows another one may begin with it
+        if (change.window_start_ms, change.window_end_ms) != (window.start_ms, window.end_ms):
             return None
         shown: Values = {name: plain(value) for name, value in change.values.items()}
         place = f"{message.topic()}/{message.partition()}@{message.offset()}"

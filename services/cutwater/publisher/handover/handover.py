@@ -143,12 +143,19 @@ class HandoverRunner:
         if job.fingerprint != self._job.fingerprint:
             raise OtherJob(job, to.generation)
 
+    def _overlaps_ms(self, whole: Milestone) -> tuple[int, int]:
+        """Return `Job.overlap_ms` of the published generation and of this one, the shorter one first."""
+        published = self._jobs.by_id(whole.generation) if self._jobs else self._job
+        lengths = published.overlap_ms, self._job.overlap_ms
+        return min(lengths), max(lengths)
+
     def _floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
-        return NEVER_MS // 2 if whole is None else compared_above_ms(self._job, to, whole)
+        return NEVER_MS // 2 if whole is None else compared_above_ms(self._overlaps_ms(whole)[0], to, whole)
 
     def _rows_floor_ms(self, to: Milestone, whole: Milestone | None) -> int:
         """Return the end up to which no row is needed for the compared windows."""
-        return self._floor_ms(to, whole) - self._job.overlap_ms
+        longest_ms = self._overlaps_ms(whole)[1] if whole else self._job.overlap_ms
+        return self._floor_ms(to, whole) - longest_ms
 
     def _old(self, plan: Handover, position: Published, whole: Milestone | None) -> Store | None:
         """Return the published state; None, with an error in the log, if it cannot be read any more."""
@@ -222,11 +229,11 @@ class HandoverRunner:
 
     def _known_above_ms(self, floor_ms: int, old: Store, whole: Milestone) -> int:
         """Return the window end above which the old store has all panes. Windows below it are said again."""
-        if not self._job.overlap_ms:
+        if not old.job.overlap_ms:
             return floor_ms
         applied = old.applied.milestone if old.applied else whole
-        dropped_ms = min(applied.horizon_ms, whole.watermark_ms - self._job.overlap_ms)
-        return max(floor_ms, self._job.shown_above_ms(max(whole.horizon_ms, dropped_ms)))
+        dropped_ms = min(applied.horizon_ms, whole.watermark_ms - old.job.overlap_ms)
+        return max(floor_ms, old.job.shown_above_ms(max(whole.horizon_ms, dropped_ms)))
 
     def _within(self, floor_ms: int, milestone: Milestone) -> Within:
         return floor_ms, milestone.watermark_ms if self._final else _EVER_MS

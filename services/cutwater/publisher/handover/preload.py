@@ -114,7 +114,7 @@ class _Loads:
             return
         if not self._states.roomy():  # this also stops a running load
             raise DiskFullError("the disk has too little free space to load states ahead of the hand-over")
-        floor_ms = compared_above_ms(self._job, newest, whole) - self._job.overlap_ms
+        floor_ms = compared_above_ms(self._job.overlap_ms, newest, whole) - self._job.overlap_ms
         self._up_to(newest, floor_ms)
         if not self._states.lasting:
             self._up_to(whole, floor_ms)

@@ -25,12 +25,14 @@ AHEAD_MS = MIN_COMPACTION_LAG_MS - MARGIN_MS
 """A preloaded store may be at most this old: later, compaction may have removed newer values and tombstones."""
 
 
-def compared_above_ms(job: Job, to: Milestone, whole: Milestone) -> int:
+def compared_above_ms(overlap_ms: int, to: Milestone, whole: Milestone) -> int:
     """Return the window end up to which windows are not compared: all their rows are published. `to`: the
-    milestone of the hand-over; `whole`: the newest published milestone."""
+    milestone of the hand-over; `whole`: the newest published milestone. `overlap_ms`: of the windows (`Job`); the
+    shorter one of two jobs."""
     # In a rewind the target's horizon is the lower one. Else windows that only the target's horizon has passed may
     # have changed or closed after `whole`.
-    return min(job.shown_above_ms(min(to.horizon_ms, whole.horizon_ms)), whole.watermark_ms)
+    horizon_ms = min(to.horizon_ms, whole.horizon_ms)
+    return min(horizon_ms + overlap_ms if horizon_ms else 0, whole.watermark_ms)
 
 
 class _Ahead(NamedTuple):
