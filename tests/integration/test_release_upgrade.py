@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from cutwater.adapters.avro.codec import MARKER
 from cutwater.adapters.kafka.admin import ensure_topics
+from cutwater.adapters.kafka.client import TransactionalWriter
+from cutwater.core.errors import ProtocolError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.stream_audit import check
 from support.events import counting
@@ -23,6 +26,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_800)]
 BEFORE = releases()[-1]
 PROMISED = ("publisher", "rehydrator", "signal", "driver")
 """Readers first, as schemas/README.md says."""
+UNKNOWN = bytes.fromhex("c0ffee00c0ffee00")
+"""A fingerprint that no schema has."""
+PROTOCOL_ERROR = ProtocolError.exit_code
 
 
 @pytest.fixture
@@ -82,3 +88,18 @@ def test_readers_go_back_to_the_release_before(job: Flow) -> None:
             rolling.replace(part, old=True)
             rolling.wait_flows(f"with the old {part} again")
         assert_exact(rolling, load)
+
+
+@pytest.mark.parametrize("part", ["signal", "publisher"])
+def test_the_release_before_stops_at_a_record_that_it_does_not_know(job: Flow, part: str) -> None:
+    """It ends with exit code 5, and its last line names the record's fingerprint."""
+    topic = topics.milestones(job.job.name)
+    writer = TransactionalWriter(job.cluster, "a newer version")
+    writer.initialise()
+    writer.write(topic, [MARKER + UNKNOWN + b"of a record that only a newer version writes"])
+    rolling = Rolling(job, BEFORE)
+    rolling.start(part, old=True)
+    assert rolling.ended(part) == PROTOCOL_ERROR
+    said = rolling.logs[0].read_text(encoding="utf-8")
+    assert UNKNOWN.hex() in said
+    assert "Traceback" not in said

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from simulation import region_histories
-from simulation.change_guards import CHANGE_GUARDS
+from simulation.changing.guards import CHANGE_GUARDS
 from simulation.floor_guards import FLOOR_GUARDS
 from simulation.guards import GUARDS, Guard
 from simulation.handover_guards import HANDOVER_GUARDS

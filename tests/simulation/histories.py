@@ -12,8 +12,8 @@ from typing import Any
 from cutwater.adapters.avro import protocol_records
 from cutwater.core.protocol import topics
 from cutwater.publisher.sources.changed_rows import has_store
+from simulation.changing.definitions import loaded_once
 from simulation.checker import Anomaly
-from simulation.definitions import loaded_once
 from simulation.job import JOB, job_of
 from simulation.spark import CHANGELOG
 from simulation.stores import loading_ahead

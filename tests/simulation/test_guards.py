@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from simulation.change_guards import CHANGE_GUARDS
+from simulation.changing.guards import CHANGE_GUARDS
 from simulation.checker import Anomaly
 from simulation.guards import GUARDS, Guard
 from simulation.handover_guards import HANDOVER_GUARDS

@@ -43,9 +43,10 @@ from cutwater.views.follow.follower import Follower
 from cutwater.views.query.view import State, View
 from cutwater.views.store.key_layout import segment_ms
 from cutwater.views.store.store import Store
-from simulation.changes import ChangingGenerations, changed_rows
-from simulation.changing_checker import ChangingChecker
-from simulation.changing_outputs import look_at_changing_rows
+from simulation.changing.checker import ChangingChecker
+from simulation.changing.definitions import first_definition
+from simulation.changing.generations import ChangingGenerations, changed_rows
+from simulation.changing.outputs import look_at_changing_rows
 from simulation.checker import (
     FALSE_ALARM,
     FINALS,
@@ -60,7 +61,6 @@ from simulation.checker import (
     require_place,
 )
 from simulation.clients import SimCluster
-from simulation.definitions import first_definition
 from simulation.disk import Concurrent, Disk, SimTable, TableDisk
 from simulation.generations import Generations, generation_of, slot_of
 from simulation.job import GENERATION, HOUR_MS, JOB, KEYS, PARTITIONS, job_of

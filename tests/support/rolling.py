@@ -25,7 +25,7 @@ from cutwater.local.machine.ports import free_ports
 from support.events import counting
 from support.harness import Flow, kill_session
 from support.releases import Release, installed
-from support.waits import wait_until
+from support.waits import PATIENCE_S, wait_until
 
 MODULES = {
     "driver": "cutwater_spark.driver",
@@ -110,6 +110,10 @@ class Rolling:
         code = process.wait(120)
         kill_session(process.pid)
         assert code == 0, f"the {part} ended with {code}; logs in {self.flow.folder}"
+
+    def ended(self, part: str) -> int:
+        """The exit code of a process that ends by itself."""
+        return self._live.pop(part).wait(PATIENCE_S)
 
     def replace(self, part: str, old: bool, folder: str = "") -> None:
         self.stop(part)

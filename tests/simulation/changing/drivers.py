@@ -14,7 +14,7 @@ from cutwater.core.generations.start_state import StartState, is_claimed
 from cutwater.core.job.job import WINDOW_KEY_SCHEMA
 from cutwater.core.protocol.records import Milestone
 from cutwater_spark.seed.parent import Seeding, seeding_of, start_state
-from simulation.definitions import Definition, Pane, State, Values
+from simulation.changing.definitions import Definition, Pane, State, Values
 from simulation.heirs import HeirDisk, HeirDriver, Seed
 from simulation.job import partition_of_key
 from simulation.spark import Event

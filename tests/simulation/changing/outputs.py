@@ -9,9 +9,9 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.core.job.job import FINAL, TOMBSTONE
 from cutwater.core.protocol import topics
-from simulation.changing_checker import ChangingChecker
+from simulation.changing.checker import ChangingChecker
+from simulation.changing.definitions import Definition
 from simulation.checker import INVERSION, LOST_WRITE, REPEATED_FINAL, Anomaly
-from simulation.definitions import Definition
 from simulation.job import JOB
 from simulation.log import Log, Partition
 from simulation.outputs import Row, amended, committed, last_end

@@ -11,6 +11,7 @@ from typing import Any
 
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
+from simulation.changing.definitions import Definition, State
 from simulation.checker import (
     ABORTED_READ,
     DIVERGENCE,
@@ -23,7 +24,6 @@ from simulation.checker import (
     Checker,
     Truth,
 )
-from simulation.definitions import Definition, State
 from simulation.disk import Disk
 from simulation.job import GENERATION
 from simulation.log import Log

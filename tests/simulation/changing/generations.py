@@ -16,9 +16,9 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations.claims import Claims, GenerationRequest
 from cutwater.operations.generations.redefinition import Redefined
-from simulation.changing_checker import GONE, ChangingChecker
-from simulation.changing_drivers import ChangingDriver
-from simulation.definitions import Definition
+from simulation.changing.checker import GONE, ChangingChecker
+from simulation.changing.definitions import Definition
+from simulation.changing.drivers import ChangingDriver
 from simulation.disk import Disk
 from simulation.generations import Generations
 from simulation.heirs import HeirDisk

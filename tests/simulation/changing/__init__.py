@@ -1,0 +1,1 @@
+"""Generations that compute other things than their parents."""
