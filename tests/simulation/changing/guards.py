@@ -19,6 +19,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.operations.generations import redefinition
 from cutwater.publisher.handover import state_diff
 from cutwater.publisher.handover.handover import HandoverRunner
+from cutwater.views.store.store import Store
 from simulation.checker import ABORTED_READ, FALSE_ALARM, INCOMPLETE, LOST_WRITE, STUCK
 from simulation.guards import Guard
 from simulation.histories import Climate
@@ -46,6 +47,12 @@ def by_their_starts(end: End, rows: list[bytes], decoder: Decoder) -> CommittedM
     found = _milestone(end, rows, decoder)
     changes = {(one.key, one.window_start_ms): one for one in found.changes}
     return replace(found, changes=tuple(changes.values()))
+
+
+def by_the_new_windows(self: HandoverRunner, floor_ms: int, _old: Store, whole: Milestone) -> int:
+    """The old state is taken for one of the new windows' panes."""
+    overlap_ms = self._job.overlap_ms
+    return max(floor_ms, whole.horizon_ms + overlap_ms) if overlap_ms and whole.horizon_ms else floor_ms
 
 
 def _of(*, weights: Mapping[str, float] | None = None, **profile: Any) -> Climate:
@@ -83,6 +90,14 @@ CHANGE_GUARDS = (
         "a deletion, or a new row, that a reader misses where windows of two lengths begin together",
         "I4",
         off(from_output, "_milestone", by_their_starts),
+        _of(final=False, sliding=False),
+        frozenset({LOST_WRITE}),
+    ),
+    Guard(
+        "old windows are complete by their own panes",
+        "old windows above the horizon that a hand-over does not delete, as the new ones have panes",
+        "I4",
+        off(HandoverRunner, "_known_above_ms", by_the_new_windows),
         _of(final=False, sliding=False),
         frozenset({LOST_WRITE}),
     ),
