@@ -360,7 +360,9 @@ class World:
                 return source_of(job, lambda: states.open(generation), ranges, clock, part_rows)
             return self.services.changed(Updates(job, ranges, clock, part_rows))
 
-        ahead = BackgroundPreload(cluster, job, states, log, clock, least_records=1) if preload else None
+        ahead = None
+        if preload and self.generations:  # its thread is a fiber only where there are candidates
+            ahead = BackgroundPreload(cluster, job, states, log, clock, least_records=1)
         return self.services.publisher(
             cluster,
             job,

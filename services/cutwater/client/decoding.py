@@ -6,7 +6,7 @@ A record's first byte identifies its format, so reading continues after a change
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -45,6 +45,7 @@ class OtherRows:
         self._job, self._known = job, known
         self._by_header: dict[bytes, tuple[Codec, Job]] = {}
         self._by_names: dict[frozenset[str], Job] = {}
+        self._named: dict[str, dict[str, str | None]] = {}
 
     def codec(self, header: bytes) -> tuple[Codec, Job] | None:
         """Return codec and job of the rows with this header; None if no generation is known to write it."""
@@ -60,17 +61,41 @@ class OtherRows:
 
     def shown(self, change: Change, of: Job) -> Change:
         empty = {one.name: one.present(no_partials(one)) if one.partials else None for one in self._job.measures}
-        names = shown_from(of, self._job)
+        names = self._names(of)
         if change.kind == TOMBSTONE:
             return replace(change, values=dict.fromkeys(names))
         values = {one: empty[one] if name is None else change.values[name] for one, name in names.items()}
         return replace(change, values=values)
+
+    def _names(self, of: Job) -> dict[str, str | None]:
+        """Return for each measure of the reader its name in a row of `of`; None if that does not have it.
+
+        A measure that was renamed more than once is found by the job files between the two.
+        """
+        if of.fingerprint not in self._named:
+            names = shown_from(of, self._job)
+            between = [(self._job, {name: name for name, found in names.items() if found is None})]
+            seen = {self._job.fingerprint, of.fingerprint}
+            for job, called in between:  # grows while it is read, once for each job file
+                names.update(_found(called, shown_from(of, job)))
+                for _, other in self._by_header.values():
+                    there = _found(called, shown_from(other, job)) if other.fingerprint not in seen else {}
+                    if there:
+                        seen.add(other.fingerprint)
+                        between.append((other, there))
+            self._named[of.fingerprint] = names
+        return self._named[of.fingerprint]
 
     def _look(self) -> None:
         for one in self._known():
             codec = Codec(one.output_schema)
             self._by_header.setdefault(codec.header, (codec, one))
             self._by_names.setdefault(frozenset(measure.name for measure in one.measures), one)
+
+
+def _found(called: Mapping[str, str], there: Mapping[str, str | None]) -> dict[str, str]:
+    """Return those of the names that a job has, as it calls them. `called`: the names in the job before."""
+    return {name: found for name, one in called.items() if (found := there[one]) is not None}
 
 
 def no_others() -> Sequence[Job]:

@@ -168,12 +168,12 @@ class Definition:
         return json.loads(key)[0] if self.coarse and not parent.coarse else key
 
     def names_in(self, other: Definition, back: bool = False) -> Iterator[tuple[str, str]]:
-        """Each measure with the name that the other one has for it, or with none. `back`: the other one may be the
-        one that has renamed it."""
+        """Each measure with the name that the other one has for it, or with none. `back`: as of any two generations,
+        between which the sum may have been renamed more than once."""
         known = {one.name: one for one in other.measures}
-        renamed = {one.before: one for one in other.measures if one.before} if back else {}
+        sums = [one for one in other.measures if one.kind == "sum"] if back else []
         for one in self.measures:
-            found = known.get(one.before) or known.get(one.name) or renamed.get(one.name)
+            found = sums[0] if sums and one.kind == "sum" else known.get(one.before) or known.get(one.name)
             yield one.name, found.name if found and found.kind == one.kind else ""
 
     def windows(self, panes: State) -> State:
@@ -216,8 +216,8 @@ class Definition:
     def renamed(self) -> Definition:
         """The sum has another name. A job file that keeps the line `renamed_from` goes on meaning the same."""
         old = next(one for one in self.measures if one.kind == "sum")
-        new = "whole" if old.name == "total" else "total"
-        return self._with(Counted(new, "sum", old.name), without=old.name)
+        new = {"total": "whole", "whole": "mass"}.get(old.name)
+        return self._with(Counted(new, "sum", old.name), without=old.name) if new else self
 
     def replaced(self) -> Definition:
         """A measure of the same name and another kind."""

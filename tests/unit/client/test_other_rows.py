@@ -94,3 +94,21 @@ def test_the_jobs_are_asked_for_only_when_a_row_is_another_ones(before: Job) -> 
     decoder.change(other)
     decoder.change(other)
     assert asked == [1]
+
+
+def renamed(job: Job, name: str, before: str) -> Job:
+    """Its count of `before` has another name."""
+    count = replace(build(name, "count", None, None, HllSketches()), renamed_from=before)
+    return replace(job, measures=tuple(count if one.name == before else one for one in job.measures))
+
+
+def test_a_measure_that_was_renamed_twice_is_found_by_the_job_file_between(before: Job) -> None:
+    """A reader of the newest file sees the oldest rows, and the other way round; without that file nothing."""
+    between = renamed(before, "number", "sales")
+    newest = renamed(between, "amount", "number")
+    known = [newest, between, before]
+    row, later = record(before, PARTIALS), record(newest, {**PARTIALS, "amount": 9})
+    assert AvroDecoder(newest, OtherRows(newest, lambda: known)).change(row).values["amount"] == 3
+    assert AvroDecoder(before, OtherRows(before, lambda: known)).change(later).values["sales"] == 9
+    alone = OtherRows(newest, lambda: [before])
+    assert AvroDecoder(newest, alone).change(row).values["amount"] == 0
