@@ -168,7 +168,7 @@ class Definition:
         return json.loads(key)[0] if self.coarse and not parent.coarse else key
 
     def names_in(self, other: Definition, back: bool = False) -> Iterator[tuple[str, str]]:
-        """Each measure with the name that the other one has for it, or with none. `back`: as of any two generations,
+        """Each measure with the name that the other one has for it, or with none. `back`: of any two generations,
         between which the sum may have been renamed more than once."""
         known = {one.name: one for one in other.measures}
         sums = [one for one in other.measures if one.kind == "sum"] if back else []
