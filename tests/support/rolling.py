@@ -37,7 +37,7 @@ KEYS, ASKED_MAX = 30, 20
 BATCH, PAUSE_S = 20, 0.2
 """Of the load: so many events, and so long between two batches."""
 ORACLE = """
-SELECT key, at - at % 60000 AS start, count(*) AS ticks, sum(value) AS total FROM events GROUP BY ALL
+SELECT key, at_ms - at_ms % 60000 AS start, count(*) AS ticks, sum(value) AS total FROM events GROUP BY ALL
 """
 Rows = dict[tuple[str, int], dict[str, Any]]
 
@@ -68,7 +68,7 @@ class Load(threading.Thread):
     def state(self) -> Rows:
         """What the events say, by DuckDB."""
         with duckdb.connect() as oracle:
-            oracle.execute("CREATE TABLE events (key TEXT, at BIGINT, value BIGINT)")
+            oracle.execute("CREATE TABLE events (key TEXT, at_ms BIGINT, value BIGINT)")
             oracle.executemany("INSERT INTO events VALUES ($key, $at, $value)", self.written)
             found = oracle.execute(ORACLE).fetchall()
         return {(key, start): {"ticks": ticks, "total": int(total)} for key, start, ticks, total in found}
