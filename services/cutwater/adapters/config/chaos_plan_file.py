@@ -32,6 +32,7 @@ from cutwater.core.util.suggestions import listed
 
 FAULTS_MAX = 100
 SECONDS_MAX = 86_400.0
+SHIFT_S_MAX = 1_000 * 86_400.0
 FAULT_S = 10.0
 """A lasting fault's time, if the plan does not say `for`."""
 
@@ -45,10 +46,12 @@ def _seconds(value: object) -> float:
 
 
 def _signed_seconds(value: object) -> float:
-    """As `_seconds`, with a minus sign in front for a time before."""
-    if isinstance(value, str) and value.strip().startswith("-"):
-        return -_seconds(value.strip()[1:])
-    return _seconds(value)
+    """Return a duration in seconds, with a minus sign for one back. Raises ValueError as `parse_duration`."""
+    back = isinstance(value, str) and value.strip().startswith("-")
+    found = parse_duration(value.strip()[1:] if back and isinstance(value, str) else value) / 1_000
+    if found > SHIFT_S_MAX:
+        raise ValueError(f"is more than a clock may be moved, {SHIFT_S_MAX / 86_400:g} d")
+    return -found if back else found
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]

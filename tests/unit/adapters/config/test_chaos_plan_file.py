@@ -68,6 +68,7 @@ def test_clocks_and_disks_have_a_size(tmp_path: Path) -> None:
         ("duration: 1m\nfaults:\n  5s: {stop: driver, for: 9s}\n  6s: {kill: driver}", "begins within"),
         ("duration: 1m\nload: {rate: -1}", ":2:"),
         ("duration: 1m\nfaults:\n  5s: {clock: driver}", "write by how much"),
+        ("duration: 1m\nfaults:\n  5s: {clock: driver, by: -9999d}", "more than a clock may be moved"),
         ("duration: 1m\nfaults:\n  5s: {clock: driver, by: 0s}", "write by how much"),
         ("duration: 1m\nfaults:\n  5s: {clock: broker, by: 5s}", "compaction goes by"),
         ("duration: 1m\nfaults:\n  5s: {stop: driver, by: 5s}", "'by' is for slow_disk, clock"),

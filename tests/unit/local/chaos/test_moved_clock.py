@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -28,8 +29,8 @@ with open(sys.argv[1], "a") as file:
         time.sleep(0.02)
 """
 """Writes down how far its clock is off, again and again."""
-SLACK_MS = 5
-"""Between two looks at two clocks."""
+SLACK_MS = 60_000
+"""Between two looks at two clocks, on a machine with much else to do."""
 
 
 @pytest.fixture
@@ -72,12 +73,12 @@ def test_a_clock_jumps_and_comes_back(teller: psutil.Process, seen: Path) -> Non
 
 
 def test_a_clock_that_drifts_goes_there_evenly(teller: psutil.Process, seen: Path) -> None:
-    make(teller, Fault(CLOCK, "watch", 0, 2.0, 60.0, gradual=True))
+    make(teller, Fault(CLOCK, "watch", 0, 2.0, 36_000.0, gradual=True))
     found = shifts(seen)
     moved = [one for one in found if one > SLACK_MS]
-    assert len({one // 1_000 for one in moved}) > 4, "several steps"
-    assert moved == sorted(moved) or moved[:-1] == sorted(moved[:-1])
-    assert max(moved) <= 60_000 + SLACK_MS
+    assert len({one // 600_000 for one in moved}) > 2, "several steps"
+    assert all(later >= earlier - SLACK_MS for earlier, later in pairwise(moved)), "never back"
+    assert max(moved) <= 36_000_000 + SLACK_MS
 
 
 def test_a_stack_without_movable_clocks_is_no_result(seen: Path) -> None:
