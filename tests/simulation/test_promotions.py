@@ -38,6 +38,35 @@ def test_no_history_of_promotions_breaks_the_stream(seeds: range) -> None:
 
 
 @pytest.mark.variations
+@pytest.mark.parametrize("seeds", [range(SEEDS), range(SEEDS, 12 * SEEDS)], ids=["first", "others"])
+def test_no_history_with_holds_breaks_the_stream_or_ends_it(seeds: range) -> None:
+    """Promotions are held, released and forced at any moment; somebody writes the stream in the end."""
+    faults, followed = Counter[str](), 0
+    for seed in seeds:
+        world = play(seed, STEPS, holds=True)
+        faults += world.faults
+        followed += len({one.generation for one in world.stream()}) - 1
+    assert {"hold done", "release done", "force done", "promote", "kill"} <= faults.keys()
+    assert followed >= len(seeds) // 4
+
+
+def test_a_signaller_that_waits_for_a_hold_behind_the_fence_ends_the_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The old signaller is fenced then. So a hold of hours counts before the stream is taken, and not behind."""
+    monkeypatch.setattr(promotions, "HOLD_MS", 7_200_000)
+
+    def held(self: Any, candidate: Candidate) -> str:
+        hold = active_hold(candidate, self._now_ms())
+        return hold_text(hold) if hold else ""
+
+    play(HELD_BEHIND_THE_FENCE, STEPS, holds=True)
+    monkeypatch.setattr(CandidatePromotion, "_held", held)
+    with pytest.raises(Anomaly, match="nobody writes the stream"):
+        play(HELD_BEHIND_THE_FENCE, STEPS, holds=True)
+
+
+@pytest.mark.variations
 @pytest.mark.parametrize("seeds", [range(SEEDS), range(SEEDS, 24 * SEEDS)], ids=["first", "others"])
 def test_no_history_of_promotions_that_loses_tails_promotes_who_may_not_be(seeds: range) -> None:
     """Commit-signals hand over and roll back while all topics lose their ends: right, or somebody says why."""
