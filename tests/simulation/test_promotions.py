@@ -50,22 +50,6 @@ def test_no_history_with_holds_breaks_the_stream_or_ends_it(seeds: range) -> Non
     assert followed >= len(seeds) // 4
 
 
-def test_a_signaller_that_waits_for_a_hold_behind_the_fence_ends_the_stream(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The old signaller is fenced then. So a hold of hours counts before the stream is taken, and not behind."""
-    monkeypatch.setattr(promotions, "HOLD_MS", 7_200_000)
-
-    def held(self: Any, candidate: Candidate) -> str:
-        hold = active_hold(candidate, self._now_ms())
-        return hold_text(hold) if hold else ""
-
-    play(HELD_BEHIND_THE_FENCE, STEPS, holds=True)
-    monkeypatch.setattr(CandidatePromotion, "_held", held)
-    with pytest.raises(Anomaly, match="nobody writes the stream"):
-        play(HELD_BEHIND_THE_FENCE, STEPS, holds=True)
-
-
 @pytest.mark.variations
 @pytest.mark.parametrize("seeds", [range(SEEDS), range(SEEDS, 24 * SEEDS)], ids=["first", "others"])
 def test_no_history_of_promotions_that_loses_tails_promotes_who_may_not_be(seeds: range) -> None:
