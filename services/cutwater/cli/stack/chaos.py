@@ -23,7 +23,7 @@ from cutwater.local import running_file
 from cutwater.local.chaos.compose_project import ComposeProject
 from cutwater.local.chaos.replay import Comparison, compare_with_replay
 from cutwater.local.chaos.run import ChaosResult, faults_of_stack, run_chaos
-from cutwater.local.chaos.target import Make, Target, target_of
+from cutwater.local.chaos.target import ChaosTarget, Make, target_of
 
 COLUMNS = ("at", "fault", "alert", "after", "largest lag", "recovered after")
 
@@ -83,7 +83,7 @@ def chaos(
 
 def _broken(
     plan: ChaosPlan, settings: Settings, job_name: str | None, compose: str | None, job_file: Path | None
-) -> tuple[Target, Make]:
+) -> tuple[ChaosTarget, Make]:
     """Return the job that is broken, and what breaks it."""
     if bool(compose) != bool(job_file):
         raise UsageError("--compose and --job-file belong together: give both, or neither for a stack of 'up'")

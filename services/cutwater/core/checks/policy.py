@@ -147,10 +147,10 @@ def _text(value: float | None, is_time: bool) -> str:
         return "without a bound"
     if not is_time:
         return f"{value:,.0f}"
-    return duration_text(value)
+    return longest_unit_text(value)
 
 
-def duration_text(ms: float) -> str:
+def longest_unit_text(ms: float) -> str:
     """Return a whole number of ms in the largest unit that it is a multiple of, such as 2d."""
     unit_ms, unit = next(one for one in _UNITS if ms % one[0] == 0)
     return f"{ms / unit_ms:,.0f}{unit}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cutwater.core.checks.capacity import Estimate
 from cutwater.core.checks.findings import Finding, Level
-from cutwater.core.checks.policy import CHECK, ResourceRule, bounds_text, duration_text
+from cutwater.core.checks.policy import CHECK, ResourceRule, bounds_text, longest_unit_text
 from cutwater.core.job.job import Job
 from cutwater.core.sizing.costs import Prices, snapshots_bytes
 from cutwater.core.sizing.demand import Demand
@@ -65,12 +65,12 @@ def resources_of(
     mean = estimate_for(job, load.demand, load.demand.events_per_s, partitions, partitions) if load else None
     found = [
         _priced(name, keep_ms, by, _bytes(name, keep_ms, mean, load, keeping) if mean and load else None, prices)
-        for name, keep_ms, by in _kept(job, keeping)
+        for name, keep_ms, by in _retention_times(job, keeping)
     ]
     return [*found, _sum(found)]
 
 
-def _kept(job: Job, keeping: Keeping) -> Iterator[tuple[str, int | None, str]]:
+def _retention_times(job: Job, keeping: Keeping) -> Iterator[tuple[str, int | None, str]]:
     """Yield (name, time, what sets and removes)."""
     yield CHANGELOG, job.rows_retention_ms, "retention, from a window's end on; the driver clears"
     over = keeping.generations_hours * HOUR_MS
@@ -142,7 +142,7 @@ def _finding(one: Resource, rule: ResourceRule, currency: str) -> Finding:
 
 def _broken(one: Resource, rule: ResourceRule, currency: str) -> Iterator[str]:
     if not rule.keep.holds(one.keep_ms):
-        yield f"keep: allowed is {bounds_text(rule.keep, duration_text)}; it is set by {one.by}"
+        yield f"keep: allowed is {bounds_text(rule.keep, longest_unit_text)}; it is set by {one.by}"
     for name, bounds, value in (("bytes", rule.bytes, one.bytes), ("cost", rule.cost, one.cost)):
         if not bounds.is_set:
             continue
@@ -155,7 +155,7 @@ def _broken(one: Resource, rule: ResourceRule, currency: str) -> Iterator[str]:
 
 
 def kept_text(one: Resource) -> str:
-    time = "for ever" if one.keep_ms is None else f"for {duration_text(one.keep_ms)}"
+    time = "for ever" if one.keep_ms is None else f"for {longest_unit_text(one.keep_ms)}"
     return time if one.name == TOTAL else f"{time}, by {one.by}"
 
 

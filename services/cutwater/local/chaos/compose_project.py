@@ -22,7 +22,7 @@ from cutwater.core.chaos.plan import BROKER, KILL, OF_COMPOSE, ChaosPlan, Fault,
 from cutwater.core.errors import MachineError, UnavailableError, UsageError
 from cutwater.core.util.suggestions import listed
 from cutwater.local.chaos.span import Span
-from cutwater.local.chaos.target import Make, Target
+from cutwater.local.chaos.target import ChaosTarget, Make
 
 COMMAND_S = 60.0
 KILL_S, LOOK_S = 10.0, 0.2
@@ -43,7 +43,7 @@ class ComposeProject:
         ids = _docker(("ps", "-aq", "--no-trunc", "--filter", f"label={PROJECT_LABEL}={self.name}")).split()
         return [container_of(one) for one in json.loads(_docker(("inspect", *ids)))] if ids else []
 
-    def target(self, cluster: Cluster, job_file: Path) -> Target:
+    def target(self, cluster: Cluster, job_file: Path) -> ChaosTarget:
         """Return how the project's job is reached. `cluster`: its protocol and credentials count, not its address.
 
         Raises UsageError if the project does not run, or publishes no broker or view for this machine.
@@ -58,7 +58,7 @@ class ComposeProject:
                 f"publishes {VIEW_PORT}. Of it runs: {runs}. 'make compose-up' starts both; 'docker ps' shows the "
                 "projects in the names of their containers"
             )
-        return Target(Cluster(broker, cluster.security), job_file, f"http://{view}")
+        return ChaosTarget(Cluster(broker, cluster.security), job_file, f"http://{view}")
 
     def faults(self, plan: ChaosPlan) -> Make:
         """Return what makes faults. Raises UsageError for a plan with another kind than those of containers."""

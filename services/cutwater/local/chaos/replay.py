@@ -24,7 +24,7 @@ from cutwater.core.protocol.generation import Token
 from cutwater.local import added_topics
 from cutwater.local.background_stack import Background
 from cutwater.local.changed_job_file import changed_job_file
-from cutwater.local.chaos.target import Target
+from cutwater.local.chaos.target import ChaosTarget
 from cutwater.local.machine.extras import require
 from cutwater.local.stack import Stack, start_stack
 
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
 
 def compare_with_replay(
-    target: Target, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
+    target: ChaosTarget, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
 ) -> Comparison:
     """Replay all events of the source and compare every row, both at the source's end.
 
@@ -91,7 +91,7 @@ def compare_files(replayed: Path, served: Path) -> Comparison:
 
 @contextmanager
 def _replaying(
-    target: Target, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
+    target: ChaosTarget, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
 ) -> Iterator[tuple[Job, str]]:
     shutil.rmtree(folder, ignore_errors=True)
     own = settings.model_copy(
@@ -119,7 +119,7 @@ def _replaying(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_for(target: Target, job: Job, end: Cut) -> None:
+def _wait_for(target: ChaosTarget, job: Job, end: Cut) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         newest = commit_stream.milestones(target.cluster, job.name, 1)
@@ -129,7 +129,7 @@ def _wait_for(target: Target, job: Job, end: Cut) -> None:
     raise UnavailableError(f"the replay of {job.topic} as {job.name} has not ended within {PATIENCE_S:g} s")
 
 
-def _newest(target: Target, job: Job) -> Token:
+def _newest(target: ChaosTarget, job: Job) -> Token:
     return commit_stream.milestones(target.cluster, job.name, 1)[0][0].token
 
 
@@ -138,7 +138,7 @@ def _export(job: Job, url: str, settings: Settings, token: Token, out: Path) -> 
         write(job, parts, out)
 
 
-def _remove(target: Target, data_dir: Path) -> None:
+def _remove(target: ChaosTarget, data_dir: Path) -> None:
     """Delete the topics that the replay has added. The source is the job's own."""
     added = added_topics.read(data_dir)
     if added:

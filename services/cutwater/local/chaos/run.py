@@ -24,7 +24,7 @@ from cutwater.local.chaos.observation import Observation
 from cutwater.local.chaos.processes import service_processes
 from cutwater.local.chaos.slow_disk import require_tracer
 from cutwater.local.chaos.span import Span
-from cutwater.local.chaos.target import Make, Target
+from cutwater.local.chaos.target import ChaosTarget, Make
 from cutwater.local.link import Link
 from cutwater.local.running_file import RunningStack
 from cutwater.operations.load_sender import LoadPlan, send_load
@@ -95,7 +95,7 @@ def faults_of_stack(plan: ChaosPlan, stack: RunningStack, other: OtherRegion | N
 
 def run_chaos(
     plan: ChaosPlan,
-    target: Target,
+    target: ChaosTarget,
     make: Make,
     job: Job,
     settings: Settings,

@@ -15,7 +15,7 @@ Make = Callable[[Fault, Span], int]
 """Makes a fault and undoes it when its time is over. Returns how many processes or containers had it."""
 
 
-class Target(NamedTuple):
+class ChaosTarget(NamedTuple):
     """How the job is reached from here."""
 
     cluster: Cluster
@@ -24,5 +24,5 @@ class Target(NamedTuple):
     """Of a view. If several share the partitions, of any."""
 
 
-def target_of(stack: RunningStack) -> Target:
-    return Target(stack.cluster, Path(stack.job_file), stack.api_url)
+def target_of(stack: RunningStack) -> ChaosTarget:
+    return ChaosTarget(stack.cluster, Path(stack.job_file), stack.api_url)
