@@ -21,6 +21,7 @@ MODULE ?=
 SAMPLE ?=
 AGAIN ?=
 SEEDS ?= 5000
+HOURS ?= 24
 STEPS ?=
 REGIONS ?=
 PYTHON_BASE ?=
@@ -41,7 +42,7 @@ ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-regions rehearse up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native helm-tools lock clean
+.PHONY: help demo demo-regions rehearse soak up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native helm-tools lock clean
 
 help: ## Show this list
 	@$(PYTHON) -c 'import re, sys; [print("  make %-15s %s" % found) for found in re.findall(r"^([a-z-]+):.*?## (.*)", open(sys.argv[1]).read(), re.M)]' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +72,9 @@ demo-regions: $(CLASSES) ## Two regions on this machine: one dies by kill -9, th
 
 rehearse: $(CLASSES) ## Load and faults on a job with a second region, six minutes: what alerts, how it recovers, no difference
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/python -m examples.rehearsal.run
+
+soak: $(JAVA) ## Load for hours, by hand: does the disk stay bounded, is every row right? (HOURS=24)
+	@$(BIN)/python -m benchmarks.soak --hours $(HOURS)
 
 up: $(CLASSES) ## Start the embedded stack and keep it running (JOB=deploy/jobs/flights.yaml)
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater up $(JOB) --detach

@@ -22,17 +22,27 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.local.stack import Stack
 
 RATE = 5_000
-"""Events a second of the clock."""
+"""Events a second of the clock, at most."""
+EVENTS_MAX = 20_000_000
+"""Of a soak of hours: all are in memory, about 4 GB. A longer soak has fewer a second."""
 FASTER = 600
 """Seconds of event time in one of the clock: ten minutes are a hundred hours."""
 _DISORDER_MS = 30_000
 _LOOK_S, _PATIENCE_S = 2.0, 180.0
 
 
-def generate(size: int, seed: int, end_ms: int) -> Events:
+def load_of(hours: float) -> tuple[int, float]:
+    """Return how many events a soak of so many hours has, and how many a second."""
+    seconds = hours * 3_600
+    size = int(min(seconds * RATE, EVENTS_MAX))
+    return size, size / seconds
+
+
+def generate(size: int, seed: int, end_ms: int, rate: float = RATE) -> Events:
     """Return `size` events whose event time ends at `end_ms`; keys and values as in B2."""
     drawn = workload.generate(size, seed)
-    due_ms = end_ms - (size - 1 - np.arange(size, dtype=np.int64)) * 1000 * FASTER // RATE
+    behind = (size - 1 - np.arange(size, dtype=np.int64)) * 1000 * FASTER
+    due_ms = end_ms - (behind / rate).astype(np.int64)
     return Events(drawn.key, due_ms - np.random.default_rng(seed).integers(0, _DISORDER_MS, size), drawn.value)
 
 
@@ -42,6 +52,8 @@ class Soak:
 
     stack: Stack
     events: Events
+    rate: float = RATE
+    """Events a second."""
     sizes: list[Sizes] = field(default_factory=list)
 
     def run(self) -> None:
@@ -51,7 +63,7 @@ class Soak:
         """
         began_s, load = time.time(), self._load()
         load.start()
-        deadline_s = time.monotonic() + len(self.events) / RATE + _PATIENCE_S
+        deadline_s = time.monotonic() + len(self.events) / self.rate + _PATIENCE_S
         while (done := self._done()) < len(self.events):
             if time.monotonic() > deadline_s:
                 raise UnavailableError(f"only {done:,} events are in milestones; logs: {self.stack.data_dir}")
@@ -83,7 +95,7 @@ class Soak:
         """Prepare the thread that sends the events from now on."""
         job = self.stack.job
         values = list(workload.encode(self.events, Codec(job.event_schema).header))
-        due_ns = time.time_ns() + np.arange(len(self.events), dtype=np.int64) * 10**9 // RATE
+        due_ns = time.time_ns() + (np.arange(len(self.events)) * 1e9 / self.rate).astype(np.int64)
         sent = self.stack.cluster, job.topic, values, self.events.key.tolist(), due_ns.tolist()
         return threading.Thread(target=send, args=sent, name="load", daemon=True)
 

@@ -26,7 +26,8 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.local.background_stack import Background
 from cutwater.local.chaos.replay import compare_with_replay
-from cutwater.local.chaos.run import ChaosResult, OtherRegion, run_chaos
+from cutwater.local.chaos.run import ChaosResult, OtherRegion, faults_of_stack, run_chaos
+from cutwater.local.chaos.target import target_of
 from cutwater.local.jars import jars
 from cutwater.local.java import find_java
 from cutwater.local.link import LinkedBroker
@@ -61,8 +62,9 @@ def rehearse(
     settings = load_settings().model_copy(update={"data_dir": data_dir / HERE, **ALERTS})
     with _regions(settings, data_dir) as (stack, running, other, region):
         job = stack.job
-        result = run_chaos(plan, running, job, settings, print_note, other)
-        rows = compare_with_replay(running, job, settings, data_dir / "replay", print_note)
+        make, target = faults_of_stack(plan, running, other), target_of(running)
+        result = run_chaos(plan, target, make, job, settings, print_note, other.arrived_ms)
+        rows = compare_with_replay(target, job, settings, data_dir / "replay", print_note)
         differing = _differing_rows(job, stack, region)
     region_note = f"the other region: {differing} rows differ"
     notes = [*chaos_notes(result, rows), region_note, f"took {time.monotonic() - began:,.0f} s"]

@@ -98,8 +98,8 @@ def test_executors_get_the_secrets_that_spark_does_not_hand_them() -> None:
     told = dict(line.split(" ", 1) for line in conf.splitlines())
     assert told["spark.executor.instances"] == "3"
     memory = container(executor)["resources"]
-    assert memory["requests"]["memory"] == memory["limits"]["memory"] == "1664Mi"
-    assert (told["spark.executor.memory"], told["spark.executor.memoryOverhead"]) == ("1g", "640m")
+    assert memory["requests"]["memory"] == memory["limits"]["memory"] == "1920Mi"
+    assert (told["spark.executor.memory"], told["spark.executor.memoryOverhead"]) == ("1g", "896m")
     assert (
         told["spark.kubernetes.authenticate.executor.serviceAccountName"] == executor["spec"]["serviceAccountName"]
     )

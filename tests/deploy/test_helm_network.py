@@ -16,6 +16,8 @@ PORTS = (
     53,
     80,
     443,
+    4317,
+    4318,
     5432,
     6443,
     7077,
@@ -44,6 +46,7 @@ NEIGHBOUR = Place("neighbour", "web", {"app": "other"})
 BROKERS = Place("brokers", address="10.1.2.3")
 ELSEWHERE = Place("elsewhere", address="203.0.113.9")
 OUTSIDE = (DNS, PROMETHEUS, CLIENT, STRANGER, NEIGHBOUR, BROKERS, ELSEWHERE)
+TRACING = ("driver", "mirror", "watch")
 CROSSING = ("driver", "commit-signal", "mirror")
 
 Flow = tuple[str, str, int]
@@ -110,6 +113,7 @@ def test_everything_opens_what_each_component_needs() -> None:
     flows |= anywhere([every[one] for one in ("driver", "publisher", "mirror")], mine, 8443)
     flows |= anywhere([every["mirror"], every["watch"]], mine, 443)  # the other registry, the webhook
     flows |= anywhere([*views, every["driver"]], mine, 9000)
+    flows |= anywhere([every[one] for one in TRACING], mine, 4318)
     flows |= anywhere(views, mine, 8443, 8321)  # the other regions' views
     flows |= set().union(*(to([every["watch"], *shares], one, 8321) for one in shares))
     flows |= {("client", one, 8321) for one in views}
@@ -126,6 +130,35 @@ def test_executors_talk_to_their_driver_and_each_other() -> None:
     flows |= to([executor], driver, 7078, 7079) | to([driver, executor], executor, 7079)
     flows |= anywhere([driver], mine, 443, 6443) | anywhere([executor], mine, 443)
     assert open_flows(rendered("executors")) == flows
+
+
+COLLECTOR = Place("collector", "traces", {"app": "collector"})
+
+
+@pytest.mark.needs("helm")
+def test_a_collector_is_reached_where_there_is_one_and_nothing_else_is() -> None:
+    """By those that send traces, at its address's port or at those of the policy."""
+    here = {"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "collector"}}}]}
+    narrow = render(least(traces={"url": "https://collector/v1"}, networkPolicy={"traces": here}))
+    assert traced(narrow, COLLECTOR) == {("driver", 443), ("watch", 443)}
+    assert not traced(narrow, ELSEWHERE), "the address of another"
+    other = {"traces": {"ports": [4317]}}
+    assert traced(render(least(traces={"url": "http://collector:4318"}, networkPolicy=other)), ELSEWHERE) == {
+        ("driver", 4317),
+        ("watch", 4317),
+    }
+    assert not traced(rendered("least"), COLLECTOR)
+
+
+def traced(objects: list[Object], target: Place) -> set[tuple[str, int]]:
+    """Who reaches a place outside at a port that no broker has."""
+    policies = of_kind(objects, "NetworkPolicy")
+    return {
+        (one.name.partition("/")[2], port)
+        for one in places(objects)
+        for port in (80, 443, 4317, 4318)
+        if may_connect(policies, one, target, port)
+    }
 
 
 @pytest.mark.needs("helm")

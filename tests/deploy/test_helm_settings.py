@@ -77,6 +77,7 @@ def test_each_secret_goes_to_those_that_use_it() -> None:
         "regions": VIEWS,
         "metrics": running - {"topics"},
         "webhook": {"watch"},
+        "collector": {"driver", "mirror", "watch"},
     }
 
 

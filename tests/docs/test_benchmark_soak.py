@@ -42,6 +42,24 @@ def test_the_page_and_the_picture_are_written(part: Any, tmp_path: Path) -> None
     assert (tmp_path / "soak.png").stat().st_size > 1_000
 
 
+def test_a_soak_of_hours_fits_into_memory(part: Any) -> None:
+    """Its event time runs as much faster than the clock as ever."""
+    load = part("soak.load")
+    assert load.load_of(0.5) == (0.5 * 3_600 * load.RATE, load.RATE)
+    size, rate = load.load_of(24)
+    assert (size, rate) == (load.EVENTS_MAX, load.EVENTS_MAX / 86_400)
+    events = load.generate(10_000, 7, 1_700_000_000_000, rate)
+    span_ms = int(events.time_ms.max() - events.time_ms.min())
+    assert abs(span_ms - 10_000 / rate * load.FASTER * 1_000) < 60_000
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "a day", "nan", "1e9"])
+def test_hours_that_are_none_are_refused(part: Any, text: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        part("soak.__main__").COMMAND.parse(["--hours", text])
+    assert end.value.code == 2
+
+
 def test_event_time_runs_ahead_of_the_clock(part: Any) -> None:
     """A second's events cover ten minutes of event time, out of order by less than the job's lateness."""
     load = part("soak.load")

@@ -34,6 +34,8 @@ from simulation.world import START_MS, _Silent
 TOPICS = (topics.barriers(JOB.name), topics.milestones(JOB.name), topics.candidates(JOB.name))
 BROKEN = "the commit stream is broken"
 ASKS = ("start", *["promote"] * 6, "abort", "rollback")
+HOLDS = (*["hold"] * 3, "release", "force")
+HOLD_MS = 30_000
 EPOCH_EVENTS = 10
 
 
@@ -85,14 +87,15 @@ class Drivers:
 class Promotions(Several):
     """One history. `step` does the next thing that luck wants; `check` looks at all that stands there."""
 
-    def __init__(self, seed: int, tails: bool = False) -> None:
-        """`tails`: logs lose their ends."""
+    def __init__(self, seed: int, tails: bool = False, holds: bool = False) -> None:
+        """`tails`: logs lose their ends. `holds`: promotions are held, for at most half a minute."""
         super().__init__()
         self.random = Random(seed)
         self.log = Log(START_MS)
         for topic in TOPICS:
             self.log.create(topic, 1)
         self._tails = tails
+        self._asks = ASKS + HOLDS if holds else ASKS
         self.lost: set[str] = set()
         """Topics that have lost their end, or were made again."""
         self._unaware: set[object] = set()
@@ -269,7 +272,7 @@ class Promotions(Several):
 
     def _ask(self) -> None:
         """Somebody wants something of a generation."""
-        slot, what = f"ask {self.log.version}", self.random.choice(ASKS)
+        slot, what = f"ask {self.log.version}", self.random.choice(self._asks)
         generations = list(self.known().by_id)
         process = Process(slot, self.luck)
         cluster: Any = SimCluster(self.log, process)
@@ -284,6 +287,8 @@ class Promotions(Several):
                 self.given_up.add(which)
             elif what == "promote" and which:
                 claims.promote(which)
+            elif what in HOLDS and generations:
+                self._hold(claims, what, generations[-1])
             elif (what == "start" and len(generations) < 6) or token:
                 writer = TransactionalWriter(cluster, topics.claims_id(JOB.name))
                 writer.initialise()
@@ -294,6 +299,15 @@ class Promotions(Several):
         process.spawn(run)
         self.faults[what] += 1
         self.live[slot] = process
+
+    def _hold(self, claims: Claims, what: str, which: Generation) -> None:
+        if what == "hold":
+            claims.hold(which, 1 + self.luck() % HOLD_MS, "by luck", "")
+        elif what == "release":
+            claims.release(which, "by luck", "")
+        else:
+            claims.promote(which, despite_hold_by="by luck")
+        self.faults[f"{what} done"] += 1
 
     def _older(self) -> str | None:
         stream = self.stream()
@@ -368,9 +382,9 @@ class Promotions(Several):
             self.live[list(self.live)[self.luck() % len(self.live)]].lose_next_answer = True
 
 
-def play(seed: int, steps: int, tails: bool = False) -> Promotions:
+def play(seed: int, steps: int, tails: bool = False, holds: bool = False) -> Promotions:
     """Raises Anomaly, naming the seed."""
-    world = Promotions(seed, tails)
+    world = Promotions(seed, tails, holds)
     try:
         for _ in range(steps):
             world.step()

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.topics.own_writes import OwnLog
+from cutwater.commit_signal import promotion
+from cutwater.commit_signal.promotion import CandidatePromotion
 from cutwater.commit_signal.service import CommitSignal
+from cutwater.core.generations.candidates import Candidate
+from cutwater.core.generations.holds import active_hold, hold_text, make_hold
 from cutwater.core.protocol import topics
 from simulation.checker import Anomaly
 from simulation.holes import off
@@ -35,6 +42,50 @@ def test_no_history_of_promotions_breaks_the_stream(seeds: range) -> None:
         followed += len({one.generation for one in world.stream()}) - 1
     assert {"kill", "stall", "promote", "abort", "rollback", "left as fenced"} <= faults.keys()
     assert followed >= len(seeds) // 3
+
+
+@pytest.mark.variations
+@pytest.mark.parametrize("seeds", [range(SEEDS), range(SEEDS, 12 * SEEDS)], ids=["first", "others"])
+def test_no_history_with_holds_breaks_the_stream_or_ends_it(seeds: range) -> None:
+    """Promotions are held, released and forced at any moment; somebody writes the stream in the end."""
+    faults, followed = Counter[str](), 0
+    for seed in seeds:
+        world = play(seed, STEPS, holds=True)
+        faults += world.faults
+        followed += len({one.generation for one in world.stream()}) - 1
+    wanted = {"hold", "release", "force", "promote", "kill"}
+    assert wanted | ({"hold done", "release done"} if len(seeds) > SEEDS else set()) <= faults.keys()
+    assert followed >= len(seeds) // 4
+
+
+@pytest.mark.variations
+def test_a_hold_that_comes_behind_the_fence_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old signaller is fenced then: nobody would write the stream. Each promotion is held there, for hours."""
+    held_behind_the_fence(SEEDS, monkeypatch)
+
+    def held(self: Any, candidate: Candidate) -> str:
+        hold = active_hold(candidate, self._now_ms())
+        return hold_text(hold) if hold else ""
+
+    monkeypatch.setattr(CandidatePromotion, "_held", held)
+    with pytest.raises(Anomaly, match="nobody writes the stream"):
+        held_behind_the_fence(12 * SEEDS, monkeypatch)
+
+
+def held_behind_the_fence(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(seeds):
+        world = Promotions(seed)
+        monkeypatch.setattr(promotion, "reach", partial(hold_what_is_coming, world))
+        for _ in range(STEPS):
+            world.step()
+        world.drain()
+
+
+def hold_what_is_coming(world: Promotions, point: str) -> None:
+    coming = world.known().promoting
+    if point == "stream-taken" and coming is not None:
+        hold = make_hold(JOB.name, coming.claim.generation, 7_200_000, "by luck", "", world.log.now_ms)
+        world.log.append((topics.candidates(JOB.name), 0), None, protocol_records.encode(hold))
 
 
 @pytest.mark.variations

@@ -21,6 +21,7 @@ from cutwater.core.protocol.records import (
     Decision,
     FileText,
     Heartbeat,
+    Hold,
     Milestone,
     Promotion,
     Redefinition,
@@ -207,6 +208,7 @@ RECORDS = st.one_of(
         complete_from_ms=TIMES_MS,
         at_ms=TIMES_MS,
     ),
+    st.builds(Hold, job=NAMES, generation=GENERATIONS, until_ms=TIMES_MS, by=NAMES, reason=NAMES, at_ms=TIMES_MS),
     st.builds(Withdrawal, job=NAMES, generation=GENERATIONS, reason=NAMES, at_ms=TIMES_MS),
     st.builds(Decision, job=NAMES, generation=GENERATIONS, keeps=NAMES, reason=NAMES, at_ms=TIMES_MS),
     st.builds(

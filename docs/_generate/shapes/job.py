@@ -263,6 +263,14 @@ class PolicyFinding(TypedDict):
     level: Literal["ok", "error"]
     found: str
     remedy: str
+    resource: str | None
+    """Null for a rule that is about no resource."""
+    keep_ms: int | None
+    """The time that it is kept; null for ever."""
+    bytes: int | None
+    """Of all copies, after a year if it is kept for ever; null without a load in the policy."""
+    monthly_cost: float | None
+    """Null without a load or without --prices."""
 
 
 class Findings(TypedDict):
@@ -469,6 +477,8 @@ class MadeFault(TypedDict):
     process: str
     at_s: float
     for_s: float
+    by_s: float
+    """How far a clock was moved, or how much a call about a file was delayed; 0 for other faults."""
     processes: int
     """How many processes had it."""
     alert: str | None

@@ -13,6 +13,21 @@ Seed = TypedDict(
     {"from": Literal["changelog", "snapshot"], "reason": str | None, "store": str | None, "snapshots": list[str]},
 )
 
+
+class Hold(TypedDict):
+    until: str
+    by: str
+    reason: str
+    since: str
+
+
+class Held(TypedDict):
+    job: str
+    generation: str
+    hold: Hold | None
+    """Null if its promotion need not wait."""
+
+
 Generation = TypedDict(
     "Generation",
     {
@@ -25,6 +40,7 @@ Generation = TypedDict(
         "reason": str,
         "epoch": int | None,
         "behind": str | None,
+        "hold": Hold | None,
         "events_left": int | None,
         "events_per_s": float | None,
         "seconds_left": float | None,

@@ -26,6 +26,7 @@ from cutwater.core.generations.candidates import (
     promotion_delay,
     promotion_obstacle,
 )
+from cutwater.core.generations.holds import active_hold, hold_text
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.commit import SignalState, promote
 from cutwater.core.protocol.generation import Generation
@@ -96,6 +97,9 @@ class CandidatePromotion:
         return candidate
 
     def _promote(self, state: SignalState, candidate: Candidate) -> Promoted | None:
+        if held := self._held(candidate):
+            self._wait_for(held)
+            return None
         last = self._last(state, candidate)
         if last is None:
             return None
@@ -115,6 +119,17 @@ class CandidatePromotion:
         reach("promoted")
         self._log.info("promoted", token=str(first.token), behind=str(last.token), epoch=first.epoch)
         return Promoted(state, self._writer)
+
+    def _held(self, candidate: Candidate) -> str:
+        """Return why the promotion is held; empty if it is not. Once the stream is taken it does not wait: the
+        promoted generation's signaller is fenced then, and nobody would commit."""
+        hold = None if self._writer else active_hold(candidate, self._now_ms())
+        return hold_text(hold) if hold else ""
+
+    def _wait_for(self, reason: str) -> None:
+        if reason and not self._waits:
+            self._log.info("waiting to be promoted", reason=reason)
+        self._waits = reason
 
     def _require_kept(self, newest: Milestone | None) -> None:
         """Raise LostRecordsError if records below the candidate's cuts are lost: no reader could follow it."""
@@ -139,7 +154,5 @@ class CandidatePromotion:
             self._writer = None
             raise FencedError(why)
         waits = promotion_delay(state.last, candidate.claim, last) or ""
-        if waits and not self._waits:
-            self._log.info("waiting to be promoted", reason=waits)
-        self._waits = waits
+        self._wait_for(waits)
         return None if waits else (last or origin_parent(candidate.claim))

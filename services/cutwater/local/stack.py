@@ -20,7 +20,7 @@ from cutwater.adapters.http.client_options import direct_options
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import wait_for_broker
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.runtime.clock import now_ms
+from cutwater.adapters.runtime.clock import SHIFT_VARIABLE, now_ms
 from cutwater.adapters.runtime.ready_file import is_ready_since, ready_file
 from cutwater.adapters.runtime.restart_request import take_requests
 from cutwater.adapters.topics.candidates import newest_in_either
@@ -59,6 +59,8 @@ READY_SECONDS_MAX = 180.0
 _SERVICES = ("commit-signal", "rehydrator", "publisher", "watch", "driver")
 BEHIND = 5
 """The niceness of processes that readers do not wait for: a third of the CPU share (a quarter less per step)."""
+CLOCKS = "clocks"
+"""The folder of the files that move clocks."""
 _STEP_BACK = frozenset({"cutwater_spark.driver", "cutwater.watch"})
 """Readers wait for the other processes, mostly in a hand-over, when two drivers run at once."""
 _METRICS = {"driver": "driver_port", "commit-signal": "signal_port", "publisher": "publisher_port"}
@@ -96,9 +98,11 @@ class Stack:
         broker: Broker | None = None,
         console: ConsoleProcess | None = None,
         runs_console: bool = True,
+        movable_clocks: bool = False,
     ):
         self._settings = settings
         self._report = report
+        self._movable_clocks = movable_clocks
         self._begun_ms = time.time_ns() // 1_000_000
         self.job = load_job(job_file)
         self.job_file = job_file.resolve()
@@ -377,13 +381,17 @@ class Stack:
         child = Child(
             name,
             [sys.executable, "-m", module, str(self.job_file)],
-            {**self._env, **(env or {})},
+            {**self._env, **self._clock_of(module), **(env or {})},
             log,
             RestartPolicy(restarts_max=10, window_seconds=300.0),
             terminate_leader_only=leader_only,
             niceness=BEHIND if module in _STEP_BACK else 0,
         )
         return Supervised(child, ready, READY_SECONDS_MAX) if ready else Supervised(child)
+
+    def _clock_of(self, module: str) -> dict[str, str]:
+        """Name to a service the file by which `cutwater chaos` moves its clock, if the stack has such clocks."""
+        return {SHIFT_VARIABLE: str(self.data_dir / CLOCKS / module)} if self._movable_clocks else {}
 
 
 def api_answers(url: str) -> bool:

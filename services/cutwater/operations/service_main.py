@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.startup_wait import await_brokers
-from cutwater.adapters.runtime.clock import now_ms
+from cutwater.adapters.runtime.clock import now_ms, require_steady_clock
 from cutwater.adapters.runtime.log_setup import configure
 from cutwater.adapters.topics.alerts import alert_on_error
 from cutwater.adapters.topics.generation_jobs import working_for
@@ -74,6 +74,7 @@ def run_service(
         settings = load_settings()
         log = configure(name, settings.log_json)
         told = log if settings.log_json else None
+        require_steady_clock(settings.bootstrap_servers)
         job = load_job(Path(sys.argv[1]))
         with alert_on_error(settings.cluster, job.name, settings.generation, name, now_ms, log):
             service = build(*found(job, settings, log), log)

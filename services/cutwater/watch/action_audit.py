@@ -11,10 +11,15 @@ from cutwater.adapters.topics.audit_log import AuditLog
 from cutwater.core.access import actions
 from cutwater.core.access.audit_log import WATCH, Actor, AuditedAction, AuditRecord
 from cutwater.core.errors import CutwaterError
-from cutwater.core.monitoring.alerts import PAUSE_MIRROR, RESTART, SHED
+from cutwater.core.monitoring.alerts import HOLD, PAUSE_MIRROR, RESTART, SHED
 from cutwater.core.monitoring.safe_actions import SafeAction
 
-_ACTIONS = {RESTART: actions.RESTART, PAUSE_MIRROR: actions.PAUSE_MIRROR, SHED: actions.SHED}
+_ACTIONS = {
+    RESTART: actions.RESTART,
+    PAUSE_MIRROR: actions.PAUSE_MIRROR,
+    SHED: actions.SHED,
+    HOLD: actions.HOLD,
+}
 
 
 class ActionAudit:

@@ -14,9 +14,11 @@ from typing import Any
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.runtime.restart_request import RestartRequest, write_request
 from cutwater.core.errors import CutwaterError
-from cutwater.core.monitoring.alerts import PAUSE_MIRROR, SHED
+from cutwater.core.monitoring.alerts import HOLD, PAUSE_MIRROR, SHED
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.safe_actions import KEPT_MAX, ActionRules, SafeAction, decide_action
+from cutwater.core.protocol.generation import Generation
+from cutwater.operations.generations.claims import Claims
 from cutwater.operations.regions.mirror_control import control_mirror
 from cutwater.watch.metrics import Metrics
 
@@ -58,11 +60,18 @@ class SafeActions:
         settings: Settings,
         actions: ActionLog,
         audited: Callable[[SafeAction], AbstractContextManager[object]],
+        claims: Claims,
         now_ms: Callable[[], int],
     ) -> None:
         """`audited`: returns the block that an action runs in."""
+        self._claims = claims
         self._settings, self._actions, self._audited, self._now_ms = settings, actions, audited, now_ms
         self._rules = rules_of(settings)
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether it has to know the candidates."""
+        return HOLD in self._rules.allowed
 
     def act(self, state: JobStatus) -> None:
         """Do what the policy says now. What fails is recorded, and no reason to end."""
@@ -79,6 +88,10 @@ class SafeActions:
             self._actions.end(action, DONE)
 
     def _do(self, action: SafeAction, state: JobStatus) -> None:
+        if action.kind == HOLD:
+            why = f"alert {action.alert}"
+            self._claims.hold(Generation.parse(action.target), action.value, "watch", why)
+            return
         if action.kind == PAUSE_MIRROR:
             control_mirror(self._settings.cluster, state.job, action.target, True, action.at_ms)
             return

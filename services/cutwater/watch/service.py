@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from aiokafka.errors import KafkaError
@@ -24,10 +25,11 @@ from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.alerts import message_of
 from cutwater.adapters.topics.audit_log import AuditLog
+from cutwater.adapters.topics.candidates import waiting_candidate
 from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.core.monitoring.alert_changes import decide_changes
-from cutwater.core.monitoring.alerts import Alert
+from cutwater.core.monitoring.alerts import Alert, on
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.job_status_fold import (
     observe_disk,
@@ -37,8 +39,10 @@ from cutwater.core.monitoring.job_status_fold import (
     observe_view,
     take_alert,
 )
+from cutwater.core.monitoring.safe_actions import DOUBTFUL
 from cutwater.core.protocol import topics
 from cutwater.operations import job_status
+from cutwater.operations.generations.claims import Claims
 from cutwater.operations.job_status import Read, SourceEnds
 from cutwater.operations.service_main import run_service
 from cutwater.watch.action_audit import ActionAudit
@@ -55,7 +59,7 @@ STOP_S = 5.0
 SAMPLES_PER_WINDOW = 8
 BUCKETS_PER_WINDOW = 5
 AHEAD_MS = 30_000
-"""The time between two looks at what fills slowly."""
+"""The time between two looks at what fills slowly, and at candidates."""
 
 
 class Watch:
@@ -85,12 +89,13 @@ class Watch:
         self._wake: Any = None
         self._gap = False
         self._disks = Disks(settings.data_dir, self._cluster, log)
-        self._ahead_ms = 0
+        self._ahead_ms = self._candidates_ms = 0
         self._folder = settings.data_dir / "watch" / job.name
         actions = ActionLog(self._folder / "actions.json", self._metrics, log)
         audit = AuditLog(self._cluster, settings.replication_factor, settings.min_insync_replicas)
         audited = ActionAudit(job.name, audit, log)
-        self._actions = SafeActions(settings, actions, audited, now_ms) if settings.safe_actions else None
+        claims = Claims(self._cluster, job, settings.region, now_ms)
+        self._actions = SafeActions(settings, actions, audited, claims, now_ms) if settings.safe_actions else None
 
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""
@@ -183,6 +188,8 @@ class Watch:
         if records:
             await self._write(records)
         if self._actions:
+            if self._actions.may_hold and any(one.kind in DOUBTFUL for one in on(self._state.alerts)):
+                await self._look_for_candidates()
             await asyncio.to_thread(self._actions.act, self._state)
         self._metrics.show(self._state)
 
@@ -211,6 +218,18 @@ class Watch:
                 self._state = observe_disk(self._state, name, free, total, now_ms())
         if self._view and self._limits.recovery_ms:
             self._state = observe_snapshot(self._state, await self._view.snapshot())
+
+    async def _look_for_candidates(self) -> None:
+        """Query, once in a while, which candidate waits for its promotion."""
+        if now_ms() < self._candidates_ms:
+            return
+        self._candidates_ms = now_ms() + AHEAD_MS
+        try:
+            found = await asyncio.to_thread(waiting_candidate, self._cluster, self._job.name)
+        except CutwaterError as error:
+            self._log.warning("the candidates cannot be read", problem=str(error))
+            return
+        self._state = replace(self._state, candidate=found)
 
     async def _write(self, records: list[Alert]) -> None:
         """Write the alerts. Raise if the outcome is unknown; a restart then reads what the topic contains."""

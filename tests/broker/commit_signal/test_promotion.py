@@ -24,7 +24,7 @@ from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import Evidence
-from cutwater.core.protocol.records import Barrier, Claim, Committed, Start, Withdrawal
+from cutwater.core.protocol.records import Barrier, Claim, Committed, Hold, Promotion, Start, Withdrawal
 from cutwater.core.protocol.stream_audit import check
 from cutwater.operations.generations.claims import Claims
 from support.events import counting
@@ -154,6 +154,72 @@ def test_a_candidate_is_promoted_where_it_has_caught_up(region: Region) -> None:
     assert region.tokens() == [f"{GENERATION}:{n}" for n in range(1, 5)] + [f"{generation}:5", f"{generation}:6"]
     job, settings = working_for(region.job.job, settings_of(region.job))
     assert (settings.generation, job.shards.partitions) == (generation, WIDER)
+
+
+def caught_up(region: Region) -> tuple[Driver, Driver, Generation]:
+    """The first generation at work, and a candidate that may be promoted at once."""
+    old, generation = begun(region), region.start().generation
+    new = Driver(region.job, generation, WIDER)
+    region.signal(generation)
+    new.epoch(0, 30)
+    region.await_candidate(generation, 0)
+    return old, new, generation
+
+
+@pytest.mark.slow
+def test_a_promotion_that_is_held_waits_and_goes_on_by_itself(region: Region) -> None:
+    """The promoted generation commits meanwhile, and the candidate catches up. Nobody has to end the hold."""
+    old, new, generation = caught_up(region)
+    region.claims.hold(generation, 20_000, "alice", "a look first")
+    with pytest.raises(UsageError, match=r"held until .* by alice: a look first"):
+        region.claims.promote(generation)
+    ask(region, Promotion(region.job.job.name, generation, now_ms()))  # by a client that knows no holds
+    for number in (3, 4):
+        old.epoch(number, 40 + number)
+        new.epoch(number - 2, 40 + number)
+        region.await_token(f"{GENERATION}:{number + 1}")
+    region.await_token(f"{generation}:6")
+    held = candidates(region.job.cluster, region.job.job.name).require(generation).hold
+    assert held is not None
+    assert region.job.milestones()[-1][0].committed_ms >= held.until_ms, "not before its end"
+    region.check()
+
+
+@pytest.mark.slow
+def test_a_hold_ends_where_a_person_says_so(region: Region) -> None:
+    """By a release, and by a promotion that is forced, each in time: the hold would last for hours."""
+    _, _, generation = caught_up(region)
+    region.claims.hold(generation, 7_200_000, "watch", "dead letters")
+    assert region.claims.release(generation, "alice", "looked")
+    assert not region.claims.release(generation, "alice", "again")
+    region.claims.hold(generation, 7_200_000, "watch", "dead letters")
+    region.claims.promote(generation, despite_hold_by="alice")
+    region.await_token(f"{generation}:4")
+    region.check()
+    with pytest.raises(UsageError, match="too late to hold"):
+        region.claims.hold(generation, 1_000, "alice", "")
+
+
+@pytest.mark.slow
+def test_no_hold_delays_a_rollback(region: Region) -> None:
+    begun(region)
+    generation = region.start(f"{GENERATION}:1", rewinds=True).generation
+    with pytest.raises(UsageError, match="no hold delays"):
+        region.claims.hold(generation, 1_000, "alice", "")
+    ask(region, Hold(region.job.job.name, generation, now_ms() + 7_200_000, "alice", "", now_ms()))
+    new = Driver(region.job, generation, WIDER)
+    region.signal(generation)
+    new.epoch(0, 30)
+    region.claims.promote(generation)
+    region.await_token(f"{generation}:4")
+    region.check()
+
+
+def ask(region: Region, record: Promotion | Hold) -> None:
+    """Write what the client would refuse."""
+    writer = TransactionalWriter(region.job.cluster, topics.claims_id(region.job.job.name))
+    writer.initialise()
+    writer.write(topics.candidates(region.job.job.name), [protocol_records.encode(record)])
 
 
 def settings_of(job: Flow) -> Any:

@@ -39,7 +39,7 @@ from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.mirror_records import Arrival, Steering
-from cutwater.core.protocol.records import Claim, Decision, FileText, Redefinition, Release
+from cutwater.core.protocol.records import Claim, Decision, FileText, Hold, Redefinition, Release
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Slice
@@ -89,7 +89,8 @@ CLAIM = Claim(
     **{"job": "flights", "generation": OTHER, "parent": STREAM[0][1], "partitions": 4, "rewinds_to": 0},
     **{"reason": HOSTILE, "at_ms": AT_MS, "origin": "us", "origin_cut": Cut.of_topic("flights.events", [5])},
 )  # type: ignore[arg-type]
-CANDIDATES = [Candidate(CLAIM), Candidate(CLAIM, NEWEST, withdrawn=f"given up: {HOSTILE}")]
+HOLD = Hold("flights", OTHER, AT_MS + 3_600_000, HOSTILE, HOSTILE, AT_MS)
+CANDIDATES = [Candidate(CLAIM, hold=HOLD), Candidate(CLAIM, NEWEST, withdrawn=f"given up: {HOSTILE}")]
 REDEFINITION = Redefinition("flights", OTHER, "ab", (FileText("job.yaml", HOSTILE),), AT_MS, AT_MS)
 SEED = SeedSource("compaction has overtaken it", f"s3://{HOSTILE}", ("g1-local-00000000:1",))
 BY = Listed(GENERATION, 2, 7)

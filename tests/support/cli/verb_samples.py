@@ -14,6 +14,7 @@ import pytest
 from cutwater.adapters.events.fetched_schema import FetchedSchema
 from cutwater.cli import action_audit
 from cutwater.cli.generations import claim, generation, promotion_wait, rollback
+from cutwater.cli.generations import hold as generation_hold
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
 from cutwater.cli.past import blame, diff, difference_report, replay
@@ -137,6 +138,8 @@ def claims(again: bool = False) -> Patch:
         ),
         to_promote=False,
         to_abort=records.CANDIDATES[1],
+        to_hold=None,
+        hold_of=records.HOLD,
     )
     place = {"find_job": records.PLACE, "claims_of": made}
     return all_of(
@@ -144,6 +147,7 @@ def claims(again: bool = False) -> Patch:
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
         put(claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED),
         put(rollback, **place),
+        put(generation_hold, **place),
         put(difference_report, compared=records.COMPARED_MILESTONES),
     )
 
@@ -410,6 +414,8 @@ SAMPLES = [
     Sample(["generation", "start", "--dry-run"], claims()),
     Sample(["generation", "promote", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "abort", str(OTHER), "--dry-run"], claims()),
+    Sample(["generation", "hold", str(OTHER), "--dry-run"], claims()),
+    Sample(["generation", "release", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "job-file", str(OTHER)], claims()),
     Sample(["generation", "list"], claims()),
     Sample(["generation", "prune", "--dry-run"], pruning),

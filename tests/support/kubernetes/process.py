@@ -13,6 +13,7 @@ _FAKES = {
     "CUTWATER_API_TOKEN": "t" * 16,
     "CUTWATER_METRICS_TOKEN": "m" * 16,
     "CUTWATER_SNAPSHOT_KEY": "k" * 32,
+    "CUTWATER_TOKENS": f"alice:owner:{'0' * 64}",
     "CUTWATER_REGION_TOKENS": f"us={'u' * 16},eu={'e' * 16}",
 }
 

@@ -95,6 +95,7 @@ def everything() -> dict[str, Any]:
             "tokens": {"existingSecret": "regions"},
         },
         alerts={"webhook": {"existingSecret": "webhook", "tokenKey": "token"}},
+        traces={"url": "http://collector.traces:4318", "token": {"existingSecret": "collector"}},
         driver={
             "checkpoint": "s3a://checkpoints/flights",
             "disruptionsAllowed": 0,

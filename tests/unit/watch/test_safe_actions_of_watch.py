@@ -18,12 +18,13 @@ from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.disk_forecast import Disk, FreeSpace
 from cutwater.core.monitoring.job_status import JobStatus
-from cutwater.core.monitoring.safe_actions import HOUR_MS, KEPT_MAX
+from cutwater.core.monitoring.safe_actions import HOLD_MS, HOUR_MS, KEPT_MAX
+from cutwater.core.protocol.generation import Generation
 from cutwater.watch import safe_actions
 from cutwater.watch.action_audit import ActionAudit
 from cutwater.watch.metrics import Metrics
 from cutwater.watch.safe_actions import ActionLog, SafeActions
-from support.protocol_samples import GENERATION, JOB
+from support.protocol_samples import GENERATION, JOB, OTHER
 
 NOW = 10 * HOUR_MS
 
@@ -53,11 +54,15 @@ class Acting:
         self.audited: list[AuditRecord] = []
         audit = SimpleNamespace(write=self.audited.append)
         made = ActionAudit(JOB, audit, self.log)  # type: ignore[arg-type]
-        self.made = SafeActions(self.settings, self.actions, made, lambda: self.now)
+        self.held: list[tuple[Any, ...]] = []
+        claims = SimpleNamespace(hold=lambda *words: self.held.append(words))
+        self.made = SafeActions(self.settings, self.actions, made, claims, lambda: self.now)  # type: ignore[arg-type]
 
-    def act(self, kind: str, part: str, since_ms: int = NOW - HOUR_MS) -> list[RestartRequest]:
+    def act(
+        self, kind: str, part: str, since_ms: int = NOW - HOUR_MS, candidate: Generation | None = None
+    ) -> list[RestartRequest]:
         alert = Alert(JOB, GENERATION, kind, part, "watch", since_ms, None, 1, 0, "")
-        state = replace(JobStatus(JOB, GENERATION), alerts={alert.key: alert})
+        state = replace(JobStatus(JOB, GENERATION), alerts={alert.key: alert}, candidate=candidate)
         self.made.act(replace(state, disks={"a": Disk(100, FreeSpace(0, 0))}))
         return take_requests(self.folder)
 
@@ -135,6 +140,25 @@ def test_fewer_epochs_are_a_restart_with_a_setting(tmp_path: Path) -> None:
     (request,) = Acting(tmp_path).act(alerts.SLOWER, alerts.SIGNAL)
     assert (request.process, request.env) == ("driver", {"CUTWATER_TRIGGER_MS": "2000"})
     assert set(request.env) == restart_request.MAY_CHANGE
+
+
+def test_a_candidate_is_held_once_and_on_record(tmp_path: Path) -> None:
+    one = Acting(tmp_path, "hold")
+    assert one.act(alerts.DEAD_LETTERS, alerts.SOURCE) == []
+    assert one.held == [], "there is no candidate"
+    for _ in range(2):
+        one.act(alerts.DEAD_LETTERS, alerts.SOURCE, candidate=OTHER)
+    name = f"{JOB}/dead-letters/source/{NOW - HOUR_MS}"
+    assert one.held == [(OTHER, HOLD_MS, "watch", f"alert {name}")]
+    assert [(record.action, record.object, record.outcome) for record in one.audited] == [
+        ("generation hold", str(OTHER), "begun"),
+        ("generation hold", str(OTHER), "done"),
+    ]
+    unwanted = Acting(tmp_path / "other")
+    (tmp_path / "other").mkdir()
+    unwanted.act(alerts.DEAD_LETTERS, alerts.SOURCE, candidate=OTHER)
+    assert unwanted.held == []
+    assert not unwanted.made.may_hold
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path) -> None:

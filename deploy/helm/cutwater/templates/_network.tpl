@@ -85,10 +85,18 @@ spec:
 {{- if and (eq .component "watch") .values.alerts.webhook.existingSecret }}
 {{ include "cutwater.outside" (dict "rule" $rules.webhook "address" "" "default" 443) }}
 {{- end }}
+{{- with include "cutwater.tracesUrl" . }}
+{{ include "cutwater.outside" (dict "rule" $rules.traces "address" . "default" 443) }}
+{{- end }}
 {{- if and (eq .component "driver") (eq .values.driver.spark.mode "kubernetes") }}
 {{ include "cutwater.outside" (dict "rule" $rules.apiServer "address" "" "default" 443) }}
 {{- end }}
 {{- include "cutwater.toPods" . }}
+{{- end }}
+
+{{/* Where a component sends traces. Nothing for one that sends none. */}}
+{{- define "cutwater.tracesUrl" -}}
+{{- if has .component (list "driver" "mirror" "watch") -}}{{ .values.traces.url }}{{- end -}}
 {{- end }}
 
 {{/* Whether a component reads or writes an object store: "true" or nothing. */}}

@@ -65,6 +65,10 @@ keeps its default. docs/SETTINGS.md describes each variable.
 {{- $secrets = concat $secrets (include "cutwater.secret" (dict "name" "CUTWATER_ALERT_WEBHOOK_URL" "secret" $webhook.existingSecret "key" $webhook.urlKey) | fromYamlArray) -}}
 {{- $secrets = concat $secrets (include "cutwater.secret" (dict "name" "CUTWATER_ALERT_WEBHOOK_TOKEN" "secret" $webhook.existingSecret "key" $webhook.tokenKey) | fromYamlArray) -}}
 {{- end -}}
+{{- if include "cutwater.tracesUrl" . -}}
+{{- $_ := set $plain "CUTWATER_OTLP_URL" (include "cutwater.tracesUrl" .) -}}
+{{- $secrets = concat $secrets (include "cutwater.secret" (dict "name" "CUTWATER_OTLP_TOKEN" "secret" $values.traces.token.existingSecret "key" $values.traces.token.key) | fromYamlArray) -}}
+{{- end -}}
 {{- if eq $component "mirror" -}}{{- $_ := set $plain "CUTWATER_MIRROR_SLOTS" .slots -}}{{- end -}}
 {{- if eq $component "driver" -}}{{- $_ := include "cutwater.driverSettings" (merge (dict "into" $plain "own" $own) .) -}}{{- end -}}
 

@@ -22,6 +22,7 @@ from cutwater.core.protocol.records import (
     Decision,
     FileText,
     Heartbeat,
+    Hold,
     Milestone,
     Promotion,
     Redefinition,
@@ -41,6 +42,7 @@ Record = (
     | Reopening
     | Redefinition
     | Promotion
+    | Hold
     | Withdrawal
     | Decision
     | Release
@@ -66,6 +68,7 @@ _TYPES: dict[str, type[Record]] = {
     "reopening": Reopening,
     "redefinition": Redefinition,
     "promotion": Promotion,
+    "hold": Hold,
     "withdrawal": Withdrawal,
     "decision": Decision,
     "release": Release,

@@ -11,7 +11,20 @@ from cutwater.adapters.config.model_file import read_model
 from cutwater.adapters.job_files.document.yaml_reader import Place
 from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.models import parse_duration
-from cutwater.core.chaos.plan import KINDS, LASTING, PROCESSES, ChaosPlan, Fault, LoadWish, overlaps
+from cutwater.core.chaos.plan import (
+    BROKER,
+    CLOCK,
+    DISK_DELAY_MAX_S,
+    DISK_DELAY_S,
+    KINDS,
+    LASTING,
+    MEASURED,
+    PROCESSES,
+    ChaosPlan,
+    Fault,
+    LoadWish,
+    overlaps,
+)
 from cutwater.core.load.load_draw import Flaws
 from cutwater.core.load.rate_profile import RateProfile
 from cutwater.core.sizing.skew import KeySkew
@@ -19,6 +32,7 @@ from cutwater.core.util.suggestions import listed
 
 FAULTS_MAX = 100
 SECONDS_MAX = 86_400.0
+SHIFT_S_MAX = 1_000 * 86_400.0
 FAULT_S = 10.0
 """A lasting fault's time, if the plan does not say `for`."""
 
@@ -31,9 +45,20 @@ def _seconds(value: object) -> float:
     return found
 
 
+def _signed_seconds(value: object) -> float:
+    """Return a duration in seconds, with a minus sign for one back. Raises ValueError as `parse_duration`."""
+    back = isinstance(value, str) and value.strip().startswith("-")
+    found = parse_duration(value.strip()[1:] if back and isinstance(value, str) else value) / 1_000
+    if found > SHIFT_S_MAX:
+        raise ValueError(f"is more than a clock may be moved, {SHIFT_S_MAX / 86_400:g} d")
+    return -found if back else found
+
+
 Seconds = Annotated[float, BeforeValidator(_seconds)]
+SignedSeconds = Annotated[float, BeforeValidator(_signed_seconds)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Process = Literal["driver", "commit-signal", "rehydrator", "publisher", "watch", "broker"]
+Reached = Literal["driver", "commit-signal", "rehydrator", "publisher", "watch", "broker", "link"]
 
 
 class _Model(BaseModel):
@@ -45,9 +70,14 @@ class _FaultModel(_Model):
     stop: Process | None = None
     slow: Process | None = None
     full_disk: Process | None = None
-    cut: Literal["link"] | None = None
+    slow_disk: Process | None = None
+    clock: Process | None = None
+    cut: Reached | None = None
     delay: Literal["link"] | None = None
+    restart: Process | None = None
     for_: Seconds | None = Field(None, alias="for")
+    by: SignedSeconds | None = None
+    gradual: bool | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> _FaultModel:
@@ -57,8 +87,22 @@ class _FaultModel(_Model):
                 f"write one of {listed(KINDS)} with one of {listed(PROCESSES)}, as in {{kill: driver}}"
             )
         if self.for_ is not None and kinds[0] not in LASTING:
-            raise ValueError("a kill does not last: leave out 'for'")
+            raise ValueError(f"a {kinds[0]} does not last: leave out 'for'")
+        self._require_size(kinds[0])
         return self
+
+    def _require_size(self, kind: str) -> None:
+        """Raise ValueError if `by` and `gradual` do not fit the kind."""
+        if self.by is not None and kind not in MEASURED:
+            raise ValueError(f"'by' is for {listed(MEASURED)}")
+        if self.gradual is not None and kind != CLOCK:
+            raise ValueError(f"'gradual' is for {CLOCK}")
+        if kind == CLOCK and not self.by:
+            raise ValueError("write by how much, as in {clock: driver, by: -20m}")
+        if self.clock == BROKER:
+            raise ValueError("the broker's clock cannot be moved: it is the one that compaction goes by")
+        if kind != CLOCK and self.by is not None and not 0 < self.by <= DISK_DELAY_MAX_S:
+            raise ValueError(f"'by' must be more than nothing and at most {DISK_DELAY_MAX_S:g} s")
 
 
 class _LoadModel(_Model):
@@ -108,7 +152,8 @@ def _compile(model: _PlanModel, errors: JobErrors) -> ChaosPlan:
             errors.add(place, f"is not before the plan's end, {model.duration:g} s")
         kind = next(name for name in KINDS if getattr(one, name))
         lasts_s = (one.for_ or FAULT_S) if kind in LASTING else 0.0
-        faults.append(Fault(kind, getattr(one, kind), at_s, lasts_s))
+        by_s = one.by if one.by is not None else DISK_DELAY_S if kind in MEASURED else 0.0
+        faults.append(Fault(kind, getattr(one, kind), at_s, lasts_s, by_s, bool(one.gradual)))
     faults.sort(key=lambda one: one.at_s)
     for why in overlaps(faults):
         errors.add(("faults",), why)

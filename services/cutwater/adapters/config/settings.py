@@ -272,7 +272,7 @@ class Settings(BaseSettings):
     watch_actions: str = Field(
         "",
         description="What the watch may do by itself about an alert, comma-separated: some of restart, "
-        "pause-mirror, shed (docs/OPERATING.md); nothing if empty.",
+        "pause-mirror, shed, hold (docs/OPERATING.md); nothing if empty.",
     )
     watch_action_after_ms: int = Field(
         300_000, ge=1_000, le=86_400_000, description="Time that an alert is on before that, ms."

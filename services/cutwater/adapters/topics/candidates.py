@@ -12,6 +12,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import newest, newest_milestone
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations.candidates import Candidates, fold_candidates
+from cutwater.core.generations.holds import to_be_held
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.job.shards import ShardMap
@@ -20,12 +21,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import (
     Candidacy,
     Claim,
-    Decision,
     Milestone,
-    Promotion,
-    Redefinition,
-    Reopening,
-    Withdrawal,
 )
 from cutwater.core.state.backlog import Entry
 
@@ -42,6 +38,14 @@ def promoted(cluster: Cluster, job: str) -> Milestone | None:
 
 def candidates(cluster: Cluster, job: str) -> Candidates:
     return fold_candidates(candidacies(cluster, job))
+
+
+def waiting_candidate(cluster: Cluster, job: str) -> Generation | None:
+    """Return the newest candidate whose promotion may be held; None without one, or without a candidates topic."""
+    topic = topics.candidates(job)
+    if topic not in descriptions(cluster, [topic]):
+        return None
+    return to_be_held(candidates(cluster, job), promoted(cluster, job))
 
 
 def candidacies(cluster: Cluster, job: str) -> Iterator[Candidacy]:
@@ -90,7 +94,7 @@ def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Mile
 
 def candidacy(record: protocol_records.Record) -> Candidacy:
     """Return a record of the candidates topic; raises ProtocolError for another type."""
-    if not isinstance(record, Claim | Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone):
+    if not isinstance(record, Candidacy):
         raise ProtocolError(f"a {type(record).__name__} is on the candidates topic, which must not hold it")
     return record
 

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parent_of, promoted
-from cutwater.cli.action_audit import audit_action
+from cutwater.cli.action_audit import actor, audit_action
 from cutwater.cli.generations.change import print_job_file
 from cutwater.cli.generations.claim import claim, claims_of
+from cutwater.cli.generations.hold import hold, hold_json, release
 from cutwater.cli.generations.promotion_wait import await_promotion, delay_with_eta, print_promotion_plan
 from cutwater.cli.generations.prune import prune
 from cutwater.cli.options import (
@@ -27,9 +29,10 @@ from cutwater.cli.report import iso, print_note, print_records, report_errors
 from cutwater.core.access.actions import DROP, PROMOTE, START
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.catch_up import approach
+from cutwater.core.generations.holds import active_hold, hold_text
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.records import Hold, Milestone
 from cutwater.core.util.text_tables import Column
 from cutwater.operations.generations.claims import GenerationRequest
 from cutwater.operations.generations.redefinition import Redefined
@@ -121,6 +124,9 @@ def promote(
     generation: GenerationArgument,
     job_file: JobOption = None,
     wait: WaitOption = PROMOTE_S,
+    despite_hold: Annotated[
+        bool, typer.Option("--despite-hold", help="End a hold of it, and promote it.")
+    ] = False,
     dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
@@ -133,8 +139,8 @@ def promote(
     Its commit-signal writes its first milestone directly after that one, so readers see one generation or the
     other. The previous generation ends. Repeating the command is safe.
 
-    Exit 2: the candidate may not be promoted. 4: it was not promoted in time. It still will be, unless 'cutwater
-    generation abort' gives it up.
+    Exit 2: the candidate may not be promoted, or 'generation hold' lets it wait. 4: it was not promoted in time.
+    It still will be, unless 'cutwater generation abort' gives it up.
 
     Examples:  cutwater generation promote g2-local-5f0c21aa
     ·  cutwater generation promote g2-local-5f0c21aa --dry-run
@@ -142,10 +148,11 @@ def promote(
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     wanted = Generation.parse(generation)
     if dry_run:
-        print_promotion_plan(place, wanted)
+        print_promotion_plan(place, wanted, despite_hold)
     else:
-        with audit_action(PROMOTE, place.settings, place.cluster, place.job.name, str(wanted)) as action:
-            claims_of(place).promote(wanted)
+        told = {"despite_hold": despite_hold}
+        with audit_action(PROMOTE, place.settings, place.cluster, place.job.name, str(wanted), told) as action:
+            claims_of(place).promote(wanted, actor(place.settings, PROMOTE).name if despite_hold else "")
             action.record_result("its promotion is requested")
         await_promotion(place, wanted, wait)
     _show(place, [claims_of(place).known().require(wanted)], as_json)
@@ -245,7 +252,9 @@ def _first(found: list[Candidate], last: Milestone | None) -> dict[Generation, i
 
 def _unclaimed(generation: Generation, partitions: int, last: Milestone | None) -> dict[str, Any]:
     at_work = last is not None and last.generation == generation
-    nothing = dict.fromkeys(("from", "claimed", "epoch", "behind", "events_left", "events_per_s", "seconds_left"))
+    nothing = dict.fromkeys(
+        ("from", "claimed", "epoch", "behind", "hold", "events_left", "events_per_s", "seconds_left")
+    )
     return {
         **nothing,
         "generation": str(generation),
@@ -260,6 +269,7 @@ def _generation_json(one: Candidate, last: Milestone | None) -> dict[str, Any]:
     claim = one.claim
     follows = last if last and last.generation.number < claim.generation.number else None
     nearer = approach(one, parent_of(claim), follows) if follows else None
+    hold = active_hold(one, now_ms()) if follows else None
     return {
         "generation": str(claim.generation),
         "state": _state(one, last),
@@ -269,11 +279,18 @@ def _generation_json(one: Candidate, last: Milestone | None) -> dict[str, Any]:
         "claimed": iso(claim.at_ms),
         "reason": one.withdrawn if one.withdrawn is not None else claim.reason,
         "epoch": one.newest.epoch if one.newest else None,
-        "behind": delay_with_eta(one, follows) if follows else None,
+        "behind": _behind(one, follows, hold),
+        "hold": hold_json(hold),
         "events_left": nearer.events if nearer else None,
         "events_per_s": round(nearer.reads_per_s, 1) if nearer else None,
         "seconds_left": round(nearer.left_s, 1) if nearer and nearer.left_s is not None else None,
     }
+
+
+def _behind(one: Candidate, follows: Milestone | None, hold: Hold | None) -> str | None:
+    why = delay_with_eta(one, follows) if follows else None
+    held = hold_text(hold) if hold else None
+    return "; ".join(text for text in (held, why) if text) or None
 
 
 def _state(one: Candidate, last: Milestone | None) -> str:
@@ -288,5 +305,7 @@ def _state(one: Candidate, last: Milestone | None) -> str:
 
 
 def register(app: typer.Typer) -> None:
+    group.command("hold")(hold)
+    group.command("release")(release)
     group.command("prune")(prune)
     app.add_typer(group)

@@ -20,10 +20,10 @@ from cutwater.core.protocol.records import Claim, Milestone
 LOOK_S = 0.5
 
 
-def print_promotion_plan(place: JobContext, generation: Generation) -> None:
+def print_promotion_plan(place: JobContext, generation: Generation, despite_hold: bool = False) -> None:
     """Print what `promote` would do, after the same checks. Raises as `promote`."""
     last = promoted(place.cluster, place.job.name)
-    if claims_of(place).to_promote(generation):
+    if claims_of(place).to_promote(generation, despite_hold):
         print_note(f"the promotion of {generation} would be requested")
     elif last is not None and last.generation == generation:
         print_note(f"{generation} is promoted already")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cutwater.adapters.config.chaos_plan_file import read_chaos_plan
+from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.action_audit import audit_action
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, WideOption, settings_for
@@ -19,8 +20,10 @@ from cutwater.core.chaos.report import chaos_page
 from cutwater.core.errors import UsageError
 from cutwater.core.util.text_tables import number_text
 from cutwater.local import running_file
+from cutwater.local.chaos.compose_project import ComposeProject
 from cutwater.local.chaos.replay import Comparison, compare_with_replay
-from cutwater.local.chaos.run import ChaosResult, run_chaos
+from cutwater.local.chaos.run import ChaosResult, faults_of_stack, run_chaos
+from cutwater.local.chaos.target import ChaosTarget, Make, target_of
 
 COLUMNS = ("at", "fault", "alert", "after", "largest lag", "recovered after")
 
@@ -32,6 +35,11 @@ def chaos(
         bool,
         typer.Option("--replay/--no-replay", help="Compare every row with a job that counts the events again."),
     ] = True,
+    compose: Annotated[
+        str | None,
+        typer.Option(help="Project of docker-compose.yml to break, in place of a stack of 'cutwater up'."),
+    ] = None,
+    job_file: Annotated[Path | None, typer.Option(help="With --compose: the job file of the project.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page of HTML with the plot to this file.")] = None,
     data_dir: DataDirOption = None,
     job_name: JobNameOption = None,
@@ -40,34 +48,50 @@ def chaos(
 ) -> int:
     """Make faults on the running stack by a plan, and check lag, recovery and every row.
 
-    Processes are killed, stopped, slowed, or find the disk full, while the plan's load runs. Then all events are
-    counted once more by a job of another name, without faults, and its rows are compared; its topics are removed.
+    Processes are killed, stopped, slowed, find the disk full or slow, or their clock moved, while the plan's load
+    runs. Containers of a compose project are killed, stopped, cut off or restarted. Then all events are counted
+    once more by a job of another name, without faults, and its rows are compared; its topics are removed.
     docs/CHAOS.md has the form of a plan.
 
-    Exit 0: each fault was recovered from in time, and all rows are equal. 1: not.
+    Exit 0: each fault was recovered from in time, and all rows are equal. 1: not. 3: this machine lacks what a
+    fault needs (strace for a slow disk, docker for containers).
 
     Examples:  cutwater chaos plan.yaml --report chaos.html  ·  cutwater chaos plan.yaml --no-replay --json
+    ·  cutwater chaos plan.yaml --compose cutwater --job-file deploy/jobs/flights.yaml
     """
     plan, settings = read_chaos_plan(plan_file), settings_for(data_dir)
-    stack = running_file.require(settings.data_dir, job_name)
-    job = load_job(Path(stack.job_file))
+    target, make = _broken(plan, settings, job_name, compose, job_file)
+    job = load_job(target.job_file)
     if job.attached:
         raise UsageError(
             f"job {job.name} is attached to a query of your own: chaos knows only Cutwater's processes"
         )
-    with audit_action(CHAOS, settings, stack.cluster, job.name, plan_file.name) as action:
-        result = run_chaos(plan, stack, job, settings, print_note)
+    with audit_action(CHAOS, settings, target.cluster, job.name, plan_file.name) as action:
+        result = run_chaos(plan, target, make, job, settings, print_note)
         action.record_result("; ".join(str(one.fault) for one in result.reactions))
     rows = None
     if replay and result.caught_up:
         with err.status("counting all events once more"):
-            rows = compare_with_replay(stack, job, settings, settings.data_dir / "chaos", print_note)
+            rows = compare_with_replay(target, job, settings, settings.data_dir / "chaos", print_note)
     notes = list(chaos_notes(result, rows))
     if report:
         report.write_text(chaos_page(job.name, plan, result.looks, result.reactions, notes), encoding="utf-8")
     _show(plan, result, rows, notes, as_json)
     sound = result.caught_up and all(one.in_time for one in result.reactions) and (rows is None or rows.equal)
     return 0 if sound else 1
+
+
+def _broken(
+    plan: ChaosPlan, settings: Settings, job_name: str | None, compose: str | None, job_file: Path | None
+) -> tuple[ChaosTarget, Make]:
+    """Return the job that is broken, and what breaks it."""
+    if bool(compose) != bool(job_file):
+        raise UsageError("--compose and --job-file belong together: give both, or neither for a stack of 'up'")
+    if compose and job_file:
+        project = ComposeProject(compose)
+        return project.target(settings.cluster, job_file), project.faults(plan)
+    stack = running_file.require(settings.data_dir, job_name)
+    return target_of(stack), faults_of_stack(plan, stack)
 
 
 def chaos_notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
@@ -108,6 +132,7 @@ def _plain(number: int, one: Reaction, result: ChaosResult) -> dict[str, Any]:
         "process": one.fault.process,
         "at_s": one.fault.at_s,
         "for_s": one.fault.for_s,
+        "by_s": one.fault.by_s,
         "processes": result.processes[number],
         "alert": one.alert or None,
         "alerted_s": one.alerted_s and round(one.alerted_s, 3),

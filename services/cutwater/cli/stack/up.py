@@ -55,6 +55,10 @@ def up(
     no_console: Annotated[
         bool, typer.Option("--no-console", help="Do not serve the console beside the stack.")
     ] = False,
+    movable_clocks: Annotated[
+        bool,
+        typer.Option("--movable-clocks", help="Let 'cutwater chaos' move the clocks of this one job's services."),
+    ] = False,
     bootstrap_servers: Annotated[
         str | None,
         typer.Option(
@@ -91,6 +95,7 @@ def up(
     data_dir = settings.data_dir.resolve()
     if detach:
         options = {"--together": together, "--one-application": one_application, "--no-console": no_console}
+        options |= {"--movable-clocks": movable_clocks}
         given = [name for name, on in options.items() if on]
         started = _start_detached(files, settings, bootstrap_servers, given)
         print_stacks(started, data_dir, as_json)
@@ -99,6 +104,8 @@ def up(
     jobs = job_folders(files, data_dir)
     if one_application and is_of_one(jobs, data_dir):
         raise UsageError("--one-application is for several jobs, and one job file is given: leave it out")
+    if movable_clocks and not is_of_one(jobs, data_dir):
+        raise UsageError("--movable-clocks is for one job, and several job files are given: leave it out")
     with stop_on_signals() as stop, err.status("starting") as status:
 
         def ready(found: list[RunningStack]) -> None:
@@ -110,7 +117,14 @@ def up(
         own = bool(bootstrap_servers)
         console = None if no_console else console_process(settings, data_dir)
         if is_of_one(jobs, data_dir):
-            one_stack = Stack(files[0], settings, print_note, own_cluster=own, console=console)
+            one_stack = Stack(
+                files[0],
+                settings,
+                print_note,
+                own_cluster=own,
+                console=console,
+                movable_clocks=movable_clocks,
+            )
             run_stack(one_stack, stop, lambda one: ready([one]))
         else:
             stack = prepare_jobs(

@@ -29,6 +29,8 @@ CHAOS = Action("chaos", _OPERATOR, "plan")
 START = Action("generation start", _OPERATOR, "parent milestone")
 LATE_REPLAY = Action("late replay", _OPERATOR, "parent milestone")
 PROMOTE = Action("generation promote", _OWNER, "generation")
+HOLD = Action("generation hold", _OPERATOR, "generation")
+RELEASE_HOLD = Action("generation release", _OWNER, "generation")
 DROP = Action("generation abort", _OWNER, "generation")
 PRUNE_GENERATIONS = Action("generation prune", _OWNER, "job")
 ROLLBACK = Action("rollback", _OWNER, "milestone")
@@ -47,7 +49,8 @@ RESYNC = Action("mirror resync", _OWNER, "topic")
 WITHDRAW_RESYNC = Action("mirror resync --withdraw", _OPERATOR, "topic")
 
 ACTIONS = (
-    *(UP, DOWN, DELETE, PREPARE, REGISTER, CHAOS, START, LATE_REPLAY, PROMOTE, DROP, PRUNE_GENERATIONS, ROLLBACK),
+    *(UP, DOWN, DELETE, PREPARE, REGISTER, CHAOS, START, LATE_REPLAY, PROMOTE, HOLD, RELEASE_HOLD, DROP),
+    *(PRUNE_GENERATIONS, ROLLBACK),
     *(PRUNE, REPLAY_LETTERS, REPAIR, SNAPSHOT, PRUNE_SNAPSHOTS, FAILOVER, SWITCHOVER, RELEASE, DECIDE_FORK),
     *(PAUSE_MIRROR, RESUME_MIRROR, RESYNC, WITHDRAW_RESYNC),
 )

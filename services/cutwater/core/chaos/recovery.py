@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cutwater.core.chaos.plan import OF_LINKS, ChaosPlan, Fault
+from cutwater.core.chaos.plan import LINK, ChaosPlan, Fault
 
 
 class Look(NamedTuple):
@@ -62,7 +62,7 @@ def reactions(plan: ChaosPlan, looks: Sequence[Look]) -> list[Reaction]:
     """Return what happened behind each fault of the plan. `looks`: from before the first fault on."""
     found, of_job, of_region = [], lags(looks), [one.region_lag_s or 0.0 for one in looks]
     for number, fault in enumerate(plan.faults):
-        series = list(zip(looks, of_region if fault.kind in OF_LINKS else of_job, strict=True))
+        series = list(zip(looks, of_region if fault.process == LINK else of_job, strict=True))
         following = plan.faults[number + 1].at_s if number + 1 < len(plan.faults) else float("inf")
         within = [(look, lag) for look, lag in series if fault.at_s <= look.at_s < following]
         known = _alerts_before(looks, fault.at_s)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from cutwater.core.checks.findings import Finding, error, ok
@@ -28,8 +29,23 @@ class Bounds(NamedTuple):
         low = self.at_least is None or value >= self.at_least
         return low and (self.at_most is None or value <= self.at_most)
 
+    @property
+    def is_set(self) -> bool:
+        return self.at_least is not None or self.at_most is not None
+
 
 ANY = Bounds()
+
+
+class ResourceRule(NamedTuple):
+    """Bounds of what is kept of one resource (`core.sizing.lifecycle`)."""
+
+    keep: Bounds = ANY
+    """Milliseconds."""
+    bytes: Bounds = ANY
+    """Of all copies."""
+    cost: Bounds = ANY
+    """In a month."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,8 @@ class Policy:
     shards: Bounds = ANY
     state_bytes: Bounds = ANY
     """Of `max_bytes`."""
+    lifecycle: Mapping[str, ResourceRule] = field(default_factory=dict)
+    """By resource."""
 
 
 class _Rule(NamedTuple):
@@ -76,7 +94,7 @@ def _bounds(job: Job, policy: Policy) -> Iterator[Finding]:
     for rule in _rules(job, policy):
         if not rule.bounds.holds(rule.value):
             found = f"{rule.field} is {_text(rule.value, rule.is_time)}"
-            yield _broken(rule.name, found, _allowed(rule.bounds, rule.is_time))
+            yield _broken(rule.name, found, bounds_text(rule.bounds, partial(_text, is_time=rule.is_time)))
 
 
 def _rules(job: Job, policy: Policy) -> Sequence[_Rule]:
@@ -104,9 +122,9 @@ def _words(job: Job, policy: Policy) -> Iterator[Finding]:
         chosen.append(("output.formats", "output.format", job.output.format, policy.output_formats))
     if not job.attached:
         chosen.append(("formats", "source.format", job.format.kind, policy.formats))
-    for name, field, value, allowed in chosen:
+    for name, said, value, allowed in chosen:
         if allowed and value not in allowed:
-            yield _broken(name, f"{field} is {value}", listed(allowed))
+            yield _broken(name, f"{said} is {value}", listed(allowed))
     if policy.needs_max_jump and not job.attached and job.max_jump_ms is None:
         yield _broken("needs_max_jump", "max_jump is not set", "a value: one event far ahead closes all windows")
 
@@ -115,12 +133,12 @@ def _broken(name: str, found: str, allowed: str) -> Finding:
     return error(CHECK, f"{name}: {found}", f"allowed: {allowed}; change the job file, or the policy")
 
 
-def _allowed(bounds: Bounds, is_time: bool) -> str:
+def bounds_text(bounds: Bounds, text: Callable[[float], str]) -> str:
     parts = []
     if bounds.at_least is not None:
-        parts.append(f"at least {_text(bounds.at_least, is_time)}")
+        parts.append(f"at least {text(bounds.at_least)}")
     if bounds.at_most is not None:
-        parts.append(f"at most {_text(bounds.at_most, is_time)}")
+        parts.append(f"at most {text(bounds.at_most)}")
     return " and ".join(parts)
 
 
@@ -129,5 +147,10 @@ def _text(value: float | None, is_time: bool) -> str:
         return "without a bound"
     if not is_time:
         return f"{value:,.0f}"
-    unit_ms, unit = next(one for one in _UNITS if value % one[0] == 0)
-    return f"{value / unit_ms:,.0f}{unit}"
+    return longest_unit_text(value)
+
+
+def longest_unit_text(ms: float) -> str:
+    """Return a whole number of ms in the largest unit that it is a multiple of, such as 2d."""
+    unit_ms, unit = next(one for one in _UNITS if ms % one[0] == 0)
+    return f"{ms / unit_ms:,.0f}{unit}"

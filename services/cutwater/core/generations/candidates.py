@@ -16,6 +16,7 @@ from cutwater.core.protocol.records import (
     Candidacy,
     Claim,
     Decision,
+    Hold,
     Milestone,
     Promotion,
     Redefinition,
@@ -47,19 +48,23 @@ class Candidate:
     """Set if it counts events that its parent's generation has listed as late."""
     redefinition: Redefinition | None = None
     """Set if its job file differs from its parent's."""
+    hold: Hold | None = None
+    """The newest hold of its promotion, or the record that has ended it."""
 
     @property
     def open(self) -> bool:
         return self.withdrawn is None
 
 
-_Later = Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone
+_Later = Reopening | Redefinition | Promotion | Hold | Withdrawal | Decision | Milestone
 
 
 def _after(known: Candidate, record: _Later) -> Candidate:
     if isinstance(record, Milestone):
         again = known.newest is not None and known.newest.epoch == record.epoch
         return replace(known, newest=record, before=known.before if again else known.newest)
+    if isinstance(record, Hold):
+        return replace(known, hold=record)
     if isinstance(record, Reopening):
         return replace(known, reopening=known.reopening or record)
     if isinstance(record, Redefinition):

@@ -65,8 +65,8 @@ FIRST_STEPS = {
 }
 """The command that a runbook begins with, by kind (docs/RUNBOOKS.md)."""
 
-RESTART, PAUSE_MIRROR, SHED = "restart", "pause-mirror", "shed"
-SAFE_ACTIONS = (RESTART, PAUSE_MIRROR, SHED)
+RESTART, PAUSE_MIRROR, SHED, HOLD = "restart", "pause-mirror", "shed", "hold"
+SAFE_ACTIONS = (RESTART, PAUSE_MIRROR, SHED, HOLD)
 """What watch may do about an alert, if the settings allow it (`safe_actions`)."""
 
 TEXT_MAX = 1_000

@@ -106,6 +106,8 @@ class JobStatus:
     snapshot: NewestSnapshot | None = None
     """None if the view takes none, or is not polled."""
     alerts: Known = field(default_factory=dict)
+    candidate: Generation | None = None
+    """The newest candidate that waits to be promoted, if watch may hold it."""
     successor: Generation | None = None
     """The generation that was promoted after this one, which makes this state obsolete."""
     unreadable: int = 0

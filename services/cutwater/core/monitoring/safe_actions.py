@@ -1,9 +1,9 @@
 """What watch does by itself about an alert, if the settings allow it: a pure policy with bounds.
 
-Each action is safe: a killed process loses nothing (invariant I4), a paused mirror continues at its position, and
-fewer epochs change no row. So the danger is not one action, but many: a process that is restarted again and again
-never ends a long epoch. Therefore an alert leads to at most one action of a kind, an action is not repeated within
-a bound, and all of them together are limited by the hour.
+Each action is safe: a killed process loses nothing (invariant I4), a paused mirror continues at its position, a
+promotion that is held waits for an hour at most, and fewer epochs change no row. So the danger is not one action,
+but many: a process that is restarted again and again never ends a long epoch. Therefore an alert leads to at most
+one action of a kind, an action is not repeated within a bound, and all of them together are limited by the hour.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutwater.core.monitoring import alerts
-from cutwater.core.monitoring.alerts import PAUSE_MIRROR, RESTART, SHED, Alert, Key
+from cutwater.core.monitoring.alerts import HOLD, PAUSE_MIRROR, RESTART, SHED, Alert, Key
 from cutwater.core.monitoring.capacity_rules import FREE_SHARE_MIN
 from cutwater.core.monitoring.job_status import JobStatus
 
@@ -34,6 +34,11 @@ PROCESS_OF = {
     (alerts.SILENT, alerts.VIEW): "rehydrator",
 }
 """The process that an alert says to be stuck."""
+DOUBTFUL = (alerts.DIVERGENCE, alerts.DEAD_LETTERS, alerts.LATE, alerts.STUCK_WATERMARK)
+"""Kinds of alerts that doubt the rows: a hand-over now would make the way back longer. What is slow or silent is
+not among them, since a hand-over may cure it."""
+HOLD_MS = 3_600_000
+"""A hold of watch ends by itself after this."""
 SLOW_COMMITS: tuple[Key, ...] = ((alerts.GROWING_DRIFT, alerts.SIGNAL), (alerts.SLOWER, alerts.SIGNAL))
 """With fewer epochs there are fewer commits."""
 
@@ -59,12 +64,12 @@ class SafeAction(NamedTuple):
 
     kind: str
     target: str
-    """A process, or a region."""
+    """A process, a region, or a candidate."""
     alert: str
     """The alert's name: it is the same until the alert is resolved."""
     at_ms: int
     value: int = 0
-    """Of `shed`: the new time between two epochs, ms."""
+    """Of `shed`: the new time between two epochs, ms. Of `hold`: how long it lasts, ms."""
 
 
 def decide_action(
@@ -97,6 +102,8 @@ def _wished(state: JobStatus, rules: ActionRules, done: Sequence[SafeAction], no
             yield SafeAction(RESTART, process, alert.name, now_ms)
         if alert.kind == alerts.FILLING_DISK and rules.origin and _is_nearly_full(state):
             yield SafeAction(PAUSE_MIRROR, rules.origin, alert.name, now_ms)
+        if alert.kind in DOUBTFUL and state.candidate is not None:
+            yield SafeAction(HOLD, str(state.candidate), alert.name, now_ms, HOLD_MS)
         if alert.key in SLOW_COMMITS and (slower_ms := _slower_trigger_ms(rules, done)):
             yield SafeAction(SHED, "driver", alert.name, now_ms, slower_ms)
 

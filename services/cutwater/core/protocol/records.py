@@ -190,6 +190,19 @@ class Promotion:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """A candidate's promotion waits (`cutwater.core.generations.holds`)."""
+
+    job: str
+    generation: Generation
+    until_ms: int
+    """It ends by itself then; 0: an earlier hold ends now."""
+    by: str
+    reason: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
 class Withdrawal:
     job: str
     generation: Generation
@@ -229,5 +242,5 @@ Signal = Start | Barrier | Committed | Heartbeat
 
 StreamRecord = Milestone | Heartbeat | Release
 
-Candidacy = Claim | Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone
+Candidacy = Claim | Reopening | Redefinition | Promotion | Hold | Withdrawal | Decision | Milestone
 """The records of the candidates topic; its milestones are those of candidates."""

@@ -78,8 +78,7 @@ def monthly_amounts(sizing: Sizing, demand: Demand, prices: Prices) -> Iterator[
 def _of_object_store(sizing: Sizing, demand: Demand, prices: Prices) -> Iterator[Amount]:
     """Yield what snapshots take, and a checkpoint that is in an object store."""
     mean, interval_s = sizing.estimate, sizing["snapshot_interval_s"]
-    older = HOURLY_KEPT * _new_bytes(mean, 3_600.0) + DAILY_KEPT * _new_bytes(mean, 86_400.0)
-    kept = (mean.view_bytes + older) / GB
+    kept = snapshots_bytes(mean, HOURLY_KEPT, DAILY_KEPT) / GB
     yield Amount("snapshots kept", kept, "GB", kept * prices.object_gb_month)
     new = _new_bytes(mean, interval_s)
     snapshots = MONTH_S / interval_s * sizing["rehydrators"]
@@ -90,6 +89,11 @@ def _of_object_store(sizing: Sizing, demand: Demand, prices: Prices) -> Iterator
     if demand.remote_checkpoint:
         puts = MONTH_S / demand.epoch_s * (sizing["shuffle_partitions"] + CHECKPOINT_FILES)
         yield Amount("checkpoint writes", puts, "requests", puts / 1_000 * prices.put_1000)
+
+
+def snapshots_bytes(mean: Estimate, hours: int, days: int) -> float:
+    """Return the bytes of the newest snapshot and of one for each of so many hours and days: they share files."""
+    return mean.view_bytes + hours * _new_bytes(mean, 3_600.0) + days * _new_bytes(mean, 86_400.0)
 
 
 def _new_bytes(mean: Estimate, span_s: float) -> float:

@@ -67,15 +67,15 @@ class _Restore(NamedTuple):
 
 def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     """Return what the job needs at its peak; disks and traffic at its mean."""
-    peak = _estimate(job, demand, demand.peak_events_per_s)
-    mean = _estimate(job, demand, demand.events_per_s)
+    peak = estimate_for(job, demand, demand.peak_events_per_s)
+    mean = estimate_for(job, demand, demand.events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
     source = _source_partitions(job, demand, machine, cores)
     restore = _restore(job, demand, machine, mean, peak)
     changelog = max(source, restore.rehydrators)
     # Barriers and milestones name each partition.
-    peak = _estimate(job, demand, demand.peak_events_per_s, source, changelog)
-    mean = _estimate(job, demand, demand.events_per_s, source, changelog)
+    peak = estimate_for(job, demand, demand.peak_events_per_s, source, changelog)
+    mean = estimate_for(job, demand, demand.events_per_s, source, changelog)
     figures = [
         *_of_driver(job, demand, machine, peak, cores),
         *_of_partitions(job, demand, machine, cores, source, restore),
@@ -86,7 +86,7 @@ def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     return Sizing(figures, [*_warnings(job, demand, machine, source, restore), *capacity.doubts(job, mean)], mean)
 
 
-def _estimate(job: Job, demand: Demand, events_per_s: float, source: int = 1, changelog: int = 1) -> Estimate:
+def estimate_for(job: Job, demand: Demand, events_per_s: float, source: int = 1, changelog: int = 1) -> Estimate:
     """`source`, `changelog`: their partitions."""
     per_epoch = events_per_s * demand.epoch_s
     rows = _Rows(

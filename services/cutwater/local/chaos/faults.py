@@ -8,53 +8,37 @@ from __future__ import annotations
 
 import resource
 import signal
-import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import psutil
 
-from cutwater.core.chaos.plan import CUT, DELAY_S, FULL_DISK, KILL, ON_TIME_S, SLOW, STOP, Fault
+from cutwater.core.chaos.plan import CLOCK, CUT, DELAY_S, FULL_DISK, KILL, ON_TIME_S, SLOW, SLOW_DISK, STOP, Fault
 from cutwater.core.errors import UnavailableError
+from cutwater.local.chaos.moved_clock import move_clock
+from cutwater.local.chaos.slow_disk import slow_disk
+from cutwater.local.chaos.span import Find, Span
 from cutwater.local.link import Link
 
-Find = Callable[[], Sequence[psutil.Process]]
-"""Returns the present processes of a service."""
 _SLICE_S = 1.0
-
-
-class Span:
-    """The time of a fault: until `until_s` of the monotonic clock, or until `ended` is set."""
-
-    def __init__(self, until_s: float, ended: threading.Event) -> None:
-        self._until_s, self._ended = until_s, ended
-
-    @property
-    def is_over(self) -> bool:
-        return self._ended.is_set() or time.monotonic() >= self._until_s
-
-    def rest(self, seconds: float = float("inf")) -> None:
-        """Wait so long, at most to the end."""
-        self._ended.wait(max(0.0, min(seconds, self._until_s - time.monotonic())))
 
 
 def make_fault(fault: Fault, find: Find, span: Span) -> int:
     """Make the fault, and undo it when its time is over. Returns how many processes had it.
 
-    Processes that are started meanwhile are slow, or have a full disk, too. Raises UnavailableError if there is
-    none to begin with.
+    Processes that are started meanwhile have it, too, except for a stop. Raises UnavailableError if there is none
+    to begin with, MachineError or UsageError if this machine or stack does not allow the fault.
     """
     if not find():
         raise UnavailableError(f"'{fault}' cannot be made: {fault.process} does not run")
-    return _FAULTS[fault.kind](find, span)
+    return _FAULTS[fault.kind](fault, find, span)
 
 
-def _kill(find: Find, _span: Span) -> int:
+def _kill(_fault: Fault, find: Find, _span: Span) -> int:
     return _each(find(), lambda one: one.send_signal(signal.SIGKILL))
 
 
-def _stop(find: Find, span: Span) -> int:
+def _stop(_fault: Fault, find: Find, span: Span) -> int:
     stopped = find()
     count = _each(stopped, lambda one: one.suspend())
     try:
@@ -64,7 +48,7 @@ def _stop(find: Find, span: Span) -> int:
     return count
 
 
-def _slow(find: Find, span: Span) -> int:
+def _slow(_fault: Fault, find: Find, span: Span) -> int:
     """Let the processes run for a tenth of the time."""
     most = 0
     while not span.is_over:
@@ -78,7 +62,7 @@ def _slow(find: Find, span: Span) -> int:
     return most
 
 
-def _full_disk(find: Find, span: Span) -> int:
+def _full_disk(_fault: Fault, find: Find, span: Span) -> int:
     limited: dict[int, tuple[psutil.Process, tuple[int, int]]] = {}
     try:
         while not span.is_over:
@@ -126,9 +110,11 @@ def make_link_fault(fault: Fault, link: Link, span: Span) -> int:
     return 1
 
 
-_FAULTS: dict[str, Callable[[Find, Span], int]] = {
+_FAULTS: dict[str, Callable[[Fault, Find, Span], int]] = {
     KILL: _kill,
     STOP: _stop,
     SLOW: _slow,
     FULL_DISK: _full_disk,
+    SLOW_DISK: slow_disk,
+    CLOCK: move_clock,
 }

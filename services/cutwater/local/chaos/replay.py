@@ -24,8 +24,8 @@ from cutwater.core.protocol.generation import Token
 from cutwater.local import added_topics
 from cutwater.local.background_stack import Background
 from cutwater.local.changed_job_file import changed_job_file
+from cutwater.local.chaos.target import ChaosTarget
 from cutwater.local.machine.extras import require
-from cutwater.local.running_file import RunningStack
 from cutwater.local.stack import Stack, start_stack
 
 SUFFIX = "-replay"
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
 
 def compare_with_replay(
-    stack: RunningStack, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
+    target: ChaosTarget, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
 ) -> Comparison:
     """Replay all events of the source and compare every row, both at the source's end.
 
@@ -58,12 +58,12 @@ def compare_with_replay(
     """
     require("local", "pyspark", "jgo")
     require("demo", "duckdb")
-    end = commit_stream.source_end(stack.cluster, job.topic)
-    with _replaying(stack, job, settings, folder, say) as (other, url):
-        _wait_for(stack, other, end)
+    end = commit_stream.source_end(target.cluster, job.topic)
+    with _replaying(target, job, settings, folder, say) as (other, url):
+        _wait_for(target, other, end)
         files = folder / "replayed.parquet", folder / "served.parquet"
-        _export(other, url, settings, _newest(stack, other), files[0])
-        _export(job, stack.api_url, settings, _newest(stack, job), files[1])
+        _export(other, url, settings, _newest(target, other), files[0])
+        _export(job, target.api_url, settings, _newest(target, job), files[1])
         return compare_files(*files)
 
 
@@ -91,14 +91,14 @@ def compare_files(replayed: Path, served: Path) -> Comparison:
 
 @contextmanager
 def _replaying(
-    stack: RunningStack, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
+    target: ChaosTarget, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
 ) -> Iterator[tuple[Job, str]]:
     shutil.rmtree(folder, ignore_errors=True)
     own = settings.model_copy(
         update={
             "data_dir": folder / "stack",
-            "bootstrap_servers": stack.cluster.bootstrap,
-            "kafka_security_protocol": stack.cluster.security.protocol,
+            "bootstrap_servers": target.cluster.bootstrap,
+            "kafka_security_protocol": target.cluster.security.protocol,
             "snapshots": "",
             "port": 0,
             "driver_port": 0,
@@ -109,28 +109,28 @@ def _replaying(
         }
     )
     changes = {"job": job.name[: NAME_CHARS_MAX - len(SUFFIX)] + SUFFIX, "output": {"mode": "none"}}
-    changed = changed_job_file(Path(stack.job_file), folder / "job", changes)
+    changed = changed_job_file(target.job_file, folder / "job", changes)
     other = Stack(changed, own, say, own_cluster=True)
     try:
         with start_stack(other, threading.Event()), Background(other):
             yield other.job, other.api_url
     finally:
-        _remove(stack, own.data_dir)
+        _remove(target, own.data_dir)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_for(stack: RunningStack, job: Job, end: Cut) -> None:
+def _wait_for(target: ChaosTarget, job: Job, end: Cut) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        newest = commit_stream.milestones(stack.cluster, job.name, 1)
+        newest = commit_stream.milestones(target.cluster, job.name, 1)
         if newest and newest[0][0].source_cut.covers(end):
             return
         time.sleep(_LOOK_S)
     raise UnavailableError(f"the replay of {job.topic} as {job.name} has not ended within {PATIENCE_S:g} s")
 
 
-def _newest(stack: RunningStack, job: Job) -> Token:
-    return commit_stream.milestones(stack.cluster, job.name, 1)[0][0].token
+def _newest(target: ChaosTarget, job: Job) -> Token:
+    return commit_stream.milestones(target.cluster, job.name, 1)[0][0].token
 
 
 def _export(job: Job, url: str, settings: Settings, token: Token, out: Path) -> None:
@@ -138,8 +138,8 @@ def _export(job: Job, url: str, settings: Settings, token: Token, out: Path) -> 
         write(job, parts, out)
 
 
-def _remove(stack: RunningStack, data_dir: Path) -> None:
+def _remove(target: ChaosTarget, data_dir: Path) -> None:
     """Delete the topics that the replay has added. The source is the job's own."""
     added = added_topics.read(data_dir)
     if added:
-        admin.delete_topics(stack.cluster, list(added_topics.left_over(stack.cluster, added).created))
+        admin.delete_topics(target.cluster, list(added_topics.left_over(target.cluster, added).created))

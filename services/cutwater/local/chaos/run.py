@@ -12,15 +12,19 @@ from random import Random
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.events.registry import registry_for
-from cutwater.core.chaos.plan import OF_LINKS, ChaosPlan, Fault, LoadWish
+from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.core.chaos.plan import LINK, OF_STACKS, SLOW_DISK, ChaosPlan, Fault, LoadWish, unmade
 from cutwater.core.chaos.recovery import Look, Reaction, reactions
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.load.load_draw import LoadDraw
 from cutwater.core.monitoring.alerts import Alert
-from cutwater.local.chaos.faults import Span, make_fault, make_link_fault
+from cutwater.local.chaos.faults import make_fault, make_link_fault
 from cutwater.local.chaos.observation import Observation
 from cutwater.local.chaos.processes import service_processes
+from cutwater.local.chaos.slow_disk import require_tracer
+from cutwater.local.chaos.span import Span
+from cutwater.local.chaos.target import ChaosTarget, Make
 from cutwater.local.link import Link
 from cutwater.local.running_file import RunningStack
 from cutwater.operations.load_sender import LoadPlan, send_load
@@ -67,31 +71,52 @@ class OtherRegion:
     """Returns when its newest arrival was committed; 0 without one. Raises CutwaterError if it does not answer."""
 
 
+def faults_of_stack(plan: ChaosPlan, stack: RunningStack, other: OtherRegion | None = None) -> Make:
+    """Return what makes faults on the processes of this stack, and on the link to another region.
+
+    Raises UsageError for a fault of a link without another region, and for one that only containers have.
+    Raises MachineError if the plan slows a disk and this machine has no strace.
+    """
+    of_link = [one for one in plan.faults if one.process == LINK]
+    if of_link and other is None:
+        raise UsageError(f"'{of_link[0]}' is a fault of the link to another region: 'make rehearse' has one")
+    if wrong := unmade([one for one in plan.faults if one.process != LINK], OF_STACKS):
+        raise UsageError(f"'{wrong}' is a fault of containers: name their project with --compose")
+    if any(one.kind == SLOW_DISK for one in plan.faults):
+        require_tracer()
+
+    def make(fault: Fault, span: Span) -> int:
+        if other and fault.process == LINK:
+            return make_link_fault(fault, other.link, span)
+        return make_fault(fault, lambda: service_processes(stack).get(fault.process, []), span)
+
+    return make
+
+
 def run_chaos(
     plan: ChaosPlan,
-    stack: RunningStack,
+    target: ChaosTarget,
+    make: Make,
     job: Job,
     settings: Settings,
     say: Say,
-    other: OtherRegion | None = None,
+    arrived_ms: Callable[[], int] | None = None,
 ) -> ChaosResult:
     """Carry the plan out and wait until the job has read everything. Returns what was observed.
 
-    Raises UsageError for a fault of a link without another region. Raises UnavailableError if a fault could not be
-    made, or an event of the load was not acknowledged.
+    `arrived_ms`: as of `OtherRegion`. Raises UnavailableError if a fault could not be made, or an event of the
+    load was not acknowledged.
     """
-    if other is None and (of_link := next((one for one in plan.faults if one.kind in OF_LINKS), None)):
-        raise UsageError(f"'{of_link}' is a fault of the link to another region: 'make rehearse' has one")
     state = _Running()
-    with Observation(stack.cluster, job, other.arrived_ms if other else None) as seen:
+    with Observation(target.cluster, job, arrived_ms) as seen:
         threads = [
-            _thread(
-                f"fault-{number}", state, _of_fault(number, fault, _maker(fault, stack, other), seen, state, say)
-            )
+            _thread(f"fault-{number}", state, _of_fault(number, fault, make, seen, state, say))
             for number, fault in enumerate(plan.faults)
         ]
         if plan.load:
-            threads.append(_thread("load", state, partial(_send, plan.load, plan, stack, job, settings, state)))
+            threads.append(
+                _thread("load", state, partial(_send, plan.load, plan, target.cluster, job, settings, state))
+            )
         for one in threads:
             one.start()
         try:
@@ -125,20 +150,14 @@ def _thread(name: str, state: _Running, work: Callable[[], None]) -> threading.T
     return threading.Thread(target=run, name=name, daemon=True)
 
 
-def _maker(fault: Fault, stack: RunningStack, other: OtherRegion | None) -> Callable[[Span], int]:
-    if other and fault.kind in OF_LINKS:
-        return lambda span: make_link_fault(fault, other.link, span)
-    return lambda span: make_fault(fault, lambda: service_processes(stack).get(fault.process, []), span)
-
-
 def _of_fault(
-    number: int, fault: Fault, make: Callable[[Span], int], seen: Observation, state: _Running, say: Say
+    number: int, fault: Fault, make: Make, seen: Observation, state: _Running, say: Say
 ) -> Callable[[], None]:
     def work() -> None:
         if state.ended.wait(max(0.0, fault.at_s - seen.now_s)):
             return
         say(f"{seen.now_s:5.0f} s: {fault}")
-        state.processes[number] = make(Span(seen.began_s + fault.end_s, state.ended))
+        state.processes[number] = make(fault, Span(seen.began_s + fault.end_s, state.ended))
         if fault.for_s:
             say(f"{seen.now_s:5.0f} s: {fault.kind.replace('_', ' ')} {fault.process} is over")
 
@@ -146,11 +165,11 @@ def _of_fault(
 
 
 def _send(
-    wish: LoadWish, plan: ChaosPlan, stack: RunningStack, job: Job, settings: Settings, state: _Running
+    wish: LoadWish, plan: ChaosPlan, cluster: Cluster, job: Job, settings: Settings, state: _Running
 ) -> None:
     draw = LoadDraw(job, wish.skew, Random(wish.seed), wish.flaws, wish.move_hot_keys_s)
     # Brokers that are away are part of the plan.
-    writer = EventWriter(stack.cluster, job, registry_for(job, settings), wait_s=plan.recovery_s + plan.seconds)
+    writer = EventWriter(cluster, job, registry_for(job, settings), wait_s=plan.recovery_s + plan.seconds)
     sent = send_load(writer, draw, LoadPlan(wish.profile, plan.seconds), lambda _count: None)
     state.produced = sent.events
 

@@ -115,5 +115,5 @@ class AutoRecovery:
         if ended != last.generation:
             self._claims.abort(ended, reason)  # a candidate; while its promotion is requested it blocks others
         generation = self._claims.start(None, None, False, reason, self._copies(), self._require).generation
-        self._claims.promote(generation)
+        self._claims.promote(generation, despite_hold_by="cutwater up")  # nothing commits meanwhile
         return generation

@@ -17,11 +17,12 @@ from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import ProtocolError, UsageError
 from cutwater.core.generations.candidates import Candidate, Candidates, promotion_obstacle
 from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
+from cutwater.core.generations.holds import active_hold, hold_text, make_hold, make_release, may_be_held
 from cutwater.core.generations.late_replay import Opening
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation, Token
-from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion, Reopening, Withdrawal
+from cutwater.core.protocol.records import Candidacy, Claim, Hold, Milestone, Promotion, Reopening, Withdrawal
 from cutwater.operations.generations.redefinition import Redefined
 
 
@@ -187,15 +188,64 @@ class Claims:
         reach("claim-written")
         return claim
 
-    def promote(self, generation: Generation) -> None:
-        """Request a promotion, which commit-signal executes as soon as possible. May be repeated."""
+    def promote(self, generation: Generation, despite_hold_by: str = "") -> None:
+        """Request a promotion, which commit-signal executes as soon as possible. May be repeated.
+
+        `despite_hold_by`: who ends a hold of the candidate with it; empty for nobody. Raises as `to_promote`.
+        """
         writer = self._alone()
-        if self.to_promote(generation):
-            self._write(writer, Promotion(self._job.name, generation, self._now_ms()))
+        ask = self.to_promote(generation, despite_hold=bool(despite_hold_by))
+        records: list[Candidacy] = []
+        if despite_hold_by and self.hold_of(generation):
+            why = "its promotion is forced"
+            records.append(make_release(self._job.name, generation, despite_hold_by, why, self._now_ms()))
+        if ask:
+            records.append(Promotion(self._job.name, generation, self._now_ms()))
+        if records:
+            self._write(writer, *records)
             reach("promotion-asked")
 
-    def to_promote(self, generation: Generation) -> bool:
-        """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted."""
+    def hold(self, generation: Generation, for_ms: int, by: str, reason: str) -> Hold:
+        """Let a candidate's promotion wait, also one that is requested already, at most for a day.
+
+        Raises UsageError if it is promoted or given up, or if its promotion is a rollback or a failover.
+        """
+        hold = make_hold(self._job.name, generation, for_ms, by, reason, self._now_ms())
+        writer = self._alone()
+        self.to_hold(generation)
+        self._write(writer, hold)
+        reach("hold-written")
+        return hold
+
+    def to_hold(self, generation: Generation) -> None:
+        """Raise UsageError if this candidate's promotion cannot wait."""
+        candidate = candidates(self._cluster, self._job.name).require(generation)
+        if candidate.withdrawn is not None:
+            raise UsageError(f"{generation} was given up: there is nothing to hold")
+        if not may_be_held(candidate.claim):
+            raise UsageError(
+                f"{generation} is a rollback or a failover, which no hold delays: 'cutwater generation abort' "
+                "gives it up"
+            )
+        last = promoted(self._cluster, self._job.name)
+        if last is not None and last.generation.number >= generation.number:
+            raise UsageError(f"{last.generation} is promoted already: it is too late to hold {generation}")
+
+    def release(self, generation: Generation, by: str, reason: str) -> bool:
+        """End a candidate's hold; return whether it had one. Raises UsageError if it was never claimed."""
+        writer = self._alone()
+        if self.hold_of(generation) is None:
+            return False
+        self._write(writer, make_release(self._job.name, generation, by, reason, self._now_ms()))
+        return True
+
+    def hold_of(self, generation: Generation) -> Hold | None:
+        """Return the hold that the promotion waits for now. Raises UsageError if it was never claimed."""
+        return active_hold(candidates(self._cluster, self._job.name).require(generation), self._now_ms())
+
+    def to_promote(self, generation: Generation, despite_hold: bool = False) -> bool:
+        """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted, or
+        if it is held and `despite_hold` is not given."""
         known = candidates(self._cluster, self._job.name)
         candidate = known.require(generation)
         last = promoted(self._cluster, self._job.name)  # read second: it is as new as the claim's parent
@@ -204,6 +254,12 @@ class Claims:
         why = promotion_obstacle(candidate, parent_of(candidate.claim), last)
         if why is not None:
             raise UsageError(why)
+        hold = active_hold(candidate, self._now_ms())
+        if hold is not None and not despite_hold:
+            raise UsageError(
+                f"{generation} is not promoted: {hold_text(hold)}. Wait, run 'cutwater generation release "
+                f"{generation}' once the reason is gone, or promote it with --despite-hold"
+            )
         other = known.promoting_behind(last)
         if other is not None and other.claim.generation != generation:
             raise UsageError(

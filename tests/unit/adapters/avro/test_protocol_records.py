@@ -39,6 +39,7 @@ from cutwater.core.protocol.records import (
     Decision,
     FileText,
     Heartbeat,
+    Hold,
     Milestone,
     Promotion,
     Redefinition,
@@ -76,6 +77,7 @@ TYPES: dict[str, type[protocol_records.Record]] = {
     "reopening": Reopening,
     "redefinition": Redefinition,
     "promotion": Promotion,
+    "hold": Hold,
     "withdrawal": Withdrawal,
     "decision": Decision,
     "release": Release,
@@ -97,7 +99,7 @@ def golden_record(name: str) -> protocol_records.Record:
     if name in others:
         return others[name]()
     when = 1_700_000_000_000
-    if name in {"claim", "reopening", "redefinition", "promotion", "withdrawal", "decision"}:
+    if name in {"claim", "reopening", "redefinition", "promotion", "hold", "withdrawal", "decision"}:
         return golden_candidacy(name, when)
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
     brief: dict[str, protocol_records.Record] = {
@@ -158,12 +160,14 @@ def golden_candidacy(name: str, when: int) -> protocol_records.Record:
         files = FileText("flights.yaml", "job: flights\n"), FileText("flight.avsc", '{"type": "record"}')
         meaning = GOLDEN["flights_definition"]
         return Redefinition(**of, definition=meaning, files=files, complete_from_ms=when, at_ms=when)
-    if name == "promotion":
-        return Promotion(**of, at_ms=when)
-    if name == "withdrawal":
-        return Withdrawal(**of, reason="late", at_ms=when)
-    if name == "decision":
-        return Decision(**of, keeps="g2-local-5f0c21aa", reason="readers saw it", at_ms=when)
+    brief: dict[str, Callable[[], protocol_records.Record]] = {
+        "promotion": lambda: Promotion(**of, at_ms=when),
+        "hold": lambda: Hold(**of, until_ms=when + 3_600_000, by="alice", reason="dead letters", at_ms=when),
+        "withdrawal": lambda: Withdrawal(**of, reason="late", at_ms=when),
+        "decision": lambda: Decision(**of, keeps="g2-local-5f0c21aa", reason="readers saw it", at_ms=when),
+    }
+    if name in brief:
+        return brief[name]()
     parent = bytes.fromhex(GOLDEN["records"]["start"])  # any bytes do
     here: dict[str, Any] = {
         "origin": "us",

@@ -42,6 +42,18 @@ def test_a_plan_is_read(tmp_path: Path) -> None:
     assert (plan.load.flaws.bad, plan.load.move_hot_keys_s) == (0.01, 10)
 
 
+def test_clocks_and_disks_have_a_size(tmp_path: Path) -> None:
+    """A slow disk has one by itself. A clock may go back, and may get there gradually."""
+    clocks = "1s: {clock: driver, by: -20m, for: 5s}, 7s: {clock: watch, by: 2s, gradual: true}"
+    text = f"duration: 1m\nfaults: {{{clocks}, 9s: {{slow_disk: driver}}}}"
+    (tmp_path / "plan.yaml").write_text(text)
+    assert list(read_chaos_plan(tmp_path / "plan.yaml").faults) == [
+        Fault("clock", "driver", 1, 5, -1_200),
+        Fault("clock", "watch", 7, 10, 2, gradual=True),
+        Fault("slow_disk", "driver", 9, 10, 0.05),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -55,6 +67,15 @@ def test_a_plan_is_read(tmp_path: Path) -> None:
         ("duration: 1m\nfaults:\n  2m: {kill: driver}", "not before the plan's end"),
         ("duration: 1m\nfaults:\n  5s: {stop: driver, for: 9s}\n  6s: {kill: driver}", "begins within"),
         ("duration: 1m\nload: {rate: -1}", ":2:"),
+        ("duration: 1m\nfaults:\n  5s: {clock: driver}", "write by how much"),
+        ("duration: 1m\nfaults:\n  5s: {clock: driver, by: -9999d}", "more than a clock may be moved"),
+        ("duration: 1m\nfaults:\n  5s: {clock: driver, by: 0s}", "write by how much"),
+        ("duration: 1m\nfaults:\n  5s: {clock: broker, by: 5s}", "compaction goes by"),
+        ("duration: 1m\nfaults:\n  5s: {stop: driver, by: 5s}", "'by' is for slow_disk, clock"),
+        ("duration: 1m\nfaults:\n  5s: {slow_disk: driver, gradual: true}", "'gradual' is for clock"),
+        ("duration: 1m\nfaults:\n  5s: {slow_disk: driver, by: -5ms}", "more than nothing"),
+        ("duration: 1m\nfaults:\n  5s: {slow_disk: driver, by: 11s}", "at most 10 s"),
+        ("duration: 1m\nfaults:\n  5s: {restart: driver, for: 5s}", "a restart does not last"),
         ("duration: 2000h", "longer than a plan may be"),
         ("- 1", "duration and faults"),
         ("", "duration and faults"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cutwater.adapters.config.policy_file import read_policy
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.checks.findings import Level
-from cutwater.core.checks.policy import Bounds, Policy, check_policy
+from cutwater.core.checks.policy import Bounds, Policy, ResourceRule, check_policy
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Attached, Output
 
@@ -95,6 +95,7 @@ def test_a_file_has_every_rule(tmp_path: Path) -> None:
         "names: a+\nformats: [json]\nneeds_max_jump: true\nlateness: {at_most: 2h}\nretention: {at_least: 1d}\n"
         "output: {modes: [none], formats: [avro], retention: {at_most: 3d}}\nlists: {retention: {at_most: 4d}}\n"
         "partitions: {at_least: 2}\nshards: {at_most: 9}\nstate_bytes: {at_most: 1000}\n"
+        "lifecycle: {output: {keep: {at_most: 9d}, bytes: {at_most: 2GB}, cost: {at_most: 7.5}}}\n"
     )
     found = read_policy(tmp_path / "policy.yaml")
     assert found == Policy(
@@ -110,8 +111,9 @@ def test_a_file_has_every_rule(tmp_path: Path) -> None:
         Bounds(2),
         Bounds(None, 9),
         Bounds(None, 1000),
+        {"output": ResourceRule(Bounds(None, 9 * DAY), Bounds(None, 2_000_000_000), Bounds(None, 7.5))},
     )
-    unset = [one.name for one in fields(Policy) if getattr(found, one.name) == one.default]
+    unset = [one.name for one in fields(Policy) if getattr(found, one.name) in (one.default, {})]
     assert unset == []
 
 
@@ -125,6 +127,10 @@ def test_a_file_has_every_rule(tmp_path: Path) -> None:
         ("retention: {most: 5d}", "retention.most"),
         ("partitions: {at_least: many}", "partitions.at_least"),
         ("output: {modes: updates}", "output.modes"),
+        ("lifecycle: {topics: {keep: {at_most: 1d}}}", "lifecycle.topics"),
+        ("lifecycle: {output: {bytes: {at_most: [1]}}}", "write a whole number and B, KB"),
+        ("lifecycle: {output: {cost: {at_least: 1}}}", "lifecycle.output.cost.at_least"),
+        ("loads: {flights: {keys: 5}}", "loads.flights.events_per_second"),
     ],
 )
 def test_a_wrong_file_names_its_line(tmp_path: Path, text: str, said: str) -> None:

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.core.monitoring import alerts
-from cutwater.core.monitoring.alerts import PAUSE_MIRROR, RESTART, SAFE_ACTIONS, SHED, Alert, Key
+from cutwater.core.monitoring.alerts import HOLD, PAUSE_MIRROR, RESTART, SAFE_ACTIONS, SHED, Alert, Key
 from cutwater.core.monitoring.disk_forecast import Disk, Forecast, FreeSpace
 from cutwater.core.monitoring.job_status import JobStatus, Reader
 from cutwater.core.monitoring.safe_actions import (
+    DOUBTFUL,
+    HOLD_MS,
     HOUR_MS,
     HOURLY_MAX,
     PAUSE_WITHIN_MS,
@@ -23,10 +25,11 @@ from cutwater.core.monitoring.safe_actions import (
     SafeAction,
     decide_action,
 )
-from support.protocol_samples import GENERATION, JOB
+from support.protocol_samples import GENERATION, JOB, OTHER
 
 NOW = 100 * HOUR_MS
 ALL = ActionRules(frozenset(SAFE_ACTIONS), after_ms=300_000, apart_ms=1_800_000, origin="us", trigger_ms=500)
+TARGETS = ((RESTART, "driver"), (RESTART, "commit-signal"), (SHED, "driver"))
 STUCK: Key = (alerts.STUCK_EPOCH, alerts.DRIVER)
 FULL: Key = (alerts.FILLING_DISK, alerts.DATA_FOLDER)
 SLOW: Key = (alerts.SLOWER, alerts.SIGNAL)
@@ -48,20 +51,34 @@ def state(*keys: Key, since_ms: int = NOW - 300_000, **known: Any) -> JobStatus:
         ((alerts.FILLING_DISK, alerts.BROKERS), PAUSE_MIRROR, "us", 0),
         (SLOW, SHED, "driver", 2_000),
         ((alerts.GROWING_DRIFT, alerts.SIGNAL), SHED, "driver", 2_000),
+        *(((kind, "any"), HOLD, str(OTHER), HOLD_MS) for kind in DOUBTFUL),
     ],
 )
 def test_each_alert_has_its_action(key: Key, kind: str, target: str, value: int) -> None:
     """If it is allowed, and not without."""
-    found = decide_action(state(key), ALL, [], NOW)
+    known = {"candidate": OTHER}
+    found = decide_action(state(key, **known), ALL, [], NOW)
     assert found is not None
     assert (found.kind, found.target, found.value) == (kind, target, value)
     assert found.alert == f"{JOB}/{key[0]}/{key[1]}/{NOW - 300_000}"
-    assert decide_action(state(key), replace(ALL, allowed=ALL.allowed - {kind}), [], NOW) is None
+    assert decide_action(state(key, **known), replace(ALL, allowed=ALL.allowed - {kind}), [], NOW) is None
 
 
-@pytest.mark.parametrize("key", [(alerts.DEAD_LETTERS, alerts.SOURCE), (alerts.DIVERGENCE, alerts.VIEW)])
+@pytest.mark.parametrize("key", [(alerts.SKEW, alerts.SOURCE), (alerts.OLD_SNAPSHOT, alerts.VIEW)])
 def test_of_other_alerts_nothing_follows(key: Key) -> None:
-    assert decide_action(state(key), ALL, [], NOW) is None
+    assert decide_action(state(key, candidate=OTHER), ALL, [], NOW) is None
+
+
+@pytest.mark.parametrize("kind", DOUBTFUL)
+def test_without_a_candidate_there_is_nothing_to_hold(kind: str) -> None:
+    assert decide_action(state((kind, "any")), ALL, [], NOW) is None
+
+
+@pytest.mark.parametrize("key", [STUCK, (alerts.SILENT, alerts.SIGNAL), SLOW])
+def test_what_a_hand_over_may_cure_holds_none(key: Key) -> None:
+    """Only its own action follows, also where that was done already."""
+    done = [SafeAction(kind, target, f"{JOB}/{key[0]}/{key[1]}/{NOW - 300_000}", 0) for kind, target in TARGETS]
+    assert decide_action(state(key, candidate=OTHER), ALL, done, NOW) is None
 
 
 def test_by_default_nothing_is_done() -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from cutwater.core.chaos.plan import FULL_DISK, KILL, SLOW, STOP, Fault
 from cutwater.core.errors import UnavailableError
-from cutwater.local.chaos.faults import Span, make_fault
+from cutwater.local.chaos.faults import make_fault
+from cutwater.local.chaos.span import Span
 
 WRITER = """
 import sys, time
