@@ -20,12 +20,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import (
     Candidacy,
     Claim,
-    Decision,
     Milestone,
-    Promotion,
-    Redefinition,
-    Reopening,
-    Withdrawal,
 )
 from cutwater.core.state.backlog import Entry
 
@@ -90,7 +85,7 @@ def newest_in_either(cluster: Cluster, job: str, generation: Generation) -> Mile
 
 def candidacy(record: protocol_records.Record) -> Candidacy:
     """Return a record of the candidates topic; raises ProtocolError for another type."""
-    if not isinstance(record, Claim | Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone):
+    if not isinstance(record, Candidacy):
         raise ProtocolError(f"a {type(record).__name__} is on the candidates topic, which must not hold it")
     return record
 

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import (
+    Canary,
     Candidacy,
     Claim,
+    Comparison,
     Decision,
     Milestone,
     Promotion,
@@ -47,26 +49,36 @@ class Candidate:
     """Set if it counts events that its parent's generation has listed as late."""
     redefinition: Redefinition | None = None
     """Set if its job file differs from its parent's."""
+    canary: Canary | None = None
+    """Set if it is compared with the promoted generation; the last one counts."""
+    comparison: Comparison | None = None
+    """How far it has been compared."""
 
     @property
     def open(self) -> bool:
         return self.withdrawn is None
 
 
-_Later = Reopening | Redefinition | Promotion | Withdrawal | Decision | Milestone
+_Later = Reopening | Redefinition | Canary | Comparison | Promotion | Withdrawal | Decision | Milestone
 
 
 def _after(known: Candidate, record: _Later) -> Candidate:
     if isinstance(record, Milestone):
         again = known.newest is not None and known.newest.epoch == record.epoch
         return replace(known, newest=record, before=known.before if again else known.newest)
-    if isinstance(record, Reopening):
-        return replace(known, reopening=known.reopening or record)
-    if isinstance(record, Redefinition):
-        return replace(known, redefinition=known.redefinition or record)
+    if isinstance(record, Withdrawal):
+        return replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms)
+    if isinstance(record, Canary):
+        return replace(known, canary=record)
+    if isinstance(record, Comparison):
+        return replace(known, comparison=record)
     if isinstance(record, Promotion | Decision):
         return replace(known, promoting=True) if isinstance(record, Promotion) else replace(known, decision=record)
-    return replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms)
+    if isinstance(record, Reopening):
+        known = replace(known, reopening=known.reopening or record)
+    else:
+        known = replace(known, redefinition=known.redefinition or record)
+    return known
 
 
 @dataclass(frozen=True)
