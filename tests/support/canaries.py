@@ -19,7 +19,7 @@ from support.views.changelogs import HOUR_MS, Sold, Writing, until
 
 
 class Beside:
-    """Two generations that read the same events. The live one has begun with these rows, all at source offset 0."""
+    """Two generations that read the same events: the live one goes on, and the candidate begins beside it."""
 
     def __init__(self, live: Writing, milestones: int = 0, differences: int = 0) -> None:
         self.live = live
@@ -85,7 +85,7 @@ class Comparing:
                 stderr=log,
             )
 
-    def ended(self, patience_s: float = 60.0) -> int:
+    def ended(self, patience_s: float = 240.0) -> int:
         return self.process.wait(patience_s)
 
     def died(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +10,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.process_name import process_name
 from cutwater.adapters.topics.audit_log import AuditLog
-from cutwater.core.access.actions import DROP_CANARY, PROMOTE_CANARY
+from cutwater.core.access.actions import DROP_CANARY, PROMOTE_CANARY, Action
 from cutwater.core.access.audit_log import CANARY, Actor, AuditedAction, AuditRecord
 from cutwater.core.canary.gate import Verdict
 from cutwater.core.errors import CutwaterError
@@ -29,18 +30,20 @@ class GateDecision:
     def carry_out(self, found: Comparison) -> None:
         """Do what the comparison says. Raises as `Claims.promote` and `Claims.abort`."""
         promotes = found.verdict == Verdict.PROMOTE
-        by = Actor(CANARY, "", CANARY, process_name())
         action = PROMOTE_CANARY if promotes else DROP_CANARY
         given = {"compared": found.compared, "differing": found.differing, "reason": found.reason}
         self._log.warning("the gate has decided", verdict=found.verdict, reason=found.reason)
-        with AuditedAction(
-            action, self._job.name, str(found.generation), by, uuid4().hex, now_ms, self._write, given
-        ) as told:
+        with self.audited(action, str(found.generation), given) as told:
             if promotes:
                 self._claims.promote(found.generation)
             else:
                 self._claims.abort(found.generation, f"canary: {found.reason}")
             told.record_result("its promotion is requested" if promotes else "it is given up")
+
+    def audited(self, action: Action, on: str, given: Mapping[str, object]) -> AuditedAction:
+        """Return the block that an action on an object runs in."""
+        by = Actor(CANARY, "", CANARY, process_name())
+        return AuditedAction(action, self._job.name, on, by, uuid4().hex, now_ms, self._write, given)
 
     def _write(self, one: AuditRecord) -> None:
         try:

@@ -28,7 +28,8 @@ from cutwater.canary.compared_state import ComparedState
 from cutwater.canary.decision import GateDecision
 from cutwater.canary.feeds import CandidateFeed, LiveFeed
 from cutwater.canary.state_comparison import Differences, StateComparison
-from cutwater.core.canary.gate import judge
+from cutwater.canary.way_back import WayBack
+from cutwater.core.canary.gate import Verdict, judge
 from cutwater.core.canary.pairing import Pair, Pairing
 from cutwater.core.canary.row_comparison import CanaryRows
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
@@ -69,9 +70,14 @@ class CanaryService:
         with ExitStack() as stack:
             feed = stack.enter_context(closing(CandidateFeed(self._cluster, self._job.name, self._generation)))
             try:
-                _Comparing(self, feed, writer, stack).run()
+                compared = _Comparing(self, feed, writer, stack).run()
             except Stopped:
                 return
+        if compared is not None and compared.canary is not None and compared.open:
+            parent = parent_of(compared.claim)
+            live = GenerationJobs.on(self._cluster, self._job).at(parent)
+            kept = WayBack(live, self._settings, self._stopped, self._decision.audited, self._log)
+            kept.keep(self._generation, parent.generation, compared.canary.keep_ms)
 
     @property
     def stopped(self) -> threading.Event:
@@ -101,13 +107,15 @@ class _Comparing:
         self._overtaken = 0
         """Pairs that could not be read any more."""
 
-    def run(self) -> None:
+    def run(self) -> Candidate | None:
+        """Compare until nothing is left to compare, and return what is known of the candidate then; None if this
+        process is stopped before."""
         entries = []
         deadline_s = time.monotonic() + READ_S
         while not self._feed.is_read:
             entries += list(self._feed.poll(POLL_S))
             if self._stopped.is_set():
-                return
+                return None
             if time.monotonic() > deadline_s:
                 raise UnavailableError(
                     f"the candidates topic of {self._job.name} is not read within {READ_S:.0f} s"
@@ -116,13 +124,19 @@ class _Comparing:
         self._gate(candidate)
         self._newest = self._recorded = candidate.comparison
         if self._decided():
-            return
+            return self._outcome()
         parent = parent_of(candidate.claim)
         live = self._stack.enter_context(closing(LiveFeed(self._cluster, self._job.name, parent)))
         comparison = self._comparison(candidate, parent)
         for entry in entries:
             self._pairing.add_candidate(entry)
         self._follow(live, parent, comparison)
+        return None if self._stopped.is_set() else self._outcome()
+
+    def _outcome(self) -> Candidate | None:
+        """Return the candidate; None if the gate has dropped it, whether that is read yet or not."""
+        dropped = self._newest is not None and self._newest.verdict == Verdict.DROP
+        return None if dropped else self._feed.candidate
 
     def _gate(self, candidate: Candidate) -> Canary:
         if candidate.canary is None:

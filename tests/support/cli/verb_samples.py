@@ -13,7 +13,7 @@ import pytest
 
 from cutwater.adapters.events.fetched_schema import FetchedSchema
 from cutwater.cli import action_audit
-from cutwater.cli.generations import claim, generation, promotion_wait, rollback
+from cutwater.cli.generations import canary, claim, generation, promotion_wait, rollback
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
 from cutwater.cli.past import blame, diff, difference_report, replay
@@ -146,6 +146,11 @@ def claims(again: bool = False) -> Patch:
         put(rollback, **place),
         put(difference_report, compared=records.COMPARED_MILESTONES),
     )
+
+
+def canaries() -> Patch:
+    shown = {"find_job": records.PLACE, "find_canary": records.CANARY, "require_comparable": None}
+    return all_of(claims(), put(canary, **shown))
 
 
 def pruning(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
@@ -407,6 +412,10 @@ SAMPLES = [
         ["forks", "loss", str(JOB_FILE)],
         put(forks, _make_forking=(records.SETTINGS, answering(loss=(records.FORKS[0], records.LOSS)))),
     ),
+    Sample(["canary", "start", "--dry-run"], canaries()),
+    Sample(["canary", "status"], canaries(), code=1),
+    Sample(["canary", "promote", str(OTHER), "--dry-run"], canaries()),
+    Sample(["canary", "drop", str(OTHER), "--dry-run"], canaries()),
     Sample(["generation", "start", "--dry-run"], claims()),
     Sample(["generation", "promote", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "abort", str(OTHER), "--dry-run"], claims()),

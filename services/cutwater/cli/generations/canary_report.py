@@ -10,7 +10,7 @@ from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.cli.options import JobContext
 from cutwater.cli.report import err, iso, out, print_note
 from cutwater.core.errors import UnavailableError, UsageError
-from cutwater.core.generations.candidates import Candidate
+from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.job.job import Job
 from cutwater.core.past.milestone_point import MilestonePoint
 from cutwater.core.protocol.generation import Generation, Token
@@ -26,6 +26,8 @@ class NamedCanary(NamedTuple):
     canary: Canary
     last: Milestone | None
     """The newest milestone of the commit stream."""
+    way_back: Candidate | None = None
+    """The old generation, if it keeps counting."""
 
     @property
     def generation(self) -> Generation:
@@ -79,7 +81,21 @@ def find_canary(place: JobContext, generation: str | None) -> NamedCanary:
         found = every[-1]
     if found.canary is None:
         raise UsageError(f"{found.claim.generation} is no canary: see 'cutwater generation list'")
-    return NamedCanary(found, found.canary, last)
+    return NamedCanary(found, found.canary, last, _way_back(known, found, last))
+
+
+def _way_back(known: Candidates, canary: Candidate, last: Milestone | None) -> Candidate | None:
+    """Return the open rollback to the generation before a promoted canary."""
+    claim = canary.claim
+    if last is None or last.generation != claim.generation:
+        return None
+    before = parent_of(claim).generation
+    found = [
+        one
+        for generation, one in known.by_id.items()
+        if one.open and generation.number > claim.generation.number and one.claim.rewinds_to
+    ]
+    return next((one for one in reversed(found) if parent_of(one.claim).generation == before), None)
 
 
 def await_verdict(place: JobContext, generation: Generation, wait_s: float) -> None:
@@ -122,6 +138,7 @@ def canary_json(found: NamedCanary) -> dict[str, Any]:
         "live": str(live) if live else None,
         "candidate": str(theirs) if theirs else None,
         "at": iso(one.at_ms) if one else None,
+        "way_back": _way_back_json(found.way_back),
         "verdict": (one.verdict or None) if one else None,
         "reason": found.candidate.withdrawn or (one.reason if one and one.reason else None),
         "differences": [
@@ -129,6 +146,13 @@ def canary_json(found: NamedCanary) -> dict[str, Any]:
             for row in (one.first if one else ())
         ],
     }
+
+
+def _way_back_json(kept: Candidate | None) -> dict[str, Any] | None:
+    if kept is None:
+        return None
+    to, generation = parent_of(kept.claim).token, kept.claim.generation
+    return {"to": str(to), "generation": str(generation), "ready": kept.newest is not None}
 
 
 def print_canary(found: NamedCanary) -> None:
@@ -140,6 +164,11 @@ def print_canary(found: NamedCanary) -> None:
             f"its gate promotes after {gate.milestones:,} compared milestones, and drops at more than "
             f"{gate.differences:,} differing rows"
         )
+    if found.way_back is not None:
+        ready = "the old generation counts on" if found.way_back.newest else "the old generation is starting"
+        to = parent_of(found.way_back.claim).token
+        out.print(f"{ready}, until {iso(found.way_back.claim.at_ms + gate.keep_ms)}. To go back to it:")
+        out.print(f"cutwater rollback --to {to}")
     if one is None:
         return
     live, theirs = found.pair
