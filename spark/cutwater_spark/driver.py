@@ -224,13 +224,16 @@ class Driver:
     def _align(self, spark: SparkSession, epochs: EpochWriter, attempt: Attempt, canary: Candidate) -> None:
         """End the epochs where the promoted generation has ended its own."""
 
+        before = epochs.steps.newest_plan
+
         def reading() -> Reading | None:
             query, plan = attempt.query, epochs.steps.newest_plan
-            return Reading(query, plan.source_cut) if query is not None and plan is not None else None
+            return None if query is None or plan is None or plan is before else Reading(query, plan.source_cut)
 
         cluster, job = self._settings.cluster, self._job.name
         if self._alignment is None:
-            self._alignment = SourceAlignment(spark, cluster, job, canary, reading, self._log)
+            self._alignment = SourceAlignment(spark, cluster, job, canary, self._log)
+        self._alignment.begin(reading)
         alignment, took = self._alignment, epochs.took
 
         def both(times: EpochTimes) -> None:

@@ -27,8 +27,6 @@ BEGUN, PIECE = 3_000, 100
 MEASURES = "  ticks: {measure: count}\n  total: {measure: sum, field: value}\n"
 CHANGED = "  least: {measure: min, field: value}\n  total: {measure: sum, field: value}\n"
 """One measure removed, one added, one that both have."""
-WRONG = "where: value < 990, "
-BACK_S = 10.0
 Rows = dict[tuple[str, int], dict[str, Any]]
 
 
@@ -78,14 +76,13 @@ def status(cli: Cli, *more: str) -> dict[str, Any]:
 
 def counted(sent: int, sql: str, since: int = 0) -> Rows:
     """The rows of the first events by DuckDB; `sql`: the measures. `since`: the number of the first event."""
-    frame = pd.DataFrame(EVENTS[since:sent])
-    rows = duckdb.sql(f"select key, at - at % 60000 as start, {sql} from frame group by all").df()
+    events = duckdb.from_df(pd.DataFrame(EVENTS[since:sent]))
+    rows = events.query("e", f"select key, at - at % 60000 as start, {sql} from e group by all").df()
     return {
         (str(row["key"]), int(row["start"])): {
             name: int(row[name]) for name in rows.columns if name not in ("key", "start")
         }
         for row in rows.to_dict("records")
-        if frame is not None
     }
 
 

@@ -39,7 +39,7 @@ class Reading(NamedTuple):
 
     query: StreamingQuery
     position: Cut
-    """The end of its newest epoch."""
+    """The end of its newest epoch that is read: a batch whose end is beyond what is set meanwhile is refused."""
 
 
 class SourceAlignment:
@@ -51,13 +51,11 @@ class SourceAlignment:
         cluster: Cluster,
         job: str,
         candidate: Candidate,
-        reading: Callable[[], Reading | None],
         log: Any,
     ) -> None:
-        """`reading`: returns None while no query runs."""
         self._spark, self._cluster, self._job, self._log = spark, cluster, job, log
         self._generation, self._parent = candidate.claim.generation, parent_of(candidate.claim)
-        self._reading = reading
+        self._reading: Callable[[], Reading | None] = lambda: None
         self._cuts = LiveCuts()
         self._known = Candidates()
         self._released = False
@@ -70,6 +68,11 @@ class SourceAlignment:
     def close(self) -> None:
         self._stopped.set()
         self._thread.join(CLOSE_S)
+
+    def begin(self, reading: Callable[[], Reading | None]) -> None:
+        """Align the next query. `reading`: returns None before that query's first epoch is read."""
+        with self._lock:
+            self._reading = reading
 
     def epoch_took(self) -> None:
         """Set the end of the next epoch at once: Spark plans it after this one's commit."""
@@ -142,12 +145,16 @@ def set_end(spark: SparkSession, query: StreamingQuery, position: Cut, end: Cut 
         reported = source.reportLatestOffset()
         if reported is None:
             return False
-        if end is not None:
-            offsets = _offsets(json.loads(reported.json()), position, end)
-            made = java.org.apache.spark.sql.kafka010.JsonUtils.partitionOffsets(json.dumps(offsets))
-            _field(source, _ENDS).set(source, made)
-        # Last: the source looks at the offsets only if this is set.
-        _field(source, _HOLDS).setBoolean(source, end is not None)
+        if end is None:
+            _field(source, _HOLDS).setBoolean(source, False)
+            # A batch beyond offsets that are set is refused when it is read.
+            _field(source, _ENDS).set(source, None)
+            continue
+        offsets = _offsets(json.loads(reported.json()), position, end)
+        made = java.org.apache.spark.sql.kafka010.JsonUtils.partitionOffsets(json.dumps(offsets))
+        _field(source, _ENDS).set(source, made)
+        # Last: the source ends there only if this is set, and without offsets it would fetch others.
+        _field(source, _HOLDS).setBoolean(source, True)
     return True
 
 

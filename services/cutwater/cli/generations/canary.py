@@ -57,8 +57,8 @@ CanaryArgument = Annotated[
 JobFileOption = Annotated[
     Path | None,
     typer.Option(
-        "--running-job-file",
-        help="The running job's file, needed with --bootstrap-servers. Default: the stack's.",
+        "--job-file",
+        help="The job file, needed with --bootstrap-servers. Default: the running stack's.",
     ),
 ]
 
