@@ -77,7 +77,7 @@ def status(cli: Cli, *more: str) -> dict[str, Any]:
 def counted(sent: int, sql: str, since: int = 0) -> Rows:
     """The rows of the first events by DuckDB; `sql`: the measures. `since`: the number of the first event."""
     events = duckdb.from_df(pd.DataFrame(EVENTS[since:sent]))
-    rows = events.query("e", f"select key, at - at % 60000 as start, {sql} from e group by all").df()
+    rows = events.query("e", f'select key, "at" - "at" % 60000 as start, {sql} from e group by all').df()
     return {
         (str(row["key"]), int(row["start"])): {
             name: int(row[name]) for name in rows.columns if name not in ("key", "start")
