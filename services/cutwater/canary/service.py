@@ -27,7 +27,7 @@ from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.canary.compared_state import ComparedState
 from cutwater.canary.decision import GateDecision
 from cutwater.canary.feeds import CandidateFeed, LiveFeed
-from cutwater.canary.state_comparison import Differences, StateComparison
+from cutwater.canary.row_differences import Differences, StateComparison
 from cutwater.canary.way_back import WayBack
 from cutwater.core.canary.gate import Verdict, judge
 from cutwater.core.canary.pairing import Pair, Pairing

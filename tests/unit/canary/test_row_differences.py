@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.canary import state_comparison
-from cutwater.canary.state_comparison import StateComparison, proved_equal
+from cutwater.canary import row_differences
+from cutwater.canary.row_differences import StateComparison, proved_equal
 from cutwater.core.canary.pairing import Pair, Steps
 from cutwater.core.canary.row_comparison import CanaryRows
 from cutwater.core.job.job import Job
@@ -129,7 +129,7 @@ def replace_digest(entry: Entry, digest: int) -> Entry:
 def test_more_differences_than_are_kept_are_compared_whole_each_time(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_comparison, "KEPT_MAX", 2)
+    monkeypatch.setattr(row_differences, "KEPT_MAX", 2)
     live, theirs = Held(job), Held(job)
     live.coming = {(shop, 1): 1 for shop in SHOPS}
     comparison = StateComparison(live, theirs, CanaryRows(job, job, 0.0), 0)  # type: ignore[arg-type]
