@@ -12,7 +12,7 @@ from cutwater.adapters.runtime.process_name import process_name
 from cutwater.adapters.topics.audit_log import AuditLog
 from cutwater.core.access.actions import DROP_CANARY, PROMOTE_CANARY, Action
 from cutwater.core.access.audit_log import CANARY, Actor, AuditedAction, AuditRecord
-from cutwater.core.canary.gate import Verdict
+from cutwater.core.canary.gate import GateVerdict
 from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Comparison
@@ -29,7 +29,7 @@ class GateDecision:
 
     def carry_out(self, found: Comparison) -> None:
         """Do what the comparison says. Raises as `Claims.promote` and `Claims.abort`."""
-        promotes = found.verdict == Verdict.PROMOTE
+        promotes = found.verdict == GateVerdict.PROMOTE
         action = PROMOTE_CANARY if promotes else DROP_CANARY
         given = {"compared": found.compared, "differing": found.differing, "reason": found.reason}
         self._log.warning("the gate has decided", verdict=found.verdict, reason=found.reason)

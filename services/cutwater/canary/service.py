@@ -29,7 +29,7 @@ from cutwater.canary.decision import GateDecision
 from cutwater.canary.feeds import CandidateFeed, LiveFeed
 from cutwater.canary.row_differences import Differences, StateComparison
 from cutwater.canary.way_back import WayBack
-from cutwater.core.canary.gate import Verdict, judge
+from cutwater.core.canary.gate import GateVerdict, judge
 from cutwater.core.canary.pairing import Pair, Pairing
 from cutwater.core.canary.row_comparison import CanaryRows
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
@@ -135,7 +135,7 @@ class _Comparing:
 
     def _outcome(self) -> Candidate | None:
         """Return the candidate; None if the gate has dropped it, whether that is read yet or not."""
-        dropped = self._newest is not None and self._newest.verdict == Verdict.DROP
+        dropped = self._newest is not None and self._newest.verdict == GateVerdict.DROP
         return None if dropped else self._feed.candidate
 
     def _gate(self, candidate: Candidate) -> Canary:

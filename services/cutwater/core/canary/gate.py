@@ -22,7 +22,7 @@ class Gate(NamedTuple):
     keep_ms: int = 0
 
 
-class Verdict(StrEnum):
+class GateVerdict(StrEnum):
     NONE = ""
     """Not decided yet."""
     PROMOTE = "promote"
@@ -30,11 +30,11 @@ class Verdict(StrEnum):
 
 
 class Judged(NamedTuple):
-    verdict: Verdict
+    verdict: GateVerdict
     reason: str
 
 
-UNDECIDED = Judged(Verdict.NONE, "")
+UNDECIDED = Judged(GateVerdict.NONE, "")
 
 
 def judge(gate: Canary, compared: int, differing: int, first: Sequence[DifferingRow] = ()) -> Judged:
@@ -47,11 +47,12 @@ def judge(gate: Canary, compared: int, differing: int, first: Sequence[Differing
         named = "; ".join(row_text(one) for one in first[:NAMED_MAX])
         more = f", first {named}" if named else ""
         return Judged(
-            Verdict.DROP, f"{rows} at the {compared:,}. compared milestone, more than {gate.differences:,}{more}"
+            GateVerdict.DROP,
+            f"{rows} at the {compared:,}. compared milestone, more than {gate.differences:,}{more}",
         )
     if compared >= gate.milestones:
         return Judged(
-            Verdict.PROMOTE, f"{compared:,} milestones compared, {differing:,} rows differ at the last one"
+            GateVerdict.PROMOTE, f"{compared:,} milestones compared, {differing:,} rows differ at the last one"
         )
     return UNDECIDED
 

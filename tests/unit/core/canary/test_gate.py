@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.canary.gate import Verdict, judge
+from cutwater.core.canary.gate import GateVerdict, judge
 from cutwater.core.protocol.records import Canary, DifferingRow
 from support.protocol_samples import JOB, OTHER
 
@@ -23,11 +23,11 @@ def test_it_promotes_after_enough_and_drops_at_the_first_too_many(
     """Never both, and nothing without a number of milestones."""
     verdict = judge(gate(milestones, differences), compared, differing).verdict
     if not milestones:
-        assert verdict is Verdict.NONE
+        assert verdict is GateVerdict.NONE
     elif differing > differences:
-        assert verdict is Verdict.DROP
+        assert verdict is GateVerdict.DROP
     else:
-        assert (verdict is Verdict.PROMOTE) == (compared >= milestones)
+        assert (verdict is GateVerdict.PROMOTE) == (compared >= milestones)
 
 
 def test_a_drop_names_rows() -> None:
