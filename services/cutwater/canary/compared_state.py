@@ -67,7 +67,7 @@ class ComparedState:
         self._store.close()
 
     @property
-    def begun(self) -> bool:
+    def has_milestone(self) -> bool:
         """Whether it is at a milestone."""
         return self._store.applied is not None and self._store.applying is None
 
@@ -77,7 +77,7 @@ class ComparedState:
         Raises DivergenceError for rows that a milestone does not prove; Overtaken if compaction may have removed
         some; UnavailableError if brokers do not answer.
         """
-        if not self.begun or not steps.complete or not fresh(steps.entries[0].milestone, self._now_ms()):
+        if not self.has_milestone or not steps.complete or not fresh(steps.entries[0].milestone, self._now_ms()):
             self._jump(steps.last)
             return None
         changed: set[bytes] = set()

@@ -49,7 +49,7 @@ class StateComparison:
 
     def compare(self, pair: Pair) -> Differences:
         """Move both states to the pair, and compare them. Raises as `ComparedState.move`."""
-        whole = not (self._live.begun and self._candidate.begun) or self._overflowed
+        whole = not (self._live.has_milestone and self._candidate.has_milestone) or self._overflowed
         changed = self._live.move(pair.live), self._candidate.move(pair.candidate)
         one, two = pair.live.milestone, pair.candidate.milestone
         if pair.live.late != pair.candidate.late:

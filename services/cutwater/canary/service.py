@@ -198,7 +198,7 @@ class _Comparing:
         reach("canary-compared")
         if again:
             return
-        self._newest = self._told(pair, found)
+        self._newest = self._comparison_after(pair, found)
         changed = self._recorded is None or (self._recorded.differing, self._recorded.late) != (
             found.differing,
             found.late,
@@ -206,7 +206,7 @@ class _Comparing:
         if changed or self._newest.verdict:
             self._record()
 
-    def _told(self, pair: Pair, found: Differences) -> Comparison:
+    def _comparison_after(self, pair: Pair, found: Differences) -> Comparison:
         before, gate, counts = self._newest, self._gate(self._feed.candidate), self._pairing.counts
         compared = (before.compared if before else 0) + 1
         verdict, reason = judge(gate, compared, found.differing, found.first)

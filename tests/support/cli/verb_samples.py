@@ -45,7 +45,7 @@ from cutwater.core.sizing.calibration import Phase
 from cutwater.core.sizing.machine import Machine
 from cutwater.core.state.snapshot_manifest import Unusable
 from cutwater.local.calibration.run import Calibration
-from cutwater.local.chaos.replay import Comparison
+from cutwater.local.chaos.replay import ReplayComparison
 from cutwater.local.chaos.run import ChaosResult
 from cutwater.mirror.resync.resync import CopyState
 from cutwater.operations.generations.claims import Planned
@@ -241,7 +241,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         Reaction(plan.faults[1], "", None, 0.0, None, False),
     ]
     found = ChaosResult(plan, [], reactions, {}, {0: 3, 1: 1}, 1_234_567, True)
-    rows = Comparison(1_234_567, 0, 1)
+    rows = ReplayComparison(1_234_567, 0, 1)
     put(chaos, read_chaos_plan=plan, run_chaos=found, compare_with_replay=rows)(monkeypatch, folder)
 
 

@@ -34,7 +34,7 @@ class Held:
     told: bool = True
     rows: dict[bytes, bytes] = field(default_factory=dict)
     coming: Rows = field(default_factory=dict)
-    begun: bool = False
+    has_milestone: bool = False
 
     def move(self, _steps: Steps) -> Set[bytes] | None:
         changed = {}
@@ -43,7 +43,7 @@ class Held:
             _, value = encoded(self.job, Sold(shop, hour, pieces))
             changed[key_layout.storage_key(window, HOUR_MS)] = value
         self.rows |= changed
-        first, self.begun = not self.begun, True
+        first, self.has_milestone = not self.has_milestone, True
         return None if first or not self.told else changed.keys()
 
     def value(self, name: bytes) -> bytes | None:

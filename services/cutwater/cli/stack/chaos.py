@@ -19,7 +19,7 @@ from cutwater.core.chaos.report import chaos_page
 from cutwater.core.errors import UsageError
 from cutwater.core.util.text_tables import number_text
 from cutwater.local import running_file
-from cutwater.local.chaos.replay import Comparison, compare_with_replay
+from cutwater.local.chaos.replay import ReplayComparison, compare_with_replay
 from cutwater.local.chaos.run import ChaosResult, run_chaos
 
 COLUMNS = ("at", "fault", "alert", "after", "largest lag", "recovered after")
@@ -70,7 +70,7 @@ def chaos(
     return 0 if sound else 1
 
 
-def chaos_notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
+def chaos_notes(result: ChaosResult, rows: ReplayComparison | None) -> list[str]:
     load = (
         f"{number_text(result.produced)} events of the load were acknowledged" if result.plan.load else "no load"
     )
@@ -85,7 +85,9 @@ def chaos_notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
     ]
 
 
-def _show(plan: ChaosPlan, result: ChaosResult, rows: Comparison | None, notes: list[str], as_json: bool) -> None:
+def _show(
+    plan: ChaosPlan, result: ChaosResult, rows: ReplayComparison | None, notes: list[str], as_json: bool
+) -> None:
     if as_json:
         print_json(
             {
