@@ -150,7 +150,8 @@ def claims(again: bool = False) -> Patch:
 
 def canaries() -> Patch:
     shown = {"find_job": records.PLACE, "find_canary": records.CANARY, "require_comparable": None}
-    return all_of(claims(), put(canary, **shown))
+    made = answering(to_abort=records.CANDIDATES[1])
+    return all_of(claims(), put(canary, claims_of=made, **shown))
 
 
 def pruning(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
