@@ -36,6 +36,7 @@ from cutwater.core.driver.input_stats import InputStats, skew_warning
 from cutwater.core.driver.lateness import ByFloor, ByWatermark
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.events.formats import WriterSchema
+from cutwater.core.generations.candidates import Candidate
 from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job, Objectives
@@ -48,11 +49,12 @@ from cutwater.views.changelog.range_reader import Stopped
 from cutwater_spark.application.driver_session import driver_session
 from cutwater_spark.attempt import Attempt, location_of
 from cutwater_spark.authentication import warn_if_open
+from cutwater_spark.canary.source_alignment import Reading, SourceAlignment, canary_of
 from cutwater_spark.epoch.rejected_events import RejectedEventLists
 from cutwater_spark.epoch.source_cadence import SourceCadence
 from cutwater_spark.epoch.source_limit import SourceLimit
 from cutwater_spark.epoch.time_jumps import JumpCheck
-from cutwater_spark.epoch.writer import EpochWriter
+from cutwater_spark.epoch.writer import EpochTimes, EpochWriter
 from cutwater_spark.query.query import INPUT_METRICS, aggregate, decode, read_events, seen_of, starting_offsets
 from cutwater_spark.seed.from_changelog import read_seed
 from cutwater_spark.seed.parent import parent_milestone
@@ -76,6 +78,8 @@ class Driver:
         self._admission = Admission(job.max_events_per_epoch, job.max_bytes_per_epoch)
         self._cadence: EpochCadence | None = None
         """Set if the job has objectives: it decides in place of the admission."""
+        self._alignment: SourceAlignment | None = None
+        """Set for a canary."""
         self._began_s = time.monotonic()
 
     def stop(self, *_signal: object) -> None:
@@ -122,9 +126,13 @@ class Driver:
                 ),
             ):
                 attempt.take_over()
-                attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt))
+                canary = canary_of(cluster, job.name, settings.generation)
+                attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt, canary))
         except Stopped:
             self._log.info("stopped during the fetch of a snapshot; the next start continues with its files")
+        finally:
+            if self._alignment is not None:
+                self._alignment.close()
 
     def _await_region(self, start: StartRecord, asking: RejoinCheck) -> bool:
         """Wait for the other region's answer; return False if stopped meanwhile.
@@ -162,7 +170,12 @@ class Driver:
         return known
 
     def _start(
-        self, spark: SparkSession, epochs: EpochWriter, decoding: Decoding, attempt: Attempt
+        self,
+        spark: SparkSession,
+        epochs: EpochWriter,
+        decoding: Decoding,
+        attempt: Attempt,
+        canary: Candidate | None,
     ) -> StreamingQuery:
         job, cluster = decoding.applied(self._job), self._settings.cluster
         region, counts = self._settings.generation.region, partitions_of(cluster, job, attempt.origin.source_cut)
@@ -187,7 +200,10 @@ class Driver:
                 self._log,
                 epochs.steps.watermark_before if amends else None,
             )
-        first, trigger_ms = self._limited(spark, epochs, attempt)
+        # A canary's first epoch is as small as can be: only the next one can end at a cut.
+        first, trigger_ms = self._limited(spark, epochs, attempt, 1 if canary else 0)
+        if canary is not None:
+            self._align(spark, epochs, attempt, canary)
         starting = starting_offsets(sources, attempt.origin)
         raw = read_events(spark, job, cluster, sources, starting, *first)
         events = decode(raw, job, decoding.known, sources)
@@ -205,13 +221,40 @@ class Driver:
         mark_ready(ready_file(self._settings.data_dir, self._job.name, self._settings.generation))
         return query
 
-    def _limited(self, spark: SparkSession, epochs: EpochWriter, attempt: Attempt) -> tuple[Setting, int]:
-        """Return the setting that the query starts with, which each epoch may change, and its trigger in ms."""
+    def _align(self, spark: SparkSession, epochs: EpochWriter, attempt: Attempt, canary: Candidate) -> None:
+        """End the epochs where the promoted generation has ended its own."""
+
+        before = epochs.steps.newest_plan
+
+        def reading() -> Reading | None:
+            query, plan = attempt.query, epochs.steps.newest_plan
+            return None if query is None or plan is None or plan is before else Reading(query, plan.source_cut)
+
+        cluster, job = self._settings.cluster, self._job.name
+        if self._alignment is None:
+            self._alignment = SourceAlignment(spark, cluster, job, canary, self._log)
+        self._alignment.begin(reading)
+        alignment, took = self._alignment, epochs.took
+
+        def both(times: EpochTimes) -> None:
+            if took is not None:
+                took(times)
+            alignment.epoch_took()
+
+        epochs.took = both
+
+    def _limited(
+        self, spark: SparkSession, epochs: EpochWriter, attempt: Attempt, first: int
+    ) -> tuple[Setting, int]:
+        """Return the setting that the query starts with, which each epoch may change, and its trigger in ms.
+
+        `first`: the most events of the first epoch; 0 for as many as of any.
+        """
         job, trigger_ms = self._job, self._settings.trigger_ms
         if job.objectives == Objectives():
             limit = SourceLimit(spark, self._admission, self._log)
             epochs.took = lambda times: limit.epoch_took(attempt.query, attempt.seen, times.seconds)
-            return Setting(limit.begin(), 0), trigger_ms
+            return Setting(limit.begin(first), 0), trigger_ms
         if self._cadence is None:
             bytes_max, start_s = job.max_bytes_per_epoch, time.monotonic() - self._began_s
             bounds = EpochBounds(job.max_events_per_epoch, bytes_max, trigger_ms, start_s)
@@ -232,7 +275,7 @@ class Driver:
         epochs.took = lambda times: cadence.epoch_took(
             attempt.query, attempt.seen, epochs.steps.newest_plan, times
         )
-        return cadence.begin(), trigger_ms
+        return cadence.begin(first), trigger_ms
 
     def _record_decision(self, decision: Decision, attempt: Attempt) -> None:
         attempt.metrics.set_cadence(**decision.sets)

@@ -60,6 +60,65 @@ class MilestoneDifference(TypedDict):
     """The first ones, in the order of time and key; --limit sets how many."""
 
 
+class CanaryGate(TypedDict):
+    milestones: int
+    """So many compared milestones promote it; 0: the gate decides nothing."""
+    differences: int
+    """More differing rows at one milestone drop it."""
+    tolerance: float
+
+
+class DifferingRow(TypedDict):
+    key: str
+    window_start: str
+    window_end: str
+    text: str
+    """How it differs, for people."""
+
+
+class WayBack(TypedDict):
+    to: str
+    """The milestone for `cutwater rollback --to`."""
+    generation: str
+    ready: bool
+    """Whether it has a milestone: then a rollback starts nothing."""
+
+
+class Canary(TypedDict):
+    generation: str
+    state: Literal["starting", "comparing", "promoting", "promoted", "given up", "past"]
+    parent: str
+    gate: CanaryGate
+    keep_ms: int
+    """How long the old generation keeps counting after the promotion."""
+    compared: int
+    """Pairs of milestones."""
+    rows: int
+    """Changed rows that were compared; those of the first pair are all."""
+    unpaired: int
+    """Its milestones that were not compared: the promoted generation has none of the same events."""
+    passed: int
+    """Those of the promoted generation that were not compared."""
+    differing: int
+    """Rows that differ at the last pair."""
+    late: int
+    """Rows that differ there, of windows that end by `late_until`: they do not count."""
+    late_until: str | None
+    live: str | None
+    """The last pair; null before the first one."""
+    candidate: str | None
+    """With a number of its own."""
+    at: str | None
+    way_back: WayBack | None
+    """Set while the old generation keeps counting."""
+    verdict: Literal["promote", "drop"] | None
+    reason: str | None
+    differences: list[DifferingRow]
+    """Some of the differing rows."""
+    diff: MilestoneDifference | None
+    """With --diff."""
+
+
 class RowWriter(TypedDict):
     generation: str
     attempt: int

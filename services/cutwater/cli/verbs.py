@@ -165,6 +165,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "generations.generation",
         "Generations: start one from a milestone, promote it when it has caught up, list, abort, prune.",
     ),
+    "canary": (
+        "generations.canary",
+        "Canary: run a candidate beside the promoted generation, and compare the two milestone by milestone.",
+    ),
     "dead-letters": (
         "rejected.rejected_events",
         "Events that could not be used: list them, or produce them again.",

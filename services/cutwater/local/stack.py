@@ -61,7 +61,7 @@ BEHIND = 5
 """The niceness of processes that readers do not wait for: a third of the CPU share (a quarter less per step)."""
 CLOCKS = "clocks"
 """The folder of the files that move clocks."""
-_STEP_BACK = frozenset({"cutwater_spark.driver", "cutwater.watch"})
+_STEP_BACK = frozenset({"cutwater_spark.driver", "cutwater.watch", "cutwater.canary"})
 """Readers wait for the other processes, mostly in a hand-over, when two drivers run at once."""
 _METRICS = {"driver": "driver_port", "commit-signal": "signal_port", "publisher": "publisher_port"}
 """Service → the setting of its metrics' port; 0 disables them."""
@@ -268,6 +268,11 @@ class Stack:
             self._report(f"run your program with CUTWATER_GENERATION={generation} in its environment")
         else:
             made.append(self._generation_process("driver", "cutwater_spark.driver", generation))
+        if self._successors.is_canary(generation):
+            env = {"CUTWATER_GENERATION": str(generation)}
+            made.append(
+                replace(self._service(f"canary-{generation}", "cutwater.canary", env=env), essential=False)
+            )
         self._update_file()
         return made
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.record_copy import RecordCopy, record_bytes
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.errors import UnavailableError
 from cutwater.core.past.replay_range import SourceRange
 from cutwater.core.past.replayed_rows import SourceOffsets
 from cutwater.core.util.rate_limit import Throttle
 from cutwater.local.machine.disk_space import require_room
-from cutwater.adapters.kafka.record_copy import RecordCopy, record_bytes
 from cutwater.views.changelog.range_consumer import RangeConsumer
 
 STALL_S = 60.0

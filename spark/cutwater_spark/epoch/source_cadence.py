@@ -49,9 +49,10 @@ class SourceCadence:
         self._set = self._wanted()
         self._works = True
 
-    def begin(self) -> Setting:
-        """Return the setting that the next query starts with."""
-        self._set = self._wanted()
+    def begin(self, first: int = 0) -> Setting:
+        """Return the setting that the next query starts with. `first`: the events of its first epoch, if not 0."""
+        wanted = self._wanted()
+        self._set = Setting(first, 0) if first else wanted
         return self._set
 
     def _wanted(self) -> Setting:

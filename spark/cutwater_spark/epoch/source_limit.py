@@ -26,9 +26,9 @@ class SourceLimit:
         self._set = 0
         self._works = True
 
-    def begin(self) -> int:
-        """Return the limit that the next query starts with."""
-        self._set = self._admission.limit
+    def begin(self, first: int = 0) -> int:
+        """Return the limit that the next query starts with. `first`: that of its first epoch, if it is not 0."""
+        self._set = first or self._admission.limit
         return self._set
 
     def epoch_took(self, query: StreamingQuery | None, seen: InputStats, seconds: float) -> None:

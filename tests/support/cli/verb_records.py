@@ -13,6 +13,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics.mirror_topics import Positions
+from cutwater.cli.generations.canary_report import NamedCanary
 from cutwater.client.export.parquet import Written
 from cutwater.client.values import Change, CommittedMilestone
 from cutwater.core.access.audit_log import Argument, AuditRecord
@@ -39,7 +40,17 @@ from cutwater.core.protocol.changelog_rows import Writer
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.mirror_records import Arrival, Steering
-from cutwater.core.protocol.records import Claim, Decision, FileText, Hold, Redefinition, Release
+from cutwater.core.protocol.records import (
+    Canary,
+    Claim,
+    Comparison,
+    Decision,
+    DifferingRow,
+    FileText,
+    Hold,
+    Redefinition,
+    Release,
+)
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Slice
@@ -91,6 +102,28 @@ CLAIM = Claim(
 )  # type: ignore[arg-type]
 HOLD = Hold("flights", OTHER, AT_MS + 3_600_000, HOSTILE, HOSTILE, AT_MS)
 CANDIDATES = [Candidate(CLAIM, hold=HOLD), Candidate(CLAIM, NEWEST, withdrawn=f"given up: {HOSTILE}")]
+CANARY = NamedCanary(
+    Candidate(
+        replace(CLAIM, origin="", origin_cut=Cut(), source_cut=Cut()),
+        NEWEST,
+        comparison=Comparison(
+            **{
+                "job": "flights",
+                "generation": OTHER,
+                "epoch": 17,
+                "number": 18,
+                "sequence": 57,
+                "compared": 1_500,
+            },
+            **{"unpaired": 1, "passed": 2, "rows": 4_711, "differing": 1_234, "late": 3, "late_until_ms": AT_MS},
+            **{"verdict": "drop", "reason": HOSTILE, "at_ms": AT_MS},
+            first=(DifferingRow(HOSTILE, 0, 60_000, HOSTILE), DifferingRow("JFK", 0, 60_000, "ticks 2 → 1")),
+        ),  # type: ignore[arg-type]
+    ),
+    Canary("flights", OTHER, 1_000, 0, 1e-9, 3_600_000, AT_MS),
+    replace(NEWEST, generation=OTHER),
+    Candidate(replace(CLAIM, origin="", origin_cut=Cut(), source_cut=Cut(), rewinds_to=1), NEWEST),
+)
 REDEFINITION = Redefinition("flights", OTHER, "ab", (FileText("job.yaml", HOSTILE),), AT_MS, AT_MS)
 SEED = SeedSource("compaction has overtaken it", f"s3://{HOSTILE}", ("g1-local-00000000:1",))
 BY = Listed(GENERATION, 2, 7)

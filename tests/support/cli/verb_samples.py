@@ -13,7 +13,7 @@ import pytest
 
 from cutwater.adapters.events.fetched_schema import FetchedSchema
 from cutwater.cli import action_audit
-from cutwater.cli.generations import claim, generation, promotion_wait, rollback
+from cutwater.cli.generations import canary, claim, generation, promotion_wait, rollback
 from cutwater.cli.generations import hold as generation_hold
 from cutwater.cli.generations import prune as generations_prune
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
@@ -46,7 +46,7 @@ from cutwater.core.sizing.calibration import Phase
 from cutwater.core.sizing.machine import Machine
 from cutwater.core.state.snapshot_manifest import Unusable
 from cutwater.local.calibration.run import Calibration
-from cutwater.local.chaos.replay import Comparison
+from cutwater.local.chaos.replay import ReplayComparison
 from cutwater.local.chaos.run import ChaosResult
 from cutwater.mirror.resync.resync import CopyState
 from cutwater.operations.generations.claims import Planned
@@ -152,6 +152,12 @@ def claims(again: bool = False) -> Patch:
     )
 
 
+def canaries() -> Patch:
+    shown = {"find_job": records.PLACE, "find_canary": records.CANARY, "require_comparable": None}
+    made = answering(to_abort=records.CANDIDATES[1])
+    return all_of(claims(), put(canary, claims_of=made, **shown))
+
+
 def pruning(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
     monkeypatch.setattr(generations_prune, "find_job", lambda *_args: records.PLACE)
     monkeypatch.setattr(
@@ -240,7 +246,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         Reaction(plan.faults[1], "", None, 0.0, None, False),
     ]
     found = ChaosResult(plan, [], reactions, {}, {0: 3, 1: 1}, 1_234_567, True)
-    rows = Comparison(1_234_567, 0, 1)
+    rows = ReplayComparison(1_234_567, 0, 1)
     put(chaos, read_chaos_plan=plan, run_chaos=found, compare_with_replay=rows)(monkeypatch, folder)
 
 
@@ -411,6 +417,10 @@ SAMPLES = [
         ["forks", "loss", str(JOB_FILE)],
         put(forks, _make_forking=(records.SETTINGS, answering(loss=(records.FORKS[0], records.LOSS)))),
     ),
+    Sample(["canary", "start", "--dry-run"], canaries()),
+    Sample(["canary", "status"], canaries(), code=1),
+    Sample(["canary", "promote", str(OTHER), "--dry-run"], canaries()),
+    Sample(["canary", "drop", str(OTHER), "--dry-run"], canaries()),
     Sample(["generation", "start", "--dry-run"], claims()),
     Sample(["generation", "promote", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "abort", str(OTHER), "--dry-run"], claims()),

@@ -28,6 +28,9 @@ from support.console.constructed import PLAIN, TOKENS, with_roles
 from support.pages import ROOT
 
 CHANGES: dict[str, list[Action]] = {
+    "canary drop": [actions.DROP_CANARY],
+    "canary promote": [actions.PROMOTE_CANARY],
+    "canary start": [actions.START_CANARY],
     "chaos": [actions.CHAOS],
     "dead-letters replay": [actions.REPLAY_LETTERS],
     "down": [actions.DOWN, actions.DELETE],
@@ -56,7 +59,7 @@ CHANGES: dict[str, list[Action]] = {
 }
 """By verb the actions that it may be."""
 READS = {
-    *("blame", "cadence", "diff", "hot-keys"),
+    *("blame", "cadence", "canary status", "diff", "hot-keys"),
     *("audit", "config show", "console", "dead-letters list", "distinct", "doctor", "forks list", "forks loss"),
     *(
         "generation job-file",

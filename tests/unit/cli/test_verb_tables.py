@@ -110,11 +110,23 @@ def test_every_table_can_be_widened() -> None:
     prints = re.compile(r"out\.table\(|^ +print_(report|records)\(", re.MULTILINE)
     files = (ROOT / "services/cutwater/cli").rglob("*.py")
     printing = {path.stem for path in files if prints.search(path.read_text())}
-    reports = {"difference_report", "replay_report"}
+    reports = {"canary_report", "difference_report", "replay_report"}
     others = {"change", "report", "entries", "resync", "status_rows", "verify_regions", "stack_table"}
     assert printing - others - reports == {
         *("audit", "blame", "cadence", "chaos", "config", "distinct", "doctor", "export", "forks", "generation"),
-        *("get", "history", "hot_keys", "incident", "lineage", "milestones", "mirror", "plan", "policy", "prune"),
+        *(
+            "canary_report",
+            "get",
+            "history",
+            "hot_keys",
+            "incident",
+            "lineage",
+            "milestones",
+            "mirror",
+            "plan",
+            "policy",
+            "prune",
+        ),
         *("regions", "restore", "size", "snapshots", "tail", "verify"),
     }
     assert len(takes_wide()) >= 25

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, protocol_codec
 from cutwater.core.errors import ProtocolError
@@ -17,9 +18,12 @@ from cutwater.core.protocol.log_evidence import TopicEvidence
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal, Steering
 from cutwater.core.protocol.records import (
     Barrier,
+    Canary,
     Claim,
     Committed,
+    Comparison,
     Decision,
+    DifferingRow,
     FileText,
     Heartbeat,
     Hold,
@@ -41,6 +45,8 @@ Record = (
     | Claim
     | Reopening
     | Redefinition
+    | Canary
+    | Comparison
     | Promotion
     | Hold
     | Withdrawal
@@ -67,6 +73,8 @@ _TYPES: dict[str, type[Record]] = {
     "claim": Claim,
     "reopening": Reopening,
     "redefinition": Redefinition,
+    "canary": Canary,
+    "comparison": Comparison,
     "promotion": Promotion,
     "hold": Hold,
     "withdrawal": Withdrawal,
@@ -77,6 +85,9 @@ _TYPES: dict[str, type[Record]] = {
     "steering": Steering,
     "renewal": Renewal,
 }
+
+_LISTED: dict[str, Callable[..., NamedTuple]] = {"files": FileText, "first": DifferingRow}
+"""What the elements of an array are, by its field."""
 
 
 def encode(record: Record) -> bytes:
@@ -104,7 +115,7 @@ def hash_of(milestone: Milestone) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, Generation):
         return str(value)
-    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence | FileText):
+    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence | FileText | DifferingRow):
         return [one._asdict() for one in value]
     if isinstance(value, Cut):
         return [{"topic": at.topic, "partition": at.partition, "offset": offset} for at, offset in value]
@@ -119,7 +130,8 @@ def _rich(field: str, value: Any) -> Any:
     if field == "evidence":
         return tuple(TopicEvidence(one["topic"], one["topic_id"], tuple(one["leader_epochs"])) for one in value)
     if isinstance(value, list):
-        return tuple(FileText(**one) if field == "files" else one for one in value)
+        made = _LISTED.get(field)
+        return tuple(made(**one) if made else one for one in value)
     if isinstance(value, datetime):
         return millis(value)
     return value

@@ -21,7 +21,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.util.text_tables import number_text
 from cutwater.local import running_file
 from cutwater.local.chaos.compose_project import ComposeProject
-from cutwater.local.chaos.replay import Comparison, compare_with_replay
+from cutwater.local.chaos.replay import ReplayComparison, compare_with_replay
 from cutwater.local.chaos.run import ChaosResult, faults_of_stack, run_chaos
 from cutwater.local.chaos.target import ChaosTarget, Make, target_of
 
@@ -94,7 +94,7 @@ def _broken(
     return target_of(stack), faults_of_stack(plan, stack)
 
 
-def chaos_notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
+def chaos_notes(result: ChaosResult, rows: ReplayComparison | None) -> list[str]:
     load = (
         f"{number_text(result.produced)} events of the load were acknowledged" if result.plan.load else "no load"
     )
@@ -109,7 +109,9 @@ def chaos_notes(result: ChaosResult, rows: Comparison | None) -> list[str]:
     ]
 
 
-def _show(plan: ChaosPlan, result: ChaosResult, rows: Comparison | None, notes: list[str], as_json: bool) -> None:
+def _show(
+    plan: ChaosPlan, result: ChaosResult, rows: ReplayComparison | None, notes: list[str], as_json: bool
+) -> None:
     if as_json:
         print_json(
             {

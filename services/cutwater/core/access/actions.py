@@ -32,6 +32,9 @@ PROMOTE = Action("generation promote", _OWNER, "generation")
 HOLD = Action("generation hold", _OPERATOR, "generation")
 RELEASE_HOLD = Action("generation release", _OWNER, "generation")
 DROP = Action("generation abort", _OWNER, "generation")
+START_CANARY = Action("canary start", _OPERATOR, "parent milestone")
+PROMOTE_CANARY = Action("canary promote", _OWNER, "generation")
+DROP_CANARY = Action("canary drop", _OWNER, "generation")
 PRUNE_GENERATIONS = Action("generation prune", _OWNER, "job")
 ROLLBACK = Action("rollback", _OWNER, "milestone")
 PRUNE = Action("prune", _OWNER, "job")
@@ -52,7 +55,7 @@ ACTIONS = (
     *(UP, DOWN, DELETE, PREPARE, REGISTER, CHAOS, START, LATE_REPLAY, PROMOTE, HOLD, RELEASE_HOLD, DROP),
     *(PRUNE_GENERATIONS, ROLLBACK),
     *(PRUNE, REPLAY_LETTERS, REPAIR, SNAPSHOT, PRUNE_SNAPSHOTS, FAILOVER, SWITCHOVER, RELEASE, DECIDE_FORK),
-    *(PAUSE_MIRROR, RESUME_MIRROR, RESYNC, WITHDRAW_RESYNC),
+    *(PAUSE_MIRROR, RESUME_MIRROR, RESYNC, WITHDRAW_RESYNC, START_CANARY, PROMOTE_CANARY, DROP_CANARY),
 )
 RESTART = Action("watch restart", _OPERATOR, "process")
 SHED = Action("watch shed", _OPERATOR, "process")

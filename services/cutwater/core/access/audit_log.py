@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cutwater.core.access.actions import Action
 
 BEGUN, DONE, FAILED = "begun", "done", "failed"
-CLI, CONSOLE, WATCH = "cli", "console", "watch"
+CLI, CONSOLE, WATCH, CANARY = "cli", "console", "watch", "canary"
 ARGUMENTS_MAX = 32
 TEXT_MAX = 2_000
 """The most characters of a text of a record."""
@@ -32,7 +32,7 @@ class Actor(NamedTuple):
     role: str
     """The token's role; empty if tokens have no roles."""
     via: str
-    """`cli`, `console` or `watch`."""
+    """`cli`, `console`, `watch` or `canary`."""
     process: str
     """User, host and process number, as in `ubuntu@node-1:4711`; for the console the browser's address, too."""
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import (
+    Canary,
     Candidacy,
     Claim,
+    Comparison,
     Decision,
     Hold,
     Milestone,
@@ -50,28 +52,36 @@ class Candidate:
     """Set if its job file differs from its parent's."""
     hold: Hold | None = None
     """The newest hold of its promotion, or the record that has ended it."""
+    canary: Canary | None = None
+    """Set if it is compared with the promoted generation; the last one counts."""
+    comparison: Comparison | None = None
+    """How far it has been compared."""
 
     @property
     def open(self) -> bool:
         return self.withdrawn is None
 
 
-_Later = Reopening | Redefinition | Promotion | Hold | Withdrawal | Decision | Milestone
+_Later = Reopening | Redefinition | Canary | Comparison | Promotion | Hold | Withdrawal | Decision | Milestone
+
+_NEWEST_COUNTS = {Canary: "canary", Comparison: "comparison", Hold: "hold", Decision: "decision"}
+"""The field of a record of which the newest one counts."""
 
 
 def _after(known: Candidate, record: _Later) -> Candidate:
     if isinstance(record, Milestone):
         again = known.newest is not None and known.newest.epoch == record.epoch
         return replace(known, newest=record, before=known.before if again else known.newest)
-    if isinstance(record, Hold):
-        return replace(known, hold=record)
+    if isinstance(record, Withdrawal):
+        return replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms)
+    if isinstance(record, Promotion):
+        return replace(known, promoting=True)
     if isinstance(record, Reopening):
         return replace(known, reopening=known.reopening or record)
     if isinstance(record, Redefinition):
         return replace(known, redefinition=known.redefinition or record)
-    if isinstance(record, Promotion | Decision):
-        return replace(known, promoting=True) if isinstance(record, Promotion) else replace(known, decision=record)
-    return replace(known, withdrawn=record.reason, withdrawn_ms=record.at_ms)
+    changed: dict[str, Any] = {_NEWEST_COUNTS[type(record)]: record}
+    return replace(known, **changed)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ class ClaimRequest(NamedTuple):
     """Which windows must be open again, to count late events."""
     files: tuple[FileText, ...] = ()
     """Its job file, if it differs from its parent's."""
+    compares: bool = False
+    """Whether it is to be a canary."""
 
 
 def find_earlier_claim(
@@ -41,7 +43,12 @@ def find_earlier_claim(
     for one in reversed(list(known.by_id.values())):
         parent = parent_of(one.claim)
         files = one.redefinition.files if one.redefinition else ()
-        if files != wish.files or not _meant(wish, one.claim, parent) or not is_opened(one.reopening, wish.opened):
+        if (
+            files != wish.files
+            or (one.canary is not None) != wish.compares
+            or not _meant(wish, one.claim, parent)
+            or not is_opened(one.reopening, wish.opened)
+        ):
             continue
         if wish.rewinds and one.claim.generation == last.generation:
             return EarlierClaim(one.claim, done=True)

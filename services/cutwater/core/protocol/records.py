@@ -211,6 +211,67 @@ class Withdrawal:
 
 
 @dataclass(frozen=True)
+class Canary:
+    """A candidate is compared with the promoted generation, milestone by milestone, and its gate decides."""
+
+    job: str
+    generation: Generation
+    milestones: int
+    """So many compared milestones promote it; 0: the gate decides nothing."""
+    differences: int
+    """More differing rows at one milestone drop it."""
+    tolerance: float
+    """Relative, for floating-point numbers."""
+    keep_ms: int
+    """After its promotion, how long the generation before keeps counting, ready for a rollback; 0: not at all."""
+    at_ms: int
+
+
+class DifferingRow(NamedTuple):
+    """A row that the candidate has otherwise than the promoted generation."""
+
+    key: str
+    start_ms: int
+    end_ms: int
+    text: str
+    """How it differs, for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """How far a canary has been compared, and what came of it. The newest one counts."""
+
+    job: str
+    generation: Generation
+    epoch: int
+    """The epoch of the candidate that was compared last."""
+    number: int
+    """That milestone's number among those of the candidate."""
+    sequence: int
+    """The promoted generation's milestone with the same source cut."""
+    compared: int
+    """Pairs of milestones compared so far."""
+    unpaired: int
+    """Milestones of the candidate with whose source cut the promoted generation has none: not compared."""
+    passed: int
+    """Milestones of the promoted generation with whose source cut the candidate has none."""
+    rows: int
+    """Changed rows compared so far; those of the first pair are all."""
+    differing: int
+    """Rows that differ at the last pair."""
+    late: int
+    """Rows that differ there, of windows that end at or below `late_until_ms`: no differences."""
+    late_until_ms: int
+    """Windows that end by then were closed when the two listed different numbers of late events; 0: none."""
+    first: tuple[DifferingRow, ...]
+    """Some of the differing rows."""
+    verdict: str
+    """`promote` or `drop` once the gate has decided; empty before."""
+    reason: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
 class Decision:
     """An operator's decision which line of a fork counts. It deletes nothing."""
 
@@ -242,5 +303,7 @@ Signal = Start | Barrier | Committed | Heartbeat
 
 StreamRecord = Milestone | Heartbeat | Release
 
-Candidacy = Claim | Reopening | Redefinition | Promotion | Hold | Withdrawal | Decision | Milestone
+Candidacy = (
+    Claim | Reopening | Redefinition | Canary | Comparison | Promotion | Hold | Withdrawal | Decision | Milestone
+)
 """The records of the candidates topic; its milestones are those of candidates."""

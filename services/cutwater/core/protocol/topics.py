@@ -109,6 +109,11 @@ def candidate_id(job: str, generation: Generation) -> str:
     return f"{job}.{generation}.signal"
 
 
+def canary_id(job: str, generation: Generation) -> str:
+    """Return the transactional id of the one process that compares a canary."""
+    return f"{job}.{generation}.canary"
+
+
 def replay_id(job: str) -> str:
     return f"{job}.replay"
 

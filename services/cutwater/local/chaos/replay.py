@@ -34,7 +34,7 @@ PATIENCE_S = 1_800.0
 _LOOK_S = 0.5
 
 
-class Comparison(NamedTuple):
+class ReplayComparison(NamedTuple):
     """Rows of the job beside those of the replay."""
 
     rows: int
@@ -50,7 +50,7 @@ class Comparison(NamedTuple):
 
 def compare_with_replay(
     target: ChaosTarget, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
-) -> Comparison:
+) -> ReplayComparison:
     """Replay all events of the source and compare every row, both at the source's end.
 
     The source must be at rest. `folder`: for the replay's data, removed at the end. Raises UnavailableError if the
@@ -67,7 +67,7 @@ def compare_with_replay(
         return compare_files(*files)
 
 
-def compare_files(replayed: Path, served: Path) -> Comparison:
+def compare_files(replayed: Path, served: Path) -> ReplayComparison:
     """Compare two Parquet files row by row, in any order."""
     import duckdb
 
@@ -82,7 +82,7 @@ def compare_files(replayed: Path, served: Path) -> Comparison:
             return int(found)
 
         only = "SELECT count(*) FROM (SELECT * FROM {} EXCEPT ALL SELECT * FROM {})"
-        return Comparison(
+        return ReplayComparison(
             count("SELECT count(*) FROM served"),
             count(only.format("replayed", "served")),
             count(only.format("served", "replayed")),

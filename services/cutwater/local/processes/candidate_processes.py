@@ -61,6 +61,10 @@ class CandidateProcesses:
         if self._tail is not None:
             self._tail.close()
 
+    def is_canary(self, generation: Generation) -> bool:
+        """Return whether a candidate is compared with the promoted generation."""
+        return self._known.by_id[generation].canary is not None
+
     @property
     def started_generations(self) -> frozenset[Generation]:
         return frozenset(self._made)

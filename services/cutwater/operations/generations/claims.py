@@ -12,6 +12,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import newest, newest_milestone
+from cutwater.core.canary.gate import Gate
 from cutwater.core.checks import replication
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import ProtocolError, UsageError
@@ -22,7 +23,16 @@ from cutwater.core.generations.late_replay import Opening
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation, Token
-from cutwater.core.protocol.records import Candidacy, Claim, Hold, Milestone, Promotion, Reopening, Withdrawal
+from cutwater.core.protocol.records import (
+    Canary,
+    Candidacy,
+    Claim,
+    Hold,
+    Milestone,
+    Promotion,
+    Reopening,
+    Withdrawal,
+)
 from cutwater.operations.generations.redefinition import Redefined
 
 
@@ -39,6 +49,8 @@ class GenerationRequest(NamedTuple):
     """Which windows are open again, to count late events."""
     redefined: Redefined | None = None
     """Its job file, if it differs from its parent's."""
+    canary: Gate | None = None
+    """Set if it is to be compared with the promoted generation."""
 
 
 class Planned(NamedTuple):
@@ -101,7 +113,8 @@ class Claims:
         known = candidates(self._cluster, self._job.name)
         parent = self._milestone(words.token, last) if words.token else None
         files = words.redefined.files if words.redefined else ()
-        request = ClaimRequest(parent, words.partitions, words.rewinds, words.opened, files)
+        compares = words.canary is not None
+        request = ClaimRequest(parent, words.partitions, words.rewinds, words.opened, files, compares)
         again = find_earlier_claim(request, known, last, parent_of)
         if again is None or not may_be_gone_on_with(again, known.promoting_behind(last)):
             return None
@@ -140,7 +153,7 @@ class Claims:
             require(planned)
             return planned.claim
 
-        self.reserve(made, copies, words.opened, words.redefined)
+        self.reserve(made, copies, words.opened, words.redefined, words.canary)
         [planned] = plans
         try:
             require(planned)
@@ -166,10 +179,12 @@ class Claims:
         copies: Replication,
         opened: Opening | None = None,
         redefined: Redefined | None = None,
+        canary: Gate | None = None,
     ) -> Claim:
         """Fence other claimers, then write the claim of `plan`, also one of an earlier try.
 
-        `opened`, `redefined`: written in the same transaction, so that no process sees the claim without them.
+        `opened`, `redefined`, `canary`: written in the same transaction, so that no process sees the claim without
+        them.
         """
         writer = self._alone()
         claim = plan()
@@ -184,6 +199,8 @@ class Claims:
             with_it.append(Reopening(self._job.name, claim.generation, *bounds, self._now_ms()))
         if redefined is not None:
             with_it += redefined.records(self._cluster, claim, self._now_ms())
+        if canary is not None:
+            with_it.append(Canary(self._job.name, claim.generation, *canary, self._now_ms()))
         self._write(writer, claim, *with_it)
         reach("claim-written")
         return claim

@@ -156,6 +156,11 @@ class Store:
         if left is not None and left < stop:
             raise MachineError(f"{self.folder}: reading ended too early. Delete the folder to rebuild the view.")
 
+    def value(self, name: bytes) -> bytes | None:
+        """Return the present value of a storage key; None if there is none."""
+        with self._guard("reading a row"):
+            return self._db.get(name)
+
     def figures(self) -> Figures | None:
         """Return the table's statistics; None while it is closed or replaced."""
         try:

@@ -34,9 +34,12 @@ from cutwater.core.protocol.log_evidence import TopicEvidence
 from cutwater.core.protocol.mirror_records import Arrival, Mirrored, Renewal, Steering
 from cutwater.core.protocol.records import (
     Barrier,
+    Canary,
     Claim,
     Committed,
+    Comparison,
     Decision,
+    DifferingRow,
     FileText,
     Heartbeat,
     Hold,
@@ -76,6 +79,8 @@ TYPES: dict[str, type[protocol_records.Record]] = {
     "claim": Claim,
     "reopening": Reopening,
     "redefinition": Redefinition,
+    "canary": Canary,
+    "comparison": Comparison,
     "promotion": Promotion,
     "hold": Hold,
     "withdrawal": Withdrawal,
@@ -99,7 +104,17 @@ def golden_record(name: str) -> protocol_records.Record:
     if name in others:
         return others[name]()
     when = 1_700_000_000_000
-    if name in {"claim", "reopening", "redefinition", "promotion", "hold", "withdrawal", "decision"}:
+    others_there = {
+        "reopening",
+        "redefinition",
+        "canary",
+        "comparison",
+        "promotion",
+        "hold",
+        "withdrawal",
+        "decision",
+    }
+    if name == "claim" or name in others_there:
         return golden_candidacy(name, when)
     written: dict[str, Any] = {"job": "flights", "generation": Generation(1, "local"), "attempt": 2}
     brief: dict[str, protocol_records.Record] = {
@@ -150,6 +165,18 @@ def golden_record(name: str) -> protocol_records.Record:
     return Milestone(**told, **chained)
 
 
+def golden_comparison(of: dict[str, Any], when: int) -> Comparison:
+    return Comparison(
+        **of,
+        **{"epoch": 17, "number": 18, "sequence": 57, "compared": 15, "unpaired": 1, "passed": 2, "rows": 4_711},
+        **{"differing": 1, "late": 3, "late_until_ms": when - 60_000},
+        first=(DifferingRow("JFK", 1_356_998_400_000, 1_357_002_000_000, "movements 35 → 34"),),
+        verdict="drop",
+        reason="1 row differs",
+        at_ms=when,
+    )
+
+
 def golden_candidacy(name: str, when: int) -> protocol_records.Record:
     """What stands on the candidates topic beside milestones."""
     of: dict[str, Any] = {"job": "flights", "generation": Generation(2, "local", "5f0c21aa")}
@@ -160,14 +187,16 @@ def golden_candidacy(name: str, when: int) -> protocol_records.Record:
         files = FileText("flights.yaml", "job: flights\n"), FileText("flight.avsc", '{"type": "record"}')
         meaning = GOLDEN["flights_definition"]
         return Redefinition(**of, definition=meaning, files=files, complete_from_ms=when, at_ms=when)
-    brief: dict[str, Callable[[], protocol_records.Record]] = {
-        "promotion": lambda: Promotion(**of, at_ms=when),
-        "hold": lambda: Hold(**of, until_ms=when + 3_600_000, by="alice", reason="dead letters", at_ms=when),
-        "withdrawal": lambda: Withdrawal(**of, reason="late", at_ms=when),
-        "decision": lambda: Decision(**of, keeps="g2-local-5f0c21aa", reason="readers saw it", at_ms=when),
+    brief: dict[str, protocol_records.Record] = {
+        "promotion": Promotion(**of, at_ms=when),
+        "hold": Hold(**of, until_ms=when + 3_600_000, by="alice", reason="dead letters", at_ms=when),
+        "withdrawal": Withdrawal(**of, reason="late", at_ms=when),
+        "decision": Decision(**of, keeps="g2-local-5f0c21aa", reason="readers saw it", at_ms=when),
+        "canary": Canary(**of, milestones=1_000, differences=2, tolerance=1e-9, keep_ms=3_600_000, at_ms=when),
+        "comparison": golden_comparison(of, when),
     }
     if name in brief:
-        return brief[name]()
+        return brief[name]
     parent = bytes.fromhex(GOLDEN["records"]["start"])  # any bytes do
     here: dict[str, Any] = {
         "origin": "us",

@@ -11,6 +11,7 @@ from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_cla
 from cutwater.core.generations.late_replay import Opening
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import (
+    Canary,
     Candidacy,
     Claim,
     FileText,
@@ -117,3 +118,11 @@ def test_another_job_file_is_another_wish() -> None:
     assert found(ANY._replace(files=two), claim(), redefined) is None
     assert found(ANY, claim(), redefined) is None
     assert found(ANY._replace(files=one), claim()) is None
+
+
+def test_a_canary_is_another_wish() -> None:
+    """Its driver ends its epochs where the promoted one has, which it decides when it starts."""
+    canary = Canary(JOB, SECOND, 10, 0, 0.0, 0, 0)
+    assert found(ANY._replace(compares=True), claim(), canary) == EarlierClaim(claim(), done=False)
+    assert found(ANY, claim(), canary) is None
+    assert found(ANY._replace(compares=True), claim()) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from cutwater.local.chaos.replay import Comparison, compare_files
+from cutwater.local.chaos.replay import ReplayComparison, compare_files
 
 ROWS = "SELECT range // 10 AS key, range AS window_start, [range, 1] AS several FROM range(1000)"
 
@@ -30,5 +30,5 @@ def file(folder: Path, name: str, query: str) -> Path:
 def test_each_difference_is_counted(tmp_path: Path, query: str, missing: int, unexpected: int) -> None:
     replayed, served = file(tmp_path, "one.parquet", ROWS), file(tmp_path, "other.parquet", query)
     found = compare_files(replayed, served)
-    assert found == Comparison(1_000 - missing + unexpected, missing, unexpected)
+    assert found == ReplayComparison(1_000 - missing + unexpected, missing, unexpected)
     assert found.equal == (missing == unexpected == 0)

@@ -1,0 +1,5 @@
+import sys
+
+from cutwater.canary.service import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""A canary: a driver whose epochs end where the promoted generation has ended its own."""

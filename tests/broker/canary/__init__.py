@@ -1,0 +1,1 @@
+"""Tests of replays that need a broker."""
