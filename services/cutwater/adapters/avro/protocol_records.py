@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -30,6 +31,7 @@ from cutwater.core.protocol.records import (
     Start,
     Withdrawal,
 )
+from cutwater.core.skew.spread_plan import Adoption, Spread, SpreadKey
 
 Record = (
     Start
@@ -51,6 +53,8 @@ Record = (
     | Arrival
     | Steering
     | Renewal
+    | Spread
+    | Adoption
 )
 
 _TYPES: dict[str, type[Record]] = {
@@ -73,6 +77,8 @@ _TYPES: dict[str, type[Record]] = {
     "arrival": Arrival,
     "steering": Steering,
     "renewal": Renewal,
+    "spread": Spread,
+    "adoption": Adoption,
 }
 
 
@@ -101,11 +107,19 @@ def hash_of(milestone: Milestone) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, Generation):
         return str(value)
-    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence | FileText):
+    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence | FileText | SpreadKey):
         return [one._asdict() for one in value]
     if isinstance(value, Cut):
         return [{"topic": at.topic, "partition": at.partition, "offset": offset} for at, offset in value]
     return value
+
+
+_ITEMS: dict[str, Callable[[Any], Any]] = {
+    "evidence": lambda one: TopicEvidence(one["topic"], one["topic_id"], tuple(one["leader_epochs"])),
+    "files": lambda one: FileText(**one),
+    "keys": lambda one: SpreadKey(one["key"], tuple(one["partitions"]), one["since_version"]),
+}
+"""Fields that are lists of records."""
 
 
 def _rich(field: str, value: Any) -> Any:
@@ -113,10 +127,8 @@ def _rich(field: str, value: Any) -> Any:
         return Generation.parse(value)
     if field.endswith("_cut") or field == "progress":
         return Cut.of({TopicPartition(one["topic"], one["partition"]): one["offset"] for one in value})
-    if field == "evidence":
-        return tuple(TopicEvidence(one["topic"], one["topic_id"], tuple(one["leader_epochs"])) for one in value)
     if isinstance(value, list):
-        return tuple(FileText(**one) if field == "files" else one for one in value)
+        return tuple(_ITEMS[field](one) if field in _ITEMS else one for one in value)
     if isinstance(value, datetime):
         return millis(value)
     return value
