@@ -98,7 +98,10 @@ class SpreadControl:
         """Return the records of the newest milestones by source partition."""
         topic = self._job.topic
         many = partition_count(self._cluster, topic)
-        found = [one for one, _ in milestones(self._cluster, self._job.name, RECENT)]
+        job = self._job.name
+        # A job may be prepared, and its producers running, before its first milestone.
+        begun = admin.descriptions(self._cluster, [topics.milestones(job)])
+        found = [one for one, _ in milestones(self._cluster, job, RECENT)] if begun else []
         if not found:
             return [0] * many
         first, last = found[0].source_cut, found[-1].source_cut
