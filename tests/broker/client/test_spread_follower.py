@@ -16,7 +16,7 @@ import pytest
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.job_files.loader import load_job
-from cutwater.adapters.kafka.admin import delete_topics, ensure_topics
+from cutwater.adapters.kafka.admin import ensure_topics
 from cutwater.adapters.kafka.client import bounds, make_consumer, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
@@ -38,12 +38,19 @@ ME = SpreadChange("me@here:1", "a test")
 
 
 @pytest.fixture
-def job(broker: Any, unique: Any, tmp_path: Path) -> Job:
+def earlier_job(broker: Any, unique: Any, tmp_path: Path) -> Job:
+    """As made by an earlier version, without the plan's topic."""
     (tmp_path / "event.avsc").write_text(counting.SCHEMA)
     (tmp_path / "job.yaml").write_text(counting.job_text(unique("ticks")))
     made = load_job(tmp_path / "job.yaml")
-    ensure_topics(broker.cluster, [topics.events(made.topic, PARTITIONS), topics.spread_topic(made.name)])
+    ensure_topics(broker.cluster, [topics.events(made.topic, PARTITIONS)])
     return made
+
+
+@pytest.fixture
+def job(broker: Any, earlier_job: Job) -> Job:
+    ensure_topics(broker.cluster, [topics.spread_topic(earlier_job.name)])
+    return earlier_job
 
 
 def control(cluster: Cluster, job: Job) -> SpreadControl:
@@ -182,15 +189,15 @@ def test_the_async_producer_follows_too(broker: Any, job: Job) -> None:
     assert sorted(map(len, found(broker.cluster, job)["hot"].values())) == [10, 10]
 
 
-def test_without_the_topic_a_producer_works_as_ever(broker: Any, job: Job) -> None:
-    """As a job of an earlier version: the first plan makes the topic."""
-    delete_topics(broker.cluster, [topics.spread(job.name)])
-    assert control(broker.cluster, job).state().plan is None
-    with EventProducer(job, broker.cluster) as producer:
+def test_without_the_topic_a_producer_works_as_ever(broker: Any, earlier_job: Job) -> None:
+    """The first plan makes the topic."""
+    plans = control(broker.cluster, earlier_job)
+    assert plans.state().plan is None
+    with EventProducer(earlier_job, broker.cluster) as producer:
         producer.send(event("hot", 1))
         assert producer.spread_version == 0
-    assert control(broker.cluster, job).spread("hot", 2, ME, False, UNREPLICATED).version == 1
-    assert read_spread(broker.cluster, job.name).plan is not None
+    assert plans.spread("hot", 2, ME, False, UNREPLICATED).version == 1
+    assert plans.state().plan is not None
 
 
 def test_of_two_that_change_the_plan_one_is_fenced(broker: Any, job: Job) -> None:
@@ -215,20 +222,17 @@ def test_of_two_that_change_the_plan_one_is_fenced(broker: Any, job: Job) -> Non
 def test_what_loses_its_order_is_refused_and_allowed(broker: Any, unique: Any, tmp_path: Path) -> None:
     """A job with `last` needs the word of whoever spreads; a compacted source is refused whatever is said."""
     (tmp_path / "event.avsc").write_text(counting.SCHEMA)
-    text = counting.job_text(unique("ticks")) + "  newest: {measure: last, field: value}\n"
-    (tmp_path / "job.yaml").write_text(text)
-    job = load_job(tmp_path / "job.yaml")
-    compacted = topics.TopicSpec(job.topic, PARTITIONS, (("cleanup.policy", "compact"),))
-    ensure_topics(broker.cluster, [compacted])
+    jobs = []
+    for policy in ("compact", "delete"):
+        text = counting.job_text(unique("ticks")) + "  newest: {measure: last, field: value}\n"
+        (tmp_path / "job.yaml").write_text(text)
+        jobs.append(load_job(tmp_path / "job.yaml"))
+        source = topics.TopicSpec(jobs[-1].topic, PARTITIONS, (("cleanup.policy", policy),))
+        ensure_topics(broker.cluster, [source])
+    compacted, job = jobs
     with pytest.raises(UsageError, match="compacted"):
-        control(broker.cluster, job).spread("hot", 2, ME, True, UNREPLICATED)
-    delete_topics(broker.cluster, [job.topic])
-    until(lambda: _made(broker.cluster, job), "the topic is made again")
+        control(broker.cluster, compacted).spread("hot", 2, ME, True, UNREPLICATED)
     with pytest.raises(UsageError, match=r"newest \(last\).*--allow-order"):
         control(broker.cluster, job).planned("hot", 2, ME, allow_order=False)
     assert control(broker.cluster, job).planned("hot", 2, ME, allow_order=True).version == 1
     assert control(broker.cluster, job).state().plan is None
-
-
-def _made(cluster: Cluster, job: Job) -> bool:
-    return bool(ensure_topics(cluster, [topics.events(job.topic, PARTITIONS)]))

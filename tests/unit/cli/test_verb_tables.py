@@ -115,7 +115,7 @@ def test_every_table_can_be_widened() -> None:
     assert printing - others - reports == {
         *("audit", "blame", "cadence", "chaos", "config", "distinct", "doctor", "export", "forks", "generation"),
         *("get", "history", "hot_keys", "incident", "lineage", "milestones", "mirror", "plan", "policy", "prune"),
-        *("regions", "restore", "size", "snapshots", "tail", "verify"),
+        *("regions", "restore", "size", "skew", "snapshots", "spread", "tail", "verify"),
     }
     assert len(takes_wide()) >= 25
 

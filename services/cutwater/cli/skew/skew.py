@@ -158,7 +158,7 @@ def _show(load: ShardLoad, steps: tuple[Recommendation, ...], limit: int) -> Non
     source = [[at, n, f"{n / records:.1%}"] for at, n in sorted(load.source.items())]
     out.table(table("source partitions", ["partition", "records", Column("share", 1)], source))
     for one in steps:
-        out.print(Styled("recommended: ", "bold"), advice(one))
+        out.print(f"recommended: {advice(one)}")
 
 
 def _print_heat(heat: HeatBands, title: str) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cutwater.adapters.avro.codec import Codec
 from cutwater.adapters.hashing import key_bytes_hash
+from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import with_partitions
 from cutwater.adapters.topics.commit_stream import milestones
@@ -19,7 +20,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.skew.load import LoadTally, ShardLoad, milestone_range
-from cutwater.core.skew.ownership import Counted
+from cutwater.core.skew.ownership import Counted, Moved, moved
 from cutwater.views.changelog.key_codec import Windows
 from cutwater.views.changelog.proof import require_schema
 from cutwater.views.changelog.range_reader import Ranges
@@ -110,6 +111,20 @@ def count_column(job: Job) -> str | None:
     name = ranking_measure(job)
     found = next((one for one in job.measures if one.name == name and not one.field), None)
     return found.partials[0].column if found else None
+
+
+def count_moved(cluster: Cluster, job: Job, parent: Milestone, partitions: int) -> Moved | None:
+    """Return what gets another partition in a generation with so many; None if the parent has as many.
+
+    Without the parent's changelog, as after a prune, shards are counted, and neither keys nor rows. Raises as
+    `read_load`.
+    """
+    before, shards = len(parent.changelog_cut), job.shards.shards
+    if before == partitions:
+        return None
+    nothing = Counted((0,) * shards, (0,) * shards, whole=False)
+    here = admin.descriptions(cluster, [topics.changelog(job.name, parent.generation)])
+    return moved(shards, before, partitions, count_state(cluster, job, parent) if here else nothing)
 
 
 def count_state(cluster: Cluster, job: Job, milestone: Milestone, records_max: int = COUNT_MAX) -> Counted:
