@@ -105,7 +105,7 @@ def _moved_text(one: Moved) -> str:
     share = one.shards_moved / one.shards
     text = (
         f"another partition for {one.shards_moved:,} of {one.shards:,} shards ({share:.0%}; at least "
-        f"{one.shards_least:,} in any way); a new partition has rows of at most {one.parents_max} old ones"
+        f"{one.shards_least:,} in any way); old partitions behind a new one: at most {one.parents_max}"
     )
     if not one.rows:
         return text

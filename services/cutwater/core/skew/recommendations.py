@@ -22,6 +22,8 @@ EVENTS_MIN = 1_000
 """With fewer events nothing is recommended: their distribution is chance."""
 FULL = 1.25
 """A source partition with so many times the mean is too full."""
+EVEN = 1.05
+"""Once something is done, keys are spread until the fullest has no more than so many times the mean."""
 FULL_ROWS = 1.5
 """The same for the changelog, where a partition bounds a restore, and which only a generation changes."""
 HOT_SHARE = 0.25
@@ -111,7 +113,7 @@ def _for_source(facts: SkewFacts) -> list[Recommendation]:
     for one in [] if facts.obstacles else facts.keys:
         home = home_partition(one.key.encode(), len(loads))
         fits = one.key not in facts.spread and HOT_SHARE * fair <= one.events <= loads[home]
-        if not fits or len(found) == KEYS_MAX or fullness(loads) <= FULL:
+        if not fits or len(found) == KEYS_MAX or fullness(loads) <= EVEN:
             continue
         over, after = best_spread(loads, home, one.events)
         if max(after) <= max(loads) * (1 - GAIN_MIN):
