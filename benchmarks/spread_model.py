@@ -65,11 +65,11 @@ def plan_of(keys: Sequence[str], partitions: int) -> Mapping[str, tuple[int, ...
     found: dict[str, tuple[int, ...]] = {}
     for one in recommend(SkewFacts(tuple(load), hot, {}, (1,) * 64, 4)):
         if one.kind == SPREAD and one.key is not None and one.over is not None:
-            at = spread_partitions(one.key, one.over, load)
-            for number in at:
-                load[number] += counts[one.key] // len(at)
+            chosen = spread_partitions(one.key, one.over, load)
+            for number in chosen:
+                load[number] += counts[one.key] // len(chosen)
             load[home_partition(one.key.encode(), partitions)] -= counts[one.key]
-            found[one.key] = at
+            found[one.key] = chosen
     return found
 
 
@@ -84,8 +84,8 @@ def drain(
 ) -> Drain:
     """Return the drain of these events, by the keys in the order of sending."""
     plan = None
-    for key, at in spread.items():
-        plan = with_key(plan, "model", key, at, partitions, "model", "", 0)
+    for key, chosen in spread.items():
+        plan = with_key(plan, "model", key, chosen, partitions, "model", "", 0)
     placement = Placement(plan, partitions)
     lanes: list[list[str]] = [[] for _ in range(partitions)]
     for key in keys:

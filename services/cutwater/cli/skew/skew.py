@@ -95,8 +95,8 @@ def show(
 
     Exit 2: too few milestones, or no stack runs. 3: a package for --png is missing. 4: no broker answers.
 
-    Examples:  cutwater skew  ·  cutwater skew --milestones 200 --png heat.png  ·  cutwater skew --json
-    ·  cutwater skew job.yaml --bootstrap-servers kafka-1:9092
+    Examples:  cutwater skew show  ·  cutwater skew show --milestones 200 --png heat.png
+    ·  cutwater skew show --json  ·  cutwater skew show job.yaml --bootstrap-servers kafka-1:9092
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     if png is not None:
