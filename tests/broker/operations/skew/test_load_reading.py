@@ -23,8 +23,6 @@ from cutwater.operations.skew import load_reading
 from cutwater.operations.skew.load_reading import count_state, read_load
 from support.views.changelogs import Sold, Writing, make_job
 
-pytestmark = pytest.mark.slow
-
 KEYS, EPOCHS, EACH = 400, 8, 1_500
 SOURCE = 4
 Epochs = list[list[tuple[str, int]]]
@@ -73,6 +71,7 @@ def by_duckdb(epochs: Epochs, newest: int) -> tuple[dict[str, int], dict[int, in
     return dict(keys), dict(shards)
 
 
+@pytest.mark.slow
 def test_zipf_load_is_what_duckdb_counts(written: tuple[Writing, Epochs, Path], monkeypatch: Any) -> None:
     """Exactly with all milestones; with fewer, and with a small sketch, within the errors that are told."""
     writing, epochs, _ = written
@@ -106,6 +105,7 @@ def test_zipf_load_is_what_duckdb_counts(written: tuple[Writing, Epochs, Path], 
 tally = load_reading.LoadTally
 
 
+@pytest.mark.slow
 def test_fewer_milestones_are_counted_of_too_many_records(written: tuple[Writing, Epochs, Path]) -> None:
     writing, _, _ = written
     every = read_load(writing.cluster, writing.job, 30)
@@ -114,6 +114,7 @@ def test_fewer_milestones_are_counted_of_too_many_records(written: tuple[Writing
     assert load.rows_read <= every.rows_read // 2
 
 
+@pytest.mark.slow
 def test_the_state_is_counted_by_shard(written: tuple[Writing, Epochs, Path]) -> None:
     """All of it, or the newest rows, and it says which."""
     writing, epochs, _ = written
@@ -127,6 +128,7 @@ def test_the_state_is_counted_by_shard(written: tuple[Writing, Epochs, Path]) ->
     assert 0 < sum(few.rows) <= 300
 
 
+@pytest.mark.slow
 def test_without_a_milestone_to_count_that_is_said(broker: Any, tmp_path: Path) -> None:
     writing = Writing(broker.cluster, make_job(tmp_path)[0])
     with pytest.raises(UsageError, match="no milestone whose rows"):
@@ -134,11 +136,22 @@ def test_without_a_milestone_to_count_that_is_said(broker: Any, tmp_path: Path) 
     writing.close()
 
 
-def test_the_verb_shows_the_heat_the_key_and_what_to_do(
-    written: tuple[Writing, Epochs, Path], tmp_path: Path
-) -> None:
-    """As text, as JSON and as a picture; the hottest key of the events is the one to spread."""
+def test_the_verb_names_the_hot_key(written: tuple[Writing, Epochs, Path]) -> None:
+    """In JSON: the hottest key of the events is the one to spread."""
     writing, epochs, path = written
+    place = [str(path), "--bootstrap-servers", writing.cluster.bootstrap]
+    told = json.loads(CliRunner().invoke(app, ["skew", "show", *place, "--json"], catch_exceptions=False).stdout)
+    keys, _ = by_duckdb(epochs, EPOCHS)
+    assert told["keys"][0] == {"key": "shop-0", "events": keys["shop-0"], "rows": told["keys"][0]["rows"]}
+    assert [one["partition"] for one in told["source"]] == list(range(SOURCE))
+    assert told["recommendations"][0]["kind"] == "spread"
+    assert (told["weight"], told["total"], told["overcount"]) == ("events", EPOCHS * EACH, 0)
+
+
+@pytest.mark.slow
+def test_the_heat_is_shown_and_drawn(written: tuple[Writing, Epochs, Path], tmp_path: Path) -> None:
+    """The group's name alone means `show`."""
+    writing, _, path = written
     place = [str(path), "--bootstrap-servers", writing.cluster.bootstrap]
     picture = tmp_path / "heat.png"
     shown = CliRunner().invoke(app, ["skew", *place, "--png", str(picture)], catch_exceptions=False)
@@ -147,9 +160,3 @@ def test_the_verb_shows_the_heat_the_key_and_what_to_do(
     assert "recommended: cutwater skew spread shop-0 --over" in shown.stdout
     assert any("█" in line and "partition" in line for line in shown.stdout.splitlines())
     assert picture.read_bytes().startswith(b"\x89PNG")
-    told = json.loads(CliRunner().invoke(app, ["skew", "show", *place, "--json"], catch_exceptions=False).stdout)
-    keys, _ = by_duckdb(epochs, EPOCHS)
-    assert told["keys"][0] == {"key": "shop-0", "events": keys["shop-0"], "rows": told["keys"][0]["rows"]}
-    assert [one["partition"] for one in told["source"]] == list(range(SOURCE))
-    assert told["recommendations"][0]["kind"] == "spread"
-    assert (told["weight"], told["total"], told["overcount"]) == ("events", EPOCHS * EACH, 0)

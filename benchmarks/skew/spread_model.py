@@ -1,6 +1,6 @@
 """A model of what spreading hot keys does to a drain: simulated cores over measured costs. No Spark, no broker.
 
-    python -m benchmarks.spread_model --exponent 1.5 --partitions 4
+    python -m benchmarks.skew.spread_model --exponent 1.5 --partitions 4
 
 The machine here has two cores, so what four cores do cannot be measured on it. Each epoch is two stages, as Spark
 runs them: a task for each source partition, whose time is its events times the measured cost of an event; then
