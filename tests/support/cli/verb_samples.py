@@ -144,7 +144,9 @@ def claims(again: bool = False) -> Patch:
     return all_of(
         put(generation, promoted=records.NEWEST, **place),
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
-        put(claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED, count_moved=records.MOVED),
+        put(
+            claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED, _count_moved=records.MOVED
+        ),
         put(rollback, **place),
         put(difference_report, compared=records.COMPARED_MILESTONES),
     )

@@ -19,7 +19,6 @@ from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
 from cutwater.operations.generations.redefinition import Change
 from cutwater.operations.generations.seed_source import SeedSource
-from cutwater.operations.skew.load_reading import count_moved
 
 
 def claims_of(place: JobContext) -> Claims:
@@ -67,8 +66,7 @@ def claim(
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
     source, change = sources[-1] if sources else None, changes[0] if changes else None
-    parent = parent_of(planned.claim)
-    shift = count_moved(place.cluster, place.job, parent, planned.claim.partitions) if dry_run else None
+    shift = _count_moved(place, planned.claim) if dry_run else None
     _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change, shift)
     return planned.claim
 
@@ -99,6 +97,12 @@ def _undone(place: JobContext, planned: Planned) -> Undone | None:
     parent = parent_of(planned.claim)
     events = sum(max(0, offset - parent.source_cut.offset(at)) for at, offset in last.source_cut)
     return Undone(last.sequence - parent.sequence, events, last.token)
+
+
+def _count_moved(place: JobContext, planned: Claim) -> Moved | None:
+    from cutwater.operations.skew.load_reading import count_moved  # it reads rows, as few verbs do
+
+    return count_moved(place.cluster, place.job, parent_of(planned), planned.partitions)
 
 
 def _moved_text(one: Moved) -> str:
