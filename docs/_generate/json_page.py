@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from docs._generate.shapes import SHAPES, job, regions, state
+from docs._generate.shapes import SHAPES, job, regions, skew, state
 from pydantic import ConfigDict, TypeAdapter
 
 _HEAD = """# JSON of the command line
@@ -42,7 +42,7 @@ def schema_files() -> dict[str, str]:
 @cache
 def schema(verb: str) -> dict[str, Any]:
     """Return the JSON Schema of what a verb prints, without additional fields."""
-    for module in (job, regions, state):
+    for module in (job, regions, skew, state):
         for one in vars(module).values():
             if isinstance(one, type) and hasattr(one, "__total__"):
                 # Set here, so that verbs need not import pydantic.

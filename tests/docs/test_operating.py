@@ -45,7 +45,7 @@ def test_every_transactional_id_is_on_the_page() -> None:
     (row,) = [line for line in REMOVING.splitlines() if line.startswith("| transactional ids |")]
     job, generation = "<job>", Generation(1, "local")
     ids = {topics.signal_id(job), topics.publisher_id(job), topics.watch_id(job), topics.replay_id(job)}
-    ids |= {topics.claims_id(job)}
+    ids |= {topics.claims_id(job), topics.spread_id(job)}
     own = (topics.driver_id(job, generation), topics.candidate_id(job, generation))
     ids |= {one.replace(str(generation), "<generation>") for one in own}
     slot = mirror_records.slot_id(job, "<origin>", 0).replace(".0", ".<slot>")

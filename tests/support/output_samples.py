@@ -14,6 +14,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import TopicEvidence
 from cutwater.core.protocol.recovery_log import RUNNING, Fact, Recovery, Took
+from cutwater.core.skew.spread_plan import Adoption, Spread, SpreadKey
 
 _WHEN = 1_700_000_000_000
 _EVENT = {
@@ -74,6 +75,17 @@ def golden_alert() -> Alert:
         value=120_250,
         text="epoch 8 is written",
     )
+
+
+def golden_spread() -> Spread:
+    """The third version of a plan, with two keys."""
+    keys = SpreadKey("EWR", (0, 3), 3), SpreadKey("JFK", (0, 1, 2), 1)
+    return Spread("flights", 3, 4, keys, "ops@host:4711", "holidays", _WHEN)
+
+
+def golden_adoption() -> Adoption:
+    """A producer that works with it."""
+    return Adoption("flights", "app@host:4712-0badcafe", 3, _WHEN + 250)
 
 
 def golden_published(milestone: bytes) -> Published:

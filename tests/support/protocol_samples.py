@@ -35,6 +35,7 @@ from cutwater.core.protocol.records import (
     StreamRecord,
     Withdrawal,
 )
+from cutwater.core.skew.spread_plan import Adoption, Spread, SpreadKey
 
 JOB = "flights"
 GENERATION = Generation(1, "local")
@@ -251,6 +252,25 @@ RECORDS = st.one_of(
         reason=NAMES,
         at_ms=TIMES_MS,
     ),
+    st.builds(
+        Spread,
+        job=NAMES,
+        version=st.integers(0, 2**31 - 1),
+        source_partitions=st.integers(0, 2**31 - 1),
+        keys=st.lists(
+            st.builds(
+                SpreadKey,
+                NAMES,
+                st.lists(st.integers(0, 2**31 - 1), max_size=3).map(tuple),
+                st.integers(0, 2**31 - 1),
+            ),
+            max_size=3,
+        ).map(tuple),
+        made_by=NAMES,
+        reason=NAMES,
+        at_ms=TIMES_MS,
+    ),
+    st.builds(Adoption, job=NAMES, producer=NAMES, version=st.integers(0, 2**31 - 1), at_ms=TIMES_MS),
     st.builds(
         End,
         job=NAMES,

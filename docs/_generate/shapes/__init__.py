@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from docs._generate.shapes import job, past, regions, state
+from docs._generate.shapes import job, past, regions, skew, state
 
 SHAPES: dict[str, Any] = {
     "audit": list[job.AuditedAction],
@@ -71,6 +71,10 @@ SHAPES: dict[str, Any] = {
     "schemas register": job.RegisteredSchemas,
     "schemas show": job.Schemas,
     "size": job.Sizing,
+    "skew plan": skew.SpreadPlan,
+    "skew show": skew.Skew,
+    "skew spread": skew.SpreadChanged,
+    "skew unspread": skew.SpreadChanged,
     "snapshots create": state.Snapshot,
     "snapshots list": state.Snapshots,
     "snapshots prune": state.PrunedSnapshots,

@@ -97,6 +97,24 @@ class JobFile(TypedDict):
     """The job file first, then the schemas that it names."""
 
 
+class Moved(TypedDict):
+    before: int
+    after: int
+    """Partitions."""
+    shards: int
+    shards_moved: int
+    shards_least: int
+    """The least that any balanced assignment would move."""
+    keys: int
+    keys_moved: int
+    rows: int
+    rows_moved: int
+    parents_max: int
+    """The most old partitions that a new one has its rows from."""
+    whole: bool
+    """Whether keys and rows are of the whole state; else of the newest rows."""
+
+
 class Claimed(TypedDict):
     generation: str
     parent: str
@@ -112,6 +130,8 @@ class Claimed(TypedDict):
     """What a rollback undoes."""
     change: Change | None
     """What differs with --job-file."""
+    moved: Moved | None
+    """With --dry-run and another number of partitions: what gets another partition."""
 
 
 class RolledBack(Claimed):

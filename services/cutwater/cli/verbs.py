@@ -132,6 +132,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "state.hot_keys",
         "Show the keys that are read most, beside those with the most events and the most bytes.",
     ),
+    "skew": (
+        "skew.skew",
+        "Show where the load is by shard and key and what to do about it, and spread hot keys.",
+    ),
     "produce": ("job.produce", "Produce events to the running job, checked against its schema."),
     "load": (
         "job.load",

@@ -16,6 +16,7 @@ from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.client.spread_follower import SpreadFollower
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 
@@ -38,7 +39,17 @@ class _Producing:
         self._cluster = cluster
         self._queue_max = queue_max
         self._wait_s = wait_s
+        self._spread: SpreadFollower | None = None
         self._begin()
+
+    @property
+    def spread_version(self) -> int:
+        """The version of the spreading plan that this producer works with; 0 for none (docs/SKEW.md)."""
+        return self._spread.version if self._spread else 0
+
+    def _end_spread(self) -> None:
+        if self._spread:
+            self._spread.close()
 
     def _begin(self) -> None:
         raise NotImplementedError
@@ -48,9 +59,25 @@ class _Producing:
         job = self._job if isinstance(self._job, Job) else load_job(Path(self._job))
         require_own_source(job)
         cluster = self._cluster or settings.cluster
-        partition_count(cluster, job.topic)  # raises here, not after the first event has waited in vain
+        # It raises here, not after the first event has waited in vain.
+        partitions = partition_count(cluster, job.topic)
         registry = registry_for(job, settings)
-        return EventWriter(cluster, job, registry, queue_max=self._queue_max, wait_s=self._wait_s, strict=True)
+        spread = SpreadFollower(cluster, job.name, partitions)
+        try:
+            writer = EventWriter(
+                cluster,
+                job,
+                registry,
+                queue_max=self._queue_max,
+                wait_s=self._wait_s,
+                strict=True,
+                partitioner=spread.partition,
+            )
+        except BaseException:
+            spread.close()
+            raise
+        self._spread = spread
+        return writer
 
 
 class EventProducer(_Producing):
@@ -63,6 +90,9 @@ class EventProducer(_Producing):
     If an event cannot be delivered, every call raises until `flush` has raised: events sent since the last
     successful `flush` may be written or not. After that the producer can be used again. Leaving the `with` block
     flushes.
+
+    Keys that the job's spreading plan names go to several partitions in turn; `spread_version` tells the version
+    in force. A new version is in force within a second.
 
     Raises UsageError if the topic does not exist or is not writable; UnavailableError if no broker answers.
     """
@@ -90,7 +120,10 @@ class EventProducer(_Producing):
     def close(self) -> None:
         """`flush`, and accept no more events."""
         self._closed = True
-        self._writer.flush()
+        try:
+            self._writer.flush()
+        finally:
+            self._end_spread()
 
     def __enter__(self) -> Self:
         return self
@@ -133,6 +166,7 @@ class AsyncEventProducer(_Producing):
         finally:
             self._ended.set()
             await asyncio.to_thread(self._polling.join)
+            await asyncio.to_thread(self._end_spread)
 
     async def send(self, event: Mapping[str, Any]) -> None:
         """Return once the event is acknowledged. Raises as `EventProducer.send` does, for this event only."""

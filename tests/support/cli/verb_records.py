@@ -13,6 +13,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics.mirror_topics import Positions
+from cutwater.adapters.topics.spread_plan import SpreadState
 from cutwater.cli.generations.canary_report import NamedCanary
 from cutwater.client.export.parquet import Written
 from cutwater.client.values import Change, CommittedMilestone
@@ -52,6 +53,9 @@ from cutwater.core.protocol.records import (
     Release,
 )
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
+from cutwater.core.skew.load import KeyLoad, ShardLoad
+from cutwater.core.skew.ownership import Counted, moved
+from cutwater.core.skew.spread_plan import Adoption, Spread, SpreadKey
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Slice
 from cutwater.core.state.point_in_time_restore import RestorableSnapshot, RestorePlan
@@ -336,3 +340,29 @@ def positions(one: Any) -> Positions:
     made.copies["us"] = {TopicPartition(one.topic, one.partition): one}
     made.steering["us"] = Steering("flights", "us", True, AT_MS)
     return made
+
+
+MOVED = moved(1024, 4, 6, Counted((2,) * 1024, (1_205,) * 1024, whole=True))
+SPREAD = Spread("flights", 3, 4, (SpreadKey(HOSTILE, (0, 1, 3), 2),), HOSTILE, HOSTILE, AT_MS)
+ADOPTED = SpreadState(SPREAD, (Adoption("flights", HOSTILE, 2, AT_MS), Adoption("flights", "b", 3, AT_MS)))
+
+
+def _load() -> ShardLoad:
+    cells = tuple(tuple((shard * (at + 1)) % 97 for shard in range(1024)) for at in range(200))
+    return ShardLoad(
+        milestones=(NEWEST,) * 200,
+        source={0: 1_234_567, 1: 500, 2: 500, 3: 500},
+        rows_by_partition=(5_000, 1, 2, 3),
+        cells=cells,
+        shard_rows=(1_000,) * 10 + (1,) * 1014,
+        keys=(KeyLoad(HOSTILE, 1_000_000, 12), KeyLoad("東京@/", 5, 1)),
+        keys_error=12,
+        rows_error=3,
+        measured=True,
+        overcount=1_234,
+        warm_up=200,
+        rows_read=1_234_567,
+    )
+
+
+LOAD = _load()

@@ -20,6 +20,8 @@ from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, sc
 from cutwater.cli.past import blame, diff, difference_report, replay
 from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
+from cutwater.cli.skew import skew
+from cutwater.cli.skew import spread as spread_verbs
 from cutwater.cli.stack import audit, cadence, chaos, history, incident_parts, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
@@ -145,7 +147,9 @@ def claims(again: bool = False) -> Patch:
     return all_of(
         put(generation, promoted=records.NEWEST, **place),
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
-        put(claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED),
+        put(
+            claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED, _count_moved=records.MOVED
+        ),
         put(rollback, **place),
         put(generation_hold, **place),
         put(difference_report, compared=records.COMPARED_MILESTONES),
@@ -264,6 +268,16 @@ def heating(monkeypatch: pytest.MonkeyPatch, _folder: Path) -> None:
         raise UnavailableError(f"no census: {HOSTILE}")
 
     monkeypatch.setattr(hot_keys, "ask", ask)
+
+
+def spreading() -> Patch:
+    control = answering(
+        state=records.ADOPTED, obstacles=(), planned=records.SPREAD, planned_without=records.SPREAD
+    )
+    return all_of(
+        put(skew, find_job=records.PLACE, read_load=records.LOAD, SpreadControl=control),
+        put(spread_verbs, find_job=records.PLACE, SpreadControl=control),
+    )
 
 
 def gathering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -492,6 +506,10 @@ SAMPLES = [
     Sample(["schemas", "fetch", "orders-value", "--into", "{}"], fetching),
     Sample(["schemas", "register", str(JOB_FILE)], registering),
     Sample(["schemas", "show", str(JOB_FILE)], nothing),
+    Sample(["skew", "show"], spreading()),
+    Sample(["skew", "plan"], spreading()),
+    Sample(["skew", "spread", HOSTILE, "--over", "3", "--dry-run"], spreading()),
+    Sample(["skew", "unspread", HOSTILE, "--dry-run"], spreading()),
     Sample(["snapshots", "create"], storing()),
     Sample(["snapshots", "list"], storing(), code=1),
     Sample(["snapshots", "prune", "--dry-run"], storing(), code=1),

@@ -51,6 +51,8 @@ CHANGES: dict[str, list[Action]] = {
     "release": [actions.RELEASE],
     "rollback": [actions.ROLLBACK],
     "schemas register": [actions.REGISTER],
+    "skew spread": [actions.SPREAD],
+    "skew unspread": [actions.UNSPREAD],
     "snapshots create": [actions.SNAPSHOT],
     "snapshots prune": [actions.PRUNE_SNAPSHOTS],
     "switchover": [actions.SWITCHOVER, actions.RELEASE],
@@ -73,7 +75,7 @@ READS = {
         "plan",
     ),
     *("policy check", "regions", "schemas check", "schemas show", "size", "snapshots list", "snapshots verify"),
-    *("status", "tail"),
+    *("skew plan", "skew show", "status", "tail"),
 }
 OWN_FILES = {
     "calibrate",

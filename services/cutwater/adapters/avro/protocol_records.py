@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, protocol_codec
 from cutwater.core.errors import ProtocolError
@@ -35,6 +35,7 @@ from cutwater.core.protocol.records import (
     Start,
     Withdrawal,
 )
+from cutwater.core.skew.spread_plan import Adoption, Spread, SpreadKey
 
 Record = (
     Start
@@ -59,6 +60,8 @@ Record = (
     | Arrival
     | Steering
     | Renewal
+    | Spread
+    | Adoption
 )
 
 _TYPES: dict[str, type[Record]] = {
@@ -84,10 +87,9 @@ _TYPES: dict[str, type[Record]] = {
     "arrival": Arrival,
     "steering": Steering,
     "renewal": Renewal,
+    "spread": Spread,
+    "adoption": Adoption,
 }
-
-_LISTED: dict[str, Callable[..., NamedTuple]] = {"files": FileText, "first": DifferingRow}
-"""What the elements of an array are, by its field."""
 
 
 def encode(record: Record) -> bytes:
@@ -115,11 +117,25 @@ def hash_of(milestone: Milestone) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, Generation):
         return str(value)
-    if isinstance(value, tuple) and value and isinstance(value[0], TopicEvidence | FileText | DifferingRow):
+    if (
+        isinstance(value, tuple)
+        and value
+        and isinstance(value[0], TopicEvidence | FileText | DifferingRow | SpreadKey)
+    ):
         return [one._asdict() for one in value]
     if isinstance(value, Cut):
         return [{"topic": at.topic, "partition": at.partition, "offset": offset} for at, offset in value]
     return value
+
+
+_LISTED = TopicEvidence | FileText | DifferingRow | SpreadKey
+_ITEMS: dict[str, Callable[[Any], Any]] = {
+    "evidence": lambda one: TopicEvidence(one["topic"], one["topic_id"], tuple(one["leader_epochs"])),
+    "files": lambda one: FileText(**one),
+    "first": lambda one: DifferingRow(**one),
+    "keys": lambda one: SpreadKey(one["key"], tuple(one["partitions"]), one["since_version"]),
+}
+"""Fields that are lists of records."""
 
 
 def _rich(field: str, value: Any) -> Any:
@@ -127,11 +143,8 @@ def _rich(field: str, value: Any) -> Any:
         return Generation.parse(value)
     if field.endswith("_cut") or field == "progress":
         return Cut.of({TopicPartition(one["topic"], one["partition"]): one["offset"] for one in value})
-    if field == "evidence":
-        return tuple(TopicEvidence(one["topic"], one["topic_id"], tuple(one["leader_epochs"])) for one in value)
     if isinstance(value, list):
-        made = _LISTED.get(field)
-        return tuple(made(**one) if made else one for one in value)
+        return tuple(_ITEMS[field](one) if field in _ITEMS else one for one in value)
     if isinstance(value, datetime):
         return millis(value)
     return value

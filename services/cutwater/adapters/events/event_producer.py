@@ -38,8 +38,18 @@ _OUT_OF_STEP = frozenset(
 )
 """Errors of events after the brokers have lost the producer's sequence, or the client has purged them for that."""
 
+Partitioner = Callable[[bytes | None], int | None]
+"""Returns the partition for a record's key; None if the client's own partitioner selects it."""
 Acknowledged = Callable[[CutwaterError | None], None]
 """Called once for each event: with None once it is acknowledged, else with the reason of the failure."""
+
+
+_ANY = -1
+"""For librdkafka: its partitioner selects the partition."""
+
+
+def _by_client(_key: bytes | None) -> int | None:
+    return None
 
 
 def require_own_source(job: Job) -> None:
@@ -77,12 +87,14 @@ class EventWriter:
         queue_max: int = QUEUE_MAX,
         wait_s: float = WAIT_S,
         strict: bool = False,
+        partitioner: Partitioner = _by_client,
     ) -> None:
         self._job = job
         computed = {*job.column_types, *(one.name for one in job.element_columns)}
         self._is_key_computed = not computed.isdisjoint(job.key_fields)
         self._wait_s = wait_s
         self._strict = strict
+        self._partitioner = partitioner
         self._encode = event_encoder(job, registry)
         self._fields = {field["name"] for field in job.event_schema["fields"]}
         self._failure: CutwaterError | None = None
@@ -189,9 +201,15 @@ class EventWriter:
         def delivered(error: KafkaError | None, _message: Message) -> None:
             acknowledged(None if error is None else self._explain(KafkaException(error)))
 
-        producer = self._producer
+        producer, partition = self._producer, self._partitioner(event.key)
         try:
-            producer.produce(self._job.topic, value=event.value, key=event.key, on_delivery=delivered)
+            producer.produce(
+                self._job.topic,
+                value=event.value,
+                key=event.key,
+                partition=_ANY if partition is None else partition,
+                on_delivery=delivered,
+            )
         except BufferError:
             return False
         except KafkaException as error:

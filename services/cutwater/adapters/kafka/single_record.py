@@ -12,7 +12,9 @@ from cutwater.adapters.kafka.connect import create_client
 from cutwater.core.errors import UnavailableError
 
 
-def write_record(cluster: Cluster, topic: str, value: bytes, within_s: float) -> None:
+def write_record(
+    cluster: Cluster, topic: str, value: bytes | None, within_s: float, key: bytes | None = None
+) -> None:
     """Write to partition 0. Raises UsageError if the topic does not exist, UnavailableError if the brokers do not
     acknowledge it in time, or refuse it."""
     partition_count(cluster, topic)  # a producer would make some brokers create the topic by themselves
@@ -24,7 +26,7 @@ def write_record(cluster: Cluster, topic: str, value: bytes, within_s: float) ->
 
     bound: dict[str, Any] = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(within_s * 1000)}
     producer: Producer = create_client(cluster, Producer, bound)
-    producer.produce(topic, value=value, partition=0, on_delivery=delivered)
+    producer.produce(topic, value=value, key=key, partition=0, on_delivery=delivered)
     left = producer.flush(within_s + 1)
     if failures or left:
         why = failures[0].str() if failures else f"not acknowledged within {within_s:g} s"

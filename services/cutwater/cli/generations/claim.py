@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from cutwater.adapters.runtime.clock import now_ms
@@ -13,6 +14,7 @@ from cutwater.cli.report import iso, out, print_json
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Claim
+from cutwater.core.skew.ownership import Moved
 from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
 from cutwater.operations.generations.redefinition import Change
@@ -64,7 +66,8 @@ def claim(
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
     source, change = sources[-1] if sources else None, changes[0] if changes else None
-    _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change)
+    shift = _count_moved(place, planned.claim) if dry_run else None
+    _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change, shift)
     return planned.claim
 
 
@@ -96,6 +99,26 @@ def _undone(place: JobContext, planned: Planned) -> Undone | None:
     return Undone(last.sequence - parent.sequence, events, last.token)
 
 
+def _count_moved(place: JobContext, planned: Claim) -> Moved | None:
+    from cutwater.operations.skew.load_reading import count_moved  # it reads rows, as few verbs do
+
+    return count_moved(place.cluster, place.job, parent_of(planned), planned.partitions)
+
+
+def _moved_text(one: Moved) -> str:
+    share = one.shards_moved / one.shards
+    text = (
+        f"another partition for {one.shards_moved:,} of {one.shards:,} shards ({share:.0%}; at least "
+        f"{one.shards_least:,} in any way); old partitions behind a new one: at most {one.parents_max}"
+    )
+    if not one.rows:
+        return text
+    of = "the state" if one.whole else "the newest rows"
+    return (
+        f"{text}; of {of} {one.keys_moved:,} of {one.keys:,} keys and {one.rows_moved:,} of {one.rows:,} rows move"
+    )
+
+
 def _print_claim(
     planned: Planned,
     source: SeedSource | None,
@@ -104,6 +127,7 @@ def _print_claim(
     as_json: bool,
     more: Mapping[str, Any] | None,
     change: Change | None,
+    shift: Moved | None = None,
 ) -> None:
     made = planned.claim
     parent = parent_of(made).token
@@ -119,6 +143,7 @@ def _print_claim(
             "seed": source.as_object() if source else None,
             "undone": {**undone._asdict(), "newest": str(undone.newest)} if undone else None,
             "change": change_json(change) if change else None,
+            "moved": asdict(shift) if shift else None,
             **(more or {}),
         }
         print_json(told)
@@ -135,5 +160,7 @@ def _print_claim(
         line = f"{made.generation} {'would be claimed' if dry_run else 'is claimed'}"
     out.print(f"{line}: from {parent}, {made.partitions} partitions")
     out.print(str(source) if source else "its state has been read")
+    if shift is not None:
+        out.print(_moved_text(shift))
     if undone is not None:
         out.print(f"{'would be' if dry_run else 'is'} undone: {undone} in them are read again")

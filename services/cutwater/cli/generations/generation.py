@@ -99,6 +99,9 @@ def start(
     number of partitions and the same --job-file, the command continues with it and reports so. --another claims
     one more.
 
+    With --dry-run and another number of partitions the output tells how many shards, keys and rows get another
+    partition, by a count of the parent's changelog (of its newest 2,000,000 records).
+
     Exit 2: the milestone does not exist, may not be a parent, its state is not kept any more, or the generation
     cannot differ so. 4: brokers or the store of snapshots do not answer.
 

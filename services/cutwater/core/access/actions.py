@@ -50,12 +50,15 @@ PAUSE_MIRROR = Action("mirror pause", _OPERATOR, "origin region")
 RESUME_MIRROR = Action("mirror resume", _OPERATOR, "origin region")
 RESYNC = Action("mirror resync", _OWNER, "topic")
 WITHDRAW_RESYNC = Action("mirror resync --withdraw", _OPERATOR, "topic")
+SPREAD = Action("skew spread", _OPERATOR, "key")
+UNSPREAD = Action("skew unspread", _OPERATOR, "key")
 
 ACTIONS = (
     *(UP, DOWN, DELETE, PREPARE, REGISTER, CHAOS, START, LATE_REPLAY, PROMOTE, HOLD, RELEASE_HOLD, DROP),
     *(PRUNE_GENERATIONS, ROLLBACK),
     *(PRUNE, REPLAY_LETTERS, REPAIR, SNAPSHOT, PRUNE_SNAPSHOTS, FAILOVER, SWITCHOVER, RELEASE, DECIDE_FORK),
     *(PAUSE_MIRROR, RESUME_MIRROR, RESYNC, WITHDRAW_RESYNC, START_CANARY, PROMOTE_CANARY, DROP_CANARY),
+    *(SPREAD, UNSPREAD),
 )
 RESTART = Action("watch restart", _OPERATOR, "process")
 SHED = Action("watch shed", _OPERATOR, "process")

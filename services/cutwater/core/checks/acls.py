@@ -193,7 +193,8 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl(TOOLS, "topic", topics.candidates(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.alerts(job), ("Read",))
-    yield Acl(TOOLS, "topic", source, ("Write",))
+    # 'cutwater skew' checks whether the source is compacted.
+    yield Acl(TOOLS, "topic", source, ("DescribeConfigs", "Write"))
     yield Acl(TOOLS, "topic", topics.dead_letters(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.late(job), ("Read",))
     yield Acl(TOOLS, "topic", topics.output(job), ("Read",))
@@ -202,6 +203,9 @@ def _others(job: str, source: str) -> Iterator[Acl]:
     yield Acl(TOOLS, "topic", topics.audit(job), ("Read", "Write"))
     yield Acl(TOOLS, "topic", topics.published(job), ("Read",))
     yield Acl(TOOLS, "topic", _changelogs(job), ("Read",), prefixed=True)
+    # 'cutwater skew spread' also creates the topic for a job of an earlier version.
+    yield Acl(TOOLS, "topic", topics.spread(job), ("Create", "DescribeConfigs", "Read", "Write"))
+    yield Acl(TOOLS, "transactional-id", topics.spread_id(job), ("Write",))
     yield Acl(TOOLS, "transactional-id", topics.replay_id(job), ("Write",))
     yield Acl(TOOLS, "transactional-id", topics.claims_id(job), ("Write",))
     # Withdrawing a candidate fences its driver and commit-signal before it checks for a promotion.

@@ -82,6 +82,16 @@ def alerts(job: str) -> str:
     return f"{job}.alerts"
 
 
+def spread(job: str) -> str:
+    """Return the topic of the spreading plan, and of the producers that follow it."""
+    return f"{job}.spread"
+
+
+def spread_id(job: str) -> str:
+    """Return the transactional id of changes of the plan: one process at a time."""
+    return f"{job}.spread"
+
+
 def watch_id(job: str) -> str:
     """Return the transactional id that fences an older watch of the job. Its consumer group has the same name."""
     return f"{job}.watch"
@@ -145,6 +155,20 @@ def audit_topic(job: str) -> TopicSpec:
     return TopicSpec(audit(job), 1, _BY_SIZE)
 
 
+_COMPACTED = (
+    ("cleanup.policy", "compact"),
+    # With CreateTime, records with old event times would be compacted at once in spite of the lag.
+    ("message.timestamp.type", "LogAppendTime"),
+    ("min.compaction.lag.ms", str(MIN_COMPACTION_LAG_MS)),
+    ("delete.retention.ms", str(DELETE_RETENTION_MS)),
+)
+
+
+def spread_topic(job: str) -> TopicSpec:
+    # Keyed by plan and producer: compaction keeps the newest version, and the newest word of each producer.
+    return TopicSpec(spread(job), 1, _COMPACTED)
+
+
 def generation_topics(
     job: str,
     generation: Generation,
@@ -160,16 +184,9 @@ def generation_topics(
     largest = ("max.message.bytes", str(ROW_BYTES_MAX))
     # Pruning deletes records explicitly: retention by time or size would break the chain.
     kept = (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1"), largest)
-    compacted = (
-        ("cleanup.policy", "compact"),
-        # With CreateTime, records with old event times would be compacted at once in spite of the lag.
-        ("message.timestamp.type", "LogAppendTime"),
-        ("min.compaction.lag.ms", str(MIN_COMPACTION_LAG_MS)),
-        ("delete.retention.ms", str(DELETE_RETENTION_MS)),
-    )
-    rows = (*compacted, largest)
+    rows = (*_COMPACTED, largest)
     # A replayed epoch lists the same keys again. A list must hold the largest source record with its wrapping.
-    listed: tuple[tuple[str, str], ...] = (*compacted, ("max.message.bytes", str(LISTED_BYTES_MAX)))
+    listed: tuple[tuple[str, str], ...] = (*_COMPACTED, ("max.message.bytes", str(LISTED_BYTES_MAX)))
     if lists_retention_ms is not None:
         # By LogAppendTime, as compaction. A segment must be rolled in time to be deleted in time.
         until = {"cleanup.policy": "compact,delete", "retention.ms": str(lists_retention_ms)}
@@ -184,7 +201,8 @@ def generation_topics(
         TopicSpec(history(job), 1, _BY_SIZE),
         audit_topic(job),
         # Keyed by alert: compaction keeps the newest record of each, so a watch that starts knows the active ones.
-        TopicSpec(alerts(job), 1, compacted),
+        TopicSpec(alerts(job), 1, _COMPACTED),
+        spread_topic(job),
     ]
     published_too = output.mode != "none"
     return mine + (_published(job, partitions, output.retention_ms) if published_too else [])

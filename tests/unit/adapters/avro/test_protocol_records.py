@@ -51,15 +51,18 @@ from cutwater.core.protocol.records import (
     Start,
     Withdrawal,
 )
+from cutwater.core.skew.spread_plan import Adoption, Spread
 from cutwater.publisher.encoding import AvroEncoder, JsonEncoder
 from cutwater.views.query.presenter import Presenter
 from support.output_samples import (
     example_job,
+    golden_adoption,
     golden_alert,
     golden_audit,
     golden_end,
     golden_published,
     golden_recovery,
+    golden_spread,
 )
 from support.protocol_samples import RECORDS, barrier, milestone, start
 from support.regions.mirror_samples import golden_mirror_record
@@ -90,6 +93,8 @@ TYPES: dict[str, type[protocol_records.Record]] = {
     "arrival": Arrival,
     "steering": Steering,
     "renewal": Renewal,
+    "spread": Spread,
+    "adoption": Adoption,
 }
 
 
@@ -98,6 +103,8 @@ def golden_record(name: str) -> protocol_records.Record:
     others: dict[str, Callable[[], protocol_records.Record]] = {
         "alert": golden_alert,
         "end": golden_end,
+        "spread": golden_spread,
+        "adoption": golden_adoption,
         "published": lambda: golden_published(bytes.fromhex(GOLDEN["records"]["milestone"])),
         **{one: partial(golden_mirror_record, one) for one in ("mirrored", "arrival", "steering", "renewal")},
     }

@@ -1,0 +1,1 @@
+"""What spreading hot keys gives."""
