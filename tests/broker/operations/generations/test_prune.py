@@ -160,8 +160,8 @@ def test_who_begins_meanwhile_ends_who_prunes(job: Pruned, who: str) -> None:
 class Beside(Claims):
     """Somebody who has looked before removes what it starts from, between its two questions."""
 
-    def reserve(self, plan: Any, copies: Any, opened: Any = None, redefined: Any = None) -> Claim:
-        claim = super().reserve(plan, copies, opened)
+    def reserve(self, *words: Any, **more: Any) -> Claim:
+        claim = super().reserve(*words, **more)
         admin.delete_topics(self._cluster, [topics.changelog(self._job.name, parent_of(claim).generation)])
         return claim
 
