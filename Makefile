@@ -42,7 +42,7 @@ ENDED := code=$$?; mkdir -p build; echo $$code >build/test.code; exit $$code
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-regions rehearse soak up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native helm-tools lock clean
+.PHONY: help demo demo-regions demo-change rehearse soak up down test test-all test-containers simulate mutate images compose-up compose-down compose-demo check docs fmt sbom bench native helm-tools lock clean
 
 help: ## Show this list
 	@$(PYTHON) -c 'import re, sys; [print("  make %-15s %s" % found) for found in re.findall(r"^([a-z-]+):.*?## (.*)", open(sys.argv[1]).read(), re.M)]' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,9 @@ $(JAVA): $(STAMP) deploy/locks/java.lock
 
 demo: $(CLASSES) ## Replay real flights through everything, and check every row (DAYS=31 LATENESS=48h)
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo --days $(DAYS) $(if $(LATENESS),--lateness $(LATENESS))
+
+demo-change: $(CLASSES) ## Change a job under load: partitions, a canary, the way back, a replay; every row is compared
+	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/python -m examples.changing.run
 
 demo-regions: $(CLASSES) ## Two regions on this machine: one dies by kill -9, the other goes on, and back
 	@CUTWATER_SPARK_CLASSES=$(abspath $(CLASSES)) $(BIN)/cutwater demo-regions

@@ -1,9 +1,9 @@
-"""A model of what spreading hot keys does to a drain: simulated cores over measured costs. No Spark, no broker.
+"""A model of what spreading hot keys does to a drain: simulated cores over estimated costs. No Spark, no broker.
 
     python -m benchmarks.skew.spread_model --exponent 1.5 --partitions 4
 
 The machine here has two cores, so what four cores do cannot be measured on it. Each epoch is two stages, as Spark
-runs them: a task for each source partition, whose time is its events times the measured cost of an event; then
+runs them: a task for each source partition, whose time is its events times the estimated cost of an event; then
 tasks for each shuffle partition, whose time is their rows times the cost of a row. Rows are distinct keys: events
 of a key are combined in each task before the shuffle. A stage ends with its last task, so the fullest partition
 bounds it. The costs are those of `cutwater.core.sizing.machine`, which `cutwater calibrate` measures. Which keys

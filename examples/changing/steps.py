@@ -69,7 +69,7 @@ class Change:
         claimed = self._verbs.run("generation", "start", "--partitions", str(PARTITIONS))
         began = time.monotonic()
         self._verbs.run("generation", "promote", claimed["generation"])
-        self._told("reshard_s", time.monotonic() - began, f"{claimed['generation']} is promoted after")
+        self._record_time("reshard_s", time.monotonic() - began, f"{claimed['generation']} is promoted after")
         self._rest()
 
     def _canary(self) -> str:
@@ -115,7 +115,7 @@ class Change:
     def _roll_back(self, before: str) -> None:
         began = time.monotonic()
         self._verbs.run("rollback", "--to", before)
-        self._told("rollback_s", time.monotonic() - began, "the old measures are back after")
+        self._record_time("rollback_s", time.monotonic() - began, "the old measures are back after")
         self._rest()
 
     def _replay(self) -> None:
@@ -141,15 +141,15 @@ class Change:
         return newest if newest is not None and newest.source_cut.covers(end) else None
 
     def _published(self, newest: Milestone) -> bool:
-        told = published(self._stack.cluster, self._stack.job.name)
-        return told is not None and told.sequence >= newest.token.sequence
+        newest_published = published(self._stack.cluster, self._stack.job.name)
+        return newest_published is not None and newest_published.sequence >= newest.token.sequence
 
     def _rest(self) -> None:
         """Let flights arrive."""
         until = time.monotonic() + LOAD_S
         self._until(lambda: time.monotonic() > until, "time to pass")
 
-    def _told(self, name: str, seconds: float, what: str) -> None:
+    def _record_time(self, name: str, seconds: float, what: str) -> None:
         self._report.fact(name, round(seconds, 1), f"{what} {seconds:.1f} s")
 
     def _until(self, done: Callable[[], T | None], what: str) -> T:

@@ -36,14 +36,14 @@ class Verbs:
         verb = f"cutwater {' '.join(words)}"
         with (
             (self._data_dir / "verb.json").open("w+", encoding="utf-8") as printed,
-            (self._data_dir / "verb.txt").open("w+", encoding="utf-8") as told,
-            subprocess.Popen(argv, stdout=printed, stderr=told, env=dict(os.environ)) as process,
+            (self._data_dir / "verb.txt").open("w+", encoding="utf-8") as errors,
+            subprocess.Popen(argv, stdout=printed, stderr=errors, env=dict(os.environ)) as process,
         ):
             code = self._wait(process, verb)
             printed.seek(0)
-            told.seek(0)
+            errors.seek(0)
             if code not in codes:
-                last = (told.read().strip() or printed.read().strip()).splitlines()[-1:]
+                last = (errors.read().strip() or printed.read().strip()).splitlines()[-1:]
                 raise UnavailableError(f"{verb} ended with exit code {code}: {' '.join(last)}")
             text = printed.read()
         return json.loads(text) if text.strip() else None

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cutwater.adapters.events.record_copy import RecordCopy, record_bytes
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.adapters.kafka.record_copy import RecordCopy, record_bytes
 from cutwater.adapters.topics.commit_stream import source_end
 from cutwater.core.errors import UnavailableError
 from cutwater.core.past.replay_range import SourceRange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import parent_of, promoted
@@ -14,11 +14,13 @@ from cutwater.cli.report import iso, out, print_json
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Claim
-from cutwater.core.skew.ownership import Moved
 from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
 from cutwater.operations.generations.redefinition import Change
 from cutwater.operations.generations.seed_source import SeedSource
+
+if TYPE_CHECKING:
+    from cutwater.core.skew.ownership import Moved
 
 
 def claims_of(place: JobContext) -> Claims:

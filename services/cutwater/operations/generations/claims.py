@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka import admin
@@ -12,7 +12,6 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import newest, newest_milestone
-from cutwater.core.canary.gate import Gate
 from cutwater.core.checks import replication
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import ProtocolError, UsageError
@@ -34,6 +33,9 @@ from cutwater.core.protocol.records import (
     Withdrawal,
 )
 from cutwater.operations.generations.redefinition import Redefined
+
+if TYPE_CHECKING:
+    from cutwater.core.canary.gate import Gate
 
 
 class GenerationRequest(NamedTuple):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutwater.commit_signal.promotion import CandidatePromotion
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.candidates import Candidates, fold_candidates
+from cutwater.core.generations.candidates import Candidate, Candidates, fold_candidates
 from cutwater.core.generations.holds import (
     HOLD_MS_MAX,
     active_hold,
@@ -87,3 +89,13 @@ def test_who_waits_is_the_newest_open_candidate() -> None:
     assert to_be_held(given_up, last) == OTHER
     assert to_be_held(both, replace(last, generation=third)) is None, "it is promoted already"
     assert active_hold(known(held(), Withdrawal(JOB, OTHER, "", NOW)).require(OTHER), NOW) is None
+
+
+def test_a_signaller_that_has_taken_the_stream_heeds_no_hold() -> None:
+    """The old one is fenced then, and nobody else would write. No seed of the simulation so far is held there."""
+    candidate = Candidate(CLAIM, hold=make_hold(JOB, OTHER, 2 * HOUR, "alice", "", NOW))
+    signaller: Any = object.__new__(CandidatePromotion)
+    signaller._now_ms, signaller._writer = lambda: NOW + 1, None
+    assert "alice" in signaller._held(candidate)
+    signaller._writer = object()
+    assert signaller._held(candidate) == ""
