@@ -17,6 +17,7 @@ BOUNDED_ELSEWHERE = {
     "services/cutwater/adapters/fetch/record_batches.py: deque(sorted(aborted or (), key=lambda one: one[1]))": (
         "one answer's"
     ),
+    "services/cutwater/core/canary/pairing.py: deque()": "WAITING_MAX",
     "services/cutwater/core/output/milestone_assembly.py: deque()": "a partition that is ahead is not read on",
     "services/cutwater/core/mirror/offset_map.py: deque()": "BYTES_MAX",
     "services/cutwater/core/query/change_buffer.py: deque()": "bytes_max",
@@ -42,6 +43,8 @@ BOUNDED_ELSEWHERE = {
     "spark/cutwater_spark/epoch/barriers.py: self._lock.acquire()": (
         "held for one write, with the writer's time-outs"
     ),
+    "spark/cutwater_spark/canary/source_alignment.py: claims.poll()": "a tail waits 50 ms",
+    "spark/cutwater_spark/canary/source_alignment.py: live.poll()": "a tail waits 50 ms",
     "spark/cutwater_spark/driver.py: found.get()": "an Option of Scala's",
     "spark/cutwater_spark/application/server.py: self._slots.acquire(blocking=False)": "it does not wait",
     "spark/cutwater_spark/application/server.py: jvm.poll()": "a process, which it does not wait for",

@@ -26,6 +26,7 @@ def with_lateness(job_file: Path, lateness: str, folder: Path) -> Path:
         text, changed = re.subn(rf"^{field}:.*$", f"{field}: {value}", text, flags=re.MULTILINE)
         if changed != 1:
             raise UsageError(f"{job_file}: it has {changed} lines '{field}: …', but --lateness needs exactly one")
+    folder.mkdir(parents=True, exist_ok=True)
     for schema in job_file.parent.glob("*.avsc"):
         shutil.copy(schema, folder)
     copy = folder / job_file.name

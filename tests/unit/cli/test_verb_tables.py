@@ -114,7 +114,7 @@ def test_every_table_can_be_widened() -> None:
     others = {"change", "report", "entries", "resync", "status_rows", "verify_regions", "stack_table"}
     assert printing - others - reports == {
         *("audit", "blame", "cadence", "chaos", "config", "distinct", "doctor", "export", "forks", "generation"),
-        *("canary_report", "get", "history", "hot_keys", "incident", "lineage", "milestones", "mirror", "plan"),
+        *("get", "history", "hot_keys", "incident", "lineage", "milestones", "mirror", "plan"),
         *("policy", "prune", "regions", "restore", "size", "skew", "snapshots", "spread", "tail", "verify"),
     }
     assert len(takes_wide()) >= 25

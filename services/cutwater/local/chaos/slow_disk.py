@@ -88,17 +88,17 @@ def _untraced(processes: Iterable[psutil.Process]) -> list[int]:
     return [one.pid for one in processes if one.is_running() and not tracer_of(one.pid)]
 
 
-def _wait_until_traced(tracer: subprocess.Popen[str], pids: Sequence[int]) -> set[int]:
+def _wait_until_traced(process: subprocess.Popen[str], pids: Sequence[int]) -> set[int]:
     """Return the processes that are traced now. Raises MachineError if strace has ended without any."""
     deadline = time.monotonic() + ATTACH_S
-    while tracer.poll() is None and time.monotonic() < deadline:
+    while process.poll() is None and time.monotonic() < deadline:
         traced = {pid for pid in pids if tracer_of(pid)}
         if traced and all(pid in traced or not psutil.pid_exists(pid) for pid in pids):
             return traced
         time.sleep(0.02)
     traced = {pid for pid in pids if tracer_of(pid)}
-    if tracer.poll() is not None and not traced and any(map(psutil.pid_exists, pids)):
-        raise MachineError(_refused(tracer.stderr.read() if tracer.stderr else ""))
+    if process.poll() is not None and not traced and any(map(psutil.pid_exists, pids)):
+        raise MachineError(_refused(process.stderr.read() if process.stderr else ""))
     return traced
 
 
@@ -122,4 +122,4 @@ def _end(tracer: subprocess.Popen[str]) -> None:
         tracer.communicate(timeout=10)
     except subprocess.TimeoutExpired:
         tracer.kill()
-        tracer.communicate()
+        tracer.communicate(timeout=10)
