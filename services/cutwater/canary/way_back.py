@@ -40,7 +40,7 @@ class WayBack:
     def keep(self, canary: Generation, before: Generation, keep_ms: int) -> None:
         """Wait until the canary is promoted, then keep the generation before for that long, or until a rollback.
         May be repeated. Raises CutwaterError if brokers do not answer, or the state is gone."""
-        if not self._await_promotion(canary) or not keep_ms:
+        if not keep_ms or not self._await_promotion(canary):
             return
         last = newest_milestone(self._cluster, self._job.name, before)
         if last is None:
