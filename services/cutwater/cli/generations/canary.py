@@ -125,7 +125,7 @@ def start(
         **{"partitions": partitions, "reason": reason, "another": another},
     }
     with audit_action(START_CANARY, place.settings, place.cluster, place.job.name, NEWEST, given=told) as action:
-        made = claim(place, words, dry_run, as_json and not wait)
+        made = claim(place, words, dry_run, as_json, silent=bool(as_json and wait))
         action.record_result(f"{made.generation} is claimed")
     if wait:
         await_verdict(place, made.generation, wait)

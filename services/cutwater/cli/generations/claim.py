@@ -34,10 +34,12 @@ def claim(
     as_json: bool,
     more: Mapping[str, Any] | None = None,
     advice: str = "",
+    silent: bool = False,
 ) -> Claim:
     """Claim a generation or continue with an earlier claim, and report it. Raises as `Claims.ask`.
 
     `more`: further fields of the JSON. `advice`: what else to do if the parent's state is not available.
+    `silent`: the caller reports a claim that is made.
     """
     settings, sources = place.settings, list[SeedSource]()
 
@@ -69,7 +71,8 @@ def claim(
         planned = claims.ask(words, copies, require)
     source, change = sources[-1] if sources else None, changes[0] if changes else None
     shift = _count_moved(place, planned.claim) if dry_run else None
-    _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change, shift)
+    if not silent:
+        _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change, shift)
     return planned.claim
 
 
