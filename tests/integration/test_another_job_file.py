@@ -152,6 +152,9 @@ def test_another_job_file_and_back(cli: Cli) -> None:
     old = {name: {"ticks": row["count"], "total": None} for name, row in wanted.items()}
     mixed = published(cli, "job.yaml", old)
     assert {name: row["ticks"] for name, row in mixed.items()} == {name: row["ticks"] for name, row in old.items()}
+    preview = cli.run("rollback", "--to", parent, "--diff", "--json")  # the claim's job file is found by itself
+    assert preview.returncode == 1, preview.stderr
+    assert json.loads(preview.stdout)["diff"]["differing_rows"] > 0
     cli.json("rollback", "--to", parent, "--wait", "240")
     before = rows(EVENTS, new=False)
     wait_until(lambda: served(cli) == before, f"the old measures are served; logs in {cli.folder}", 240)
