@@ -21,6 +21,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.runtime.clock import now_ms
+from cutwater.adapters.topics.generation_jobs import carried_jobs
 from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import UsageError
 from cutwater.core.events.formats import CONFLUENT_HEADER_BYTES, is_confluent
@@ -58,7 +59,7 @@ class DiffRequest:
     settings: Settings
     """Its data folder is where the two views are built."""
     jobs: tuple[Job, ...]
-    """The jobs whose rows the milestones may have; usually one."""
+    """The jobs whose rows the milestones may have, beside those that claims carry; usually one."""
     before: MilestonePoint
     after: MilestonePoint
     snapshots: str = ""
@@ -128,11 +129,19 @@ def diff_states_at(request: DiffRequest, report: Report = lambda _doing, _count:
         return _compared(request, comparer, plans, views, report)
 
 
+def _known_jobs(request: DiffRequest) -> tuple[Job, ...]:
+    own = request.jobs
+    try:
+        return (*own, *carried_jobs(request.cluster, own[0].name))
+    except UsageError:
+        return own  # no claim yet, or no right to read them
+
+
 def planned_state(request: DiffRequest, point: MilestonePoint) -> PlannedState:
     """Return how the state at a milestone is built. Raises as `diff_states_at`."""
     named = find_milestone(request.cluster, request.jobs[0].name, point)
     milestone = named.milestone
-    job = job_of(request.jobs, milestone)
+    job = job_of(_known_jobs(request), milestone)
     part = request.part(job)
     settings = request.settings.model_copy(
         update={"generation": milestone.generation, "snapshots": request.snapshots}

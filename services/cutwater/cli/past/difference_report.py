@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
-from cutwater.adapters.topics.generation_jobs import carried_jobs
 from cutwater.cli.options import JobContext
 from cutwater.cli.report import err, iso, out, print_note, table
-from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.past.milestone_point import MilestonePoint
 from cutwater.core.past.state_difference import DifferenceSummary, RowChange, RowKind
@@ -27,8 +24,6 @@ def request_of(
     """Return the request for two milestones of a job. `others`: the jobs of generations with other rows, beside
     those that claims carry. `more`: further fields of the request."""
     settings = place.settings
-    with suppress(UsageError):  # no claim yet, or no right to read them
-        others = (*others, *carried_jobs(place.cluster, place.job.name))
     return DiffRequest(
         cluster=place.cluster,
         settings=settings,
