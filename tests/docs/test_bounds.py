@@ -17,7 +17,7 @@ BOUNDED_ELSEWHERE = {
     "services/cutwater/adapters/fetch/record_batches.py: deque(sorted(aborted or (), key=lambda one: one[1]))": (
         "one answer's"
     ),
-    "services/cutwater/core/canary/pairing.py: deque()": "WAITING_MAX",
+    "services/cutwater/core/canary/milestone_pairs.py: deque()": "WAITING_MAX",
     "services/cutwater/core/output/milestone_assembly.py: deque()": "a partition that is ahead is not read on",
     "services/cutwater/core/mirror/offset_map.py: deque()": "BYTES_MAX",
     "services/cutwater/core/query/change_buffer.py: deque()": "bytes_max",

@@ -20,7 +20,7 @@ from cutwater.core.protocol.stream_audit import check
 from support.events import counting
 from support.harness import GENERATION, Flow, flow
 from support.releases import releases
-from support.rolling import Load, Rolling, under_load
+from support.rolling_upgrade import Load, Rolling, under_load
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_800)]
 BEFORE = releases()[-1]

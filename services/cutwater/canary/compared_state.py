@@ -9,7 +9,7 @@ from pathlib import Path
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.fetch.native_rows import usable
 from cutwater.adapters.kafka.client_config import Cluster
-from cutwater.core.canary.pairing import Steps
+from cutwater.core.canary.milestone_pairs import Steps
 from cutwater.core.job.job import Job
 from cutwater.core.output.state_diff import Rows
 from cutwater.core.protocol import topics

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 from cutwater.canary.compared_state import ComparedState
-from cutwater.core.canary.pairing import Pair
+from cutwater.core.canary.milestone_pairs import Pair
 from cutwater.core.canary.row_comparison import CanaryRows, described
 from cutwater.core.output.state_diff import Rows, unequal_rows
 from cutwater.core.protocol.records import DifferingRow

@@ -30,7 +30,7 @@ from cutwater.canary.feeds import CandidateFeed, LiveFeed
 from cutwater.canary.row_differences import Differences, StateComparison
 from cutwater.canary.way_back import WayBack
 from cutwater.core.canary.gate import GateVerdict, judge
-from cutwater.core.canary.pairing import Pair, Pairing
+from cutwater.core.canary.milestone_pairs import Pair, Pairing
 from cutwater.core.canary.row_comparison import CanaryRows
 from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidate

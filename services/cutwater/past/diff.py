@@ -120,6 +120,7 @@ def diff_states_at(request: DiffRequest, report: Report = lambda _doing, _count:
     Raises UsageError for a milestone that is not known or not kept any more, or for jobs without a common row;
     UnavailableError if brokers or store do not answer; DivergenceError for rows that a milestone does not prove.
     """
+    request = with_carried_jobs(request)
     plans = [planned_state(request, point) for point in (request.before, request.after)]
     comparer = RowComparer(plans[0].job, plans[1].job, request.tolerance)
     parent = request.settings.data_dir / FOLDER
@@ -129,19 +130,20 @@ def diff_states_at(request: DiffRequest, report: Report = lambda _doing, _count:
         return _compared(request, comparer, plans, views, report)
 
 
-def _known_jobs(request: DiffRequest) -> tuple[Job, ...]:
-    own = request.jobs
+def with_carried_jobs(request: DiffRequest) -> DiffRequest:
+    """Return the request with the jobs that claims carry, too, so that they are read once for both milestones."""
     try:
-        return (*own, *carried_jobs(request.cluster, own[0].name))
+        carried = carried_jobs(request.cluster, request.jobs[0].name)
     except UsageError:
-        return own  # no claim yet, or no right to read them
+        return request  # no claim yet, or no right to read them
+    return replace(request, jobs=(*request.jobs, *carried))
 
 
 def planned_state(request: DiffRequest, point: MilestonePoint) -> PlannedState:
     """Return how the state at a milestone is built. Raises as `diff_states_at`."""
     named = find_milestone(request.cluster, request.jobs[0].name, point)
     milestone = named.milestone
-    job = job_of(_known_jobs(request), milestone)
+    job = job_of(request.jobs, milestone)
     part = request.part(job)
     settings = request.settings.model_copy(
         update={"generation": milestone.generation, "snapshots": request.snapshots}

@@ -28,6 +28,7 @@ from cutwater.past.diff import (
     row_name,
     same_row,
     window_pieces,
+    with_carried_jobs,
 )
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.query.view import View
@@ -58,6 +59,7 @@ def live_states(
 ) -> tuple[State | None, State]:
     """Build the job's states at the two milestones; the first one only if the replay starts with a milestone.
     `stack` closes them. Raises as `planned_state`, and as `StateViews`."""
+    request = with_carried_jobs(request)
     views = StateViews(request, report, folder, stack)
     after = planned_state(request, request.after)
     if not has_before:

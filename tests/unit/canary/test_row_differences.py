@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cutwater.canary import row_differences
 from cutwater.canary.row_differences import StateComparison, proved_equal
-from cutwater.core.canary.pairing import Pair, Steps
+from cutwater.core.canary.milestone_pairs import Pair, Steps
 from cutwater.core.canary.row_comparison import CanaryRows
 from cutwater.core.job.job import Job
 from cutwater.core.state.backlog import Entry

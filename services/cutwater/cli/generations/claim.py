@@ -105,7 +105,7 @@ def _undone(place: JobContext, planned: Planned) -> Undone | None:
 
 
 def _count_moved(place: JobContext, planned: Claim) -> Moved | None:
-    from cutwater.operations.skew.load_reading import count_moved  # it reads rows, as few verbs do
+    from cutwater.operations.skew.changelog_load import count_moved  # it reads rows, as few verbs do
 
     return count_moved(place.cluster, place.job, parent_of(planned), planned.partitions)
 

@@ -36,7 +36,7 @@ from cutwater.core.skew.recommendations import (
     recommend,
 )
 from cutwater.core.util.text_tables import Column, Styled
-from cutwater.operations.skew.load_reading import read_load
+from cutwater.operations.skew.changelog_load import read_load
 from cutwater.operations.skew.spread_control import SpreadControl
 
 MILESTONES = 30

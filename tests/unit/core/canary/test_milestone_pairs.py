@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.canary import pairing as pairing_module
-from cutwater.core.canary.pairing import STEPS_MAX, Pair, Pairing
+from cutwater.core.canary import milestone_pairs
+from cutwater.core.canary.milestone_pairs import STEPS_MAX, Pair, Pairing
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.state.backlog import Entry
 from support.protocol_samples import GENERATION, OTHER, milestone
@@ -100,7 +100,7 @@ def test_the_parents_own_late_events_came_before() -> None:
 
 
 def test_what_waits_is_bounded_and_what_is_given_up_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairing_module, "WAITING_MAX", 2 * STEPS_MAX)
+    monkeypatch.setattr(milestone_pairs, "WAITING_MAX", 2 * STEPS_MAX)
     pairing = Pairing()
     for epoch in range(2 * STEPS_MAX + 3):
         pairing.add_live(entry(GENERATION, epoch, (epoch, 0)))

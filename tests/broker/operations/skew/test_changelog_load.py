@@ -19,8 +19,8 @@ from cutwater.cli.main import app
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.skew.spread_plan import home_partition
-from cutwater.operations.skew import load_reading
-from cutwater.operations.skew.load_reading import count_state, read_load
+from cutwater.operations.skew import changelog_load
+from cutwater.operations.skew.changelog_load import count_state, read_load
 from support.views.changelogs import Sold, Writing, make_job
 
 KEYS, EPOCHS, EACH = 400, 8, 1_500
@@ -94,7 +94,7 @@ def test_zipf_load_is_what_duckdb_counts(written: tuple[Writing, Epochs, Path], 
     hot = some.keys[0]
     assert hot.events == true[hot.key], "a hot key is in the warm-up: nothing of it is counted twice"
 
-    monkeypatch.setattr(load_reading, "LoadTally", lambda *a, **k: tally(*a, **{**k, "keys_held": 40}))
+    monkeypatch.setattr(changelog_load, "LoadTally", lambda *a, **k: tally(*a, **{**k, "keys_held": 40}))
     small = read_load(writing.cluster, writing.job, 30)
     assert 0 < small.keys_error <= EPOCHS * EACH / 20
     for one in small.keys:
@@ -102,7 +102,7 @@ def test_zipf_load_is_what_duckdb_counts(written: tuple[Writing, Epochs, Path], 
     assert small.keys[0].key == heaviest[0][0]
 
 
-tally = load_reading.LoadTally
+tally = changelog_load.LoadTally
 
 
 @pytest.mark.slow
