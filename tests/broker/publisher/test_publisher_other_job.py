@@ -82,9 +82,10 @@ def assert_right(changed: Changed) -> None:
     """Only rows of which the shared measures differ are said again; all are shown with the reader's measures."""
     found = read(changed.cluster, changed.new, 4)
     require_contiguous(found)
-    # Where each change is written, a milestone without rows has no end marker of its own.
-    before = 2 if changed.mode == "final" else 1
-    assert [one.token.generation for one in found] == [GENERATION] * before + [changed.after.generation] * 2
+    generations = [one.token.generation for one in found]
+    assert generations[-2:] == [changed.after.generation] * 2
+    # The first two milestones are one jump where the publisher finds both of them.
+    assert generations[:-2] in ([GENERATION], [GENERATION] * 2)
     corrected = {"correction": as_rows(sold(1, 60, shops=3))}
     if changed.mode == "final":
         assert kinds(found[-2]) == {**corrected, "final": as_rows(sold(2, 7))}
@@ -100,14 +101,14 @@ def assert_right(changed: Changed) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("point", "times"), [("", 0), *POINTS])
-@pytest.mark.parametrize("restarts_with", ["old", "new"])
+@pytest.mark.parametrize(
+    ("point", "times", "restarts_with"),
+    [("", 0, "old"), *((*point, file) for point in POINTS for file in ("old", "new"))],
+)
 def test_the_process_goes_on_with_the_other_job_file(
     changed: Changed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, times: int, restarts_with: str
 ) -> None:
     """Started with the old one. After a kill it may be started with either."""
-    if not point and restarts_with == "new":
-        pytest.skip("nothing is started again")
     folder, mark = tmp_path / "data", tmp_path / "died"
     changed.epoch(sold(1, 5) + sold(2, 7), watermark_ms=0)
     changed.epoch([], watermark_ms=2 * HOUR_MS)

@@ -7,7 +7,7 @@ these segments the rows of one key are adjacent, so one pass over them side by s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import merge as merged_in_order
 from itertools import groupby
 from typing import Protocol
@@ -83,7 +83,8 @@ class WindowRows:
         self._overlap_ms = job.overlap_ms
         self._segment_ms = segment_ms
         self._merge = ValueMerge(job)
-        self._around = lru_cache(AROUND_MAX)(self._bytes_around)
+        # Not of a bound method: a cycle would keep the pinned rows, and the folder's lock, until a collection.
+        self._around = lru_cache(AROUND_MAX)(partial(_bytes_around, job.window.size_ms, segment_ms))
 
     def rows(self, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS) -> Iterator[StoredRow]:
         """Yield the windows whose storage keys are in [start, stop), in order, with their merged values."""
@@ -123,13 +124,6 @@ class WindowRows:
     def _place(self, key: bytes, first_ms: int) -> bytes:
         before, behind = self._around(first_ms)
         return before + key + behind
-
-    def _bytes_around(self, first_ms: int) -> tuple[bytes, bytes]:
-        """Return what is before and behind the key in the storage key of a window."""
-        end_ms = first_ms + self._window.size_ms
-        segment = key_layout.segment_of(end_ms, self._segment_ms)
-        whole = key_layout.storage_key_in(segment, b"", first_ms, end_ms)
-        return whole[: key_layout.SEGMENT_BYTES], whole[key_layout.SEGMENT_BYTES :]
 
     def _segment(
         self, segment: int, start: bytes, stop: bytes, piece_rows: int = PIECE_ROWS
@@ -181,6 +175,14 @@ class WindowRows:
     def _lowest(self, segment: int) -> int:
         """Return the first segment that may hold a pane of a window of this segment."""
         return key_layout.segment_of(segment * self._segment_ms + 1 - self._overlap_ms, self._segment_ms)
+
+
+def _bytes_around(size_ms: int, segment_ms: int, first_ms: int) -> tuple[bytes, bytes]:
+    """Return what is before and behind the key in the storage key of a window."""
+    end_ms = first_ms + size_ms
+    segment = key_layout.segment_of(end_ms, segment_ms)
+    whole = key_layout.storage_key_in(segment, b"", first_ms, end_ms)
+    return whole[: key_layout.SEGMENT_BYTES], whole[key_layout.SEGMENT_BYTES :]
 
 
 def _runs(starts: Sequence[int], size_ms: int) -> Iterator[Sequence[int]]:

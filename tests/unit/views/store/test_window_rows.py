@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
+import weakref
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,6 +82,20 @@ class Case:
         found = Presenter(self.job).values(value)
         assert (found["pieces"], found["takings"]) == (Decimal(found["sales"]), Decimal(found["sales"]).scaleb(-2))
         return int(found["sales"])
+
+
+def test_the_rows_below_are_released_without_a_garbage_collection(job: Job) -> None:
+    """They hold an iterator of RocksDB, and with it the lock of the folder: a reopened store would not get it."""
+    rows = Sorted({})
+    released = weakref.ref(rows)
+    gc.disable()
+    try:
+        windows = WindowRows(rows, job, HOUR_MS)
+        assert list(windows.rows(key_layout.WINDOWS_START, key_layout.WINDOWS_END)) == []
+        del rows, windows
+        assert released() is None
+    finally:
+        gc.enable()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
