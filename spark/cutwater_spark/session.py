@@ -30,12 +30,17 @@ _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _COMPILE_LATER = " ".join(
-    f"-XX:Tier4{what}Threshold={ten_times}"
-    for what, ten_times in {
-        "Invocation": 50_000,
-        "MinInvocation": 6_000,
-        "Compile": 150_000,
-        "BackEdge": 400_000,
+    f"-XX:{what}Threshold={times}"
+    for what, times in {
+        # Five times Java's: the first compiler takes up code of one plan, of which 200 calls are made at once.
+        "Tier3Invocation": 1_000,
+        "Tier3MinInvocation": 500,
+        "Tier3Compile": 10_000,
+        # Ten times Java's.
+        "Tier4Invocation": 50_000,
+        "Tier4MinInvocation": 6_000,
+        "Tier4Compile": 150_000,
+        "Tier4BackEdge": 400_000,
     }.items()
 )
 """Code that runs per row reaches these thresholds at once; planning, once an epoch, needs no optimisation.

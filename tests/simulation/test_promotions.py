@@ -55,25 +55,28 @@ def test_no_history_with_holds_breaks_the_stream_or_ends_it(seeds: range) -> Non
     assert followed >= len(seeds) // 4
 
 
-def test_a_hold_that_comes_behind_the_fence_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.variations
+@pytest.mark.parametrize("seeds", [range(1), range(1, SEEDS)], ids=["first", "others"])
+def test_a_hold_that_comes_behind_the_fence_is_not_waited_for(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The old signaller is fenced then: nobody would write the stream. Each promotion is held there, for hours."""
-    held_behind_the_fence(SEEDS, monkeypatch)
-
-
-def held_behind_the_fence(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(seeds):
+    held: list[str] = []
+    for seed in seeds:
         world = Promotions(seed)
-        monkeypatch.setattr(promotion, "reach", partial(hold_what_is_coming, world))
+        monkeypatch.setattr(promotion, "reach", partial(hold_what_is_coming, world, held))
         for _ in range(STEPS):
             world.step()
         world.drain()
+    assert held
 
 
-def hold_what_is_coming(world: Promotions, point: str) -> None:
+def hold_what_is_coming(world: Promotions, held: list[str], point: str) -> None:
     coming = world.known().promoting
     if point == "stream-taken" and coming is not None:
         hold = make_hold(JOB.name, coming.claim.generation, 7_200_000, "by luck", "", world.log.now_ms)
         world.log.append((topics.candidates(JOB.name), 0), None, protocol_records.encode(hold))
+        held.append(str(hold.generation))
 
 
 @pytest.mark.variations
