@@ -17,7 +17,7 @@ from cutwater.adapters.http.metrics_server import DriverMetrics, serve
 from cutwater.adapters.kafka.client import partition_count
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.adapters.topics.candidates import candidates, newest_in_either
+from cutwater.adapters.topics.candidates import newest_in_either
 from cutwater.adapters.topics.recovery_log import account
 from cutwater.core.driver.attempt_start import TakeOver
 from cutwater.core.driver.input_stats import InputStats
@@ -30,13 +30,14 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.recovery_log import StartRecord, unrecorded
 from cutwater.operations.regions.rejoin import RejoinCheck
+from cutwater.views.changelog.range_reader import Stopped
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
-from cutwater_spark.epoch.candidate_throttle import CandidateThrottle
 from cutwater_spark.epoch.changelog_sink import Changelog
 from cutwater_spark.epoch.cleanings import Cleanings, cleanings_of, first_floor
 from cutwater_spark.epoch.commit_hints import HintWriter
 from cutwater_spark.epoch.decoding_choice import Decodings
+from cutwater_spark.epoch.pauses import CandidateLookout, EpochPauses, EpochRead, PausedBy
 from cutwater_spark.epoch.telemetry import Telemetry
 from cutwater_spark.epoch.tombstones import Tombstones
 from cutwater_spark.epoch.writer import EpochWriter
@@ -105,6 +106,9 @@ class Attempt:
         self._number = 0
         self.metrics = DriverMetrics()
         self._telemetry = Telemetry(spark, settings, self.metrics.spark, log)
+        self._epochs: EpochWriter | None = None
+        self._lookout = CandidateLookout(settings.cluster, job.name, log)
+        self.pauses = self._make_pauses()
 
     @property
     def number(self) -> int:
@@ -114,9 +118,13 @@ class Attempt:
     def take_over(self) -> None:
         """Fence older drivers and write a Start. Raise CutwaterError, before any write, if that is not allowed.
 
-        Raise Stopped if stopped during the fetch of a snapshot; the next attempt continues with its files.
+        Raise Stopped if stopped while it waits for its window or fetches a snapshot; the next attempt continues
+        with its files.
         """
         with self._account as start:
+            with start.step("waiting for its window"):
+                if not self.pauses.await_window():
+                    raise Stopped
             self._take_over(start)
 
     def _take_over(self, start: StartRecord) -> None:
@@ -190,8 +198,9 @@ class Attempt:
             self._observe_epoch,
             now_ms,
             self.origin,
-            self._pace(),
+            self.pauses,
         )
+        self._epochs = epochs
         epochs.report = self._telemetry.written
         announcer = HintWriter(
             self._settings.cluster,
@@ -211,6 +220,7 @@ class Attempt:
         finally:
             announcer.stop()
             unserve()
+            self._lookout.close()
             self._telemetry.close()
 
     def _record_cleaning(self, what: str, seconds: float) -> None:
@@ -221,15 +231,25 @@ class Attempt:
         record.record_step("two starts of the query, and the eviction", seconds)
         record.running()
 
-    def _pace(self) -> CandidateThrottle:
-        settings = self._settings
-        share = settings.catch_up_share if is_claimed(self._generation) else 1.0
+    def _make_pauses(self) -> EpochPauses:
+        settings, job, generation = self._settings, self._job, self._generation
+        claimed = is_claimed(generation)
+        return EpochPauses(
+            generation,
+            settings.catch_up_share if claimed else 1.0,
+            job.objectives,
+            self._lookout,
+            self._newest_read,
+            self._stop,
+            PausedBy(self.metrics.count_pause, self.metrics.count_yield),
+            now_ms,
+            self._log,
+            claimed,
+        )
 
-        def wanted() -> bool:
-            candidate = candidates(settings.cluster, self._job.name).by_id.get(self._generation)
-            return candidate is None or candidate.promoting
-
-        return CandidateThrottle(share, wanted, self._stop, self.metrics.count_pause)
+    def _newest_read(self) -> EpochRead:
+        barrier = self._epochs.newest_own if self._epochs else None
+        return EpochRead(self.seen.events, barrier.source_cut if barrier else None)
 
     def _run_queries(self, start: StartQuery, epochs: EpochWriter, announcer: HintWriter) -> None:
         """Run the query; start it again after another decoding's epoch, or if the source has new leaders."""

@@ -129,7 +129,7 @@ class Driver:
                 canary = canary_of(cluster, job.name, settings.generation)
                 attempt.run(lambda epochs, given: self._start(spark, epochs, given or decoding, attempt, canary))
         except Stopped:
-            self._log.info("stopped during the fetch of a snapshot; the next start continues with its files")
+            self._log.info("stopped before its first epoch; the next start continues")
         finally:
             if self._alignment is not None:
                 self._alignment.close()
@@ -252,7 +252,7 @@ class Driver:
         """
         job, trigger_ms = self._job, self._settings.trigger_ms
         if job.objectives == Objectives():
-            limit = SourceLimit(spark, self._admission, self._log)
+            limit = SourceLimit(spark, self._admission, self._log, attempt.pauses.events_max)
             epochs.took = lambda times: limit.epoch_took(attempt.query, attempt.seen, times.seconds)
             return Setting(limit.begin(first), 0), trigger_ms
         if self._cadence is None:
@@ -270,6 +270,7 @@ class Driver:
             self._cadence,
             self._log,
             lambda one: self._record_decision(one, attempt),
+            attempt.pauses.events_max,
             sets_interval,
         )
         epochs.took = lambda times: cadence.epoch_took(

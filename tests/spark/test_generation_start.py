@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cutwater_spark.epoch.candidate_throttle import LOOK_S, CandidateThrottle
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
@@ -25,7 +26,6 @@ from cutwater.core.protocol.records import Withdrawal
 from cutwater.core.util.rate_limit import REST_MAX_S
 from cutwater.local.machine.ports import free_ports
 from cutwater.verify.state import fill_from_state
-from cutwater_spark.epoch.candidate_throttle import LOOK_S, CandidateThrottle
 from support.crashes import Crashes
 from support.harness import GENERATION, Flow, flow, scraped, wait_until
 from support.lineage import EVENT, Second, assert_whole, events, job_text, read_all, run_first

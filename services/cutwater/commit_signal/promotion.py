@@ -27,6 +27,7 @@ from cutwater.core.generations.candidates import (
     promotion_obstacle,
 )
 from cutwater.core.generations.holds import active_hold, hold_text
+from cutwater.core.pacing.schedules import closed_text
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.commit import SignalState, promote
 from cutwater.core.protocol.generation import Generation
@@ -121,10 +122,12 @@ class CandidatePromotion:
         return Promoted(state, self._writer)
 
     def _held(self, candidate: Candidate) -> str:
-        """Return why the promotion is held; empty if it is not. Once the stream is taken it does not wait: the
-        promoted generation's signaller is fenced then, and nobody would commit."""
-        hold = None if self._writer else active_hold(candidate, self._now_ms())
-        return hold_text(hold) if hold else ""
+        """Return why the promotion is held or outside of its windows; empty if it is neither. Once the stream is
+        taken it does not wait: the promoted generation's signaller is fenced then, and nobody would commit."""
+        if self._writer:
+            return ""
+        hold = active_hold(candidate, self._now_ms())
+        return hold_text(hold) if hold else closed_text(candidate, self._now_ms())
 
     def _wait_for(self, reason: str) -> None:
         if reason and not self._waits:

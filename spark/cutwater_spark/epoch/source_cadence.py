@@ -36,15 +36,17 @@ class SourceCadence:
         cadence: EpochCadence,
         log: Any,
         decided: Callable[[Decision], None],
+        bound: Callable[[], int | None],
         sets_interval: bool = True,
     ) -> None:
-        """`decided`: receives each decision once it is applied.
+        """`decided`: receives each decision once it is applied. `bound`: the most events by a candidate's rate; it
+        returns None without one.
 
         `sets_interval`: False to leave the interval to the query's trigger. A source that is asked a moment early
         would wait for the trigger after the next.
         """
         self._spark, self._cadence, self._log, self._decided = spark, cadence, log, decided
-        self._sets_interval = sets_interval
+        self._sets_interval, self._bound = sets_interval, bound
         self._spark_s = USUAL_SPARK_S
         self._set = self._wanted()
         self._works = True
@@ -56,7 +58,9 @@ class SourceCadence:
         return self._set
 
     def _wanted(self) -> Setting:
-        return Setting(self._cadence.limit, self._cadence.setting.interval_ms if self._sets_interval else 0)
+        bound, limit = self._bound(), self._cadence.limit
+        limit = limit if bound is None else min(limit, bound)
+        return Setting(limit, self._cadence.setting.interval_ms if self._sets_interval else 0)
 
     def epoch_took(
         self, query: StreamingQuery | None, seen: InputStats, plan: EpochPlan | None, times: EpochTimes

@@ -6,6 +6,7 @@ Its micro-batch execution asks a map for the limit of each source before each ba
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -21,20 +22,27 @@ _KAFKA = "KafkaMicroBatchStream"
 class SourceLimit:
     """Keeps one query's limit at that of the driver's admission."""
 
-    def __init__(self, spark: SparkSession, admission: Admission, log: Any) -> None:
-        self._spark, self._admission, self._log = spark, admission, log
+    def __init__(
+        self, spark: SparkSession, admission: Admission, log: Any, bound: Callable[[], int | None]
+    ) -> None:
+        """`bound`: the most events by a candidate's rate; it returns None without one."""
+        self._spark, self._admission, self._log, self._bound = spark, admission, log, bound
         self._set = 0
         self._works = True
 
     def begin(self, first: int = 0) -> int:
         """Return the limit that the next query starts with. `first`: that of its first epoch, if it is not 0."""
-        self._set = first or self._admission.limit
+        self._set = first or self._wanted()
         return self._set
+
+    def _wanted(self) -> int:
+        bound = self._bound()
+        return self._admission.limit if bound is None else min(self._admission.limit, bound)
 
     def epoch_took(self, query: StreamingQuery | None, seen: InputStats, seconds: float) -> None:
         """Take an epoch of the query, and set the limit of its next one."""
         self._admission.epoch_took(seen.events, seen.size, seconds)
-        limit = self._admission.limit
+        limit = self._wanted()
         if query is None or limit == self._set or not self._works:
             return
         try:

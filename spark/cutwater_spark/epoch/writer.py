@@ -26,8 +26,8 @@ from cutwater.core.protocol.records import Barrier
 from cutwater.core.tracing.trace_steps import EpochMoments
 from cutwater_spark.checkpoint import Checkpoint
 from cutwater_spark.epoch.barriers import BarrierLog
-from cutwater_spark.epoch.candidate_throttle import CandidateThrottle
 from cutwater_spark.epoch.changelog_sink import Changelog
+from cutwater_spark.epoch.pauses import EpochPauses
 from cutwater_spark.epoch.time_jumps import JumpCheck
 from cutwater_spark.query.query import changelog_rows
 
@@ -75,14 +75,14 @@ class EpochWriter:
         look: ObserveInput,
         now_ms: Callable[[], int],
         origin: StartState,
-        pace: CandidateThrottle,
+        pauses: EpochPauses,
     ) -> None:
         self._job = job
         self._state_header = state_header
         self._changelog = changelog
         self._look = look
         self._now_ms = now_ms
-        self._pace = pace
+        self._pauses = pauses
         fingerprint = crc64(job.state_schema).hex()
         self.steps = Epochs(
             job,
@@ -149,7 +149,7 @@ class EpochWriter:
         called_s = time.monotonic()
         try:
             # The rest is before the lock, which heartbeats and a stop need.
-            with self._pace.epoch(), self.lock:
+            with self._pauses.epoch(), self.lock:
                 if self.stopping:
                     raise UnavailableError(f"epoch {epoch} is left to the next attempt: the driver is stopping")
                 began_s = time.monotonic()

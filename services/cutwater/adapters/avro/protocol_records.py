@@ -32,6 +32,7 @@ from cutwater.core.protocol.records import (
     Redefinition,
     Release,
     Reopening,
+    Schedule,
     Start,
     Withdrawal,
 )
@@ -50,6 +51,7 @@ Record = (
     | Comparison
     | Promotion
     | Hold
+    | Schedule
     | Withdrawal
     | Decision
     | Release
@@ -80,6 +82,7 @@ _TYPES: dict[str, type[Record]] = {
     "comparison": Comparison,
     "promotion": Promotion,
     "hold": Hold,
+    "schedule": Schedule,
     "withdrawal": Withdrawal,
     "decision": Decision,
     "release": Release,

@@ -130,6 +130,12 @@ class DriverMetrics:
             **here,
         )
         self._rested = Counter("rested", "Pauses of a candidate between epochs.", unit="seconds", **here)
+        self._yielded = Counter(
+            "yielded",
+            "Waits of the promoted driver before an epoch, for a slower candidate.",
+            unit="seconds",
+            **here,
+        )
         self._events_max = Gauge(
             "epoch_events_max", "The most events of an epoch, by the cadence; NaN without objectives.", **here
         )
@@ -181,6 +187,9 @@ class DriverMetrics:
 
     def count_pause(self, seconds: float) -> None:
         self._rested.inc(seconds)
+
+    def count_yield(self, seconds: float) -> None:
+        self._yielded.inc(seconds)
 
     def set_cadence(self, events_max: int, interval_ms: int) -> None:
         """Set what is in force by a decision of the cadence controller."""

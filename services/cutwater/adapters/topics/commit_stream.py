@@ -85,6 +85,26 @@ def newest(cluster: Cluster, topic: str, wanted: Callable[[protocol_records.Reco
     return found[-1] if found else None
 
 
+RATE_MS = 10_000
+"""The rate of events is taken over at least this time."""
+
+
+def arrivals_per_s(cluster: Cluster, job: str) -> float:
+    """Return the events per second of the newest milestones; 0 if they tell none."""
+    topic = topics.milestones(job)
+    last = newest(cluster, topic, lambda one: one if isinstance(one, Milestone) else None)
+    if last is None:
+        return 0.0
+
+    def earlier(one: protocol_records.Record) -> Milestone | None:
+        return one if isinstance(one, Milestone) and one.committed_ms <= last.committed_ms - RATE_MS else None
+
+    first = newest(cluster, topic, earlier)
+    if first is None:
+        return 0.0
+    return last.source_cut.records_since(first.source_cut) * 1_000 / (last.committed_ms - first.committed_ms)
+
+
 def last_record(cluster: Cluster, topic: str) -> Milestone | Release | None:
     """Return the last record of a commit stream, heartbeats aside."""
     found = newest(cluster, topic, lambda one: [one] if isinstance(one, (Milestone, Release)) else None)

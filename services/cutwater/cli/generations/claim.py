@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from cutwater.core.skew.ownership import Moved
 
 
+STAGES = (
+    "all shards move at once, in three stages: the parent's rows are read, the events since are caught up, and "
+    "one record promotes it; --window and --max-rate bound them. A range of shards at a time is not possible: a "
+    "milestone is of one generation, with one cut through one changelog (decision 0130)"
+)
+
+
 def claims_of(place: JobContext) -> Claims:
     return Claims(place.cluster, place.job, place.settings.region, now_ms)
 
@@ -167,5 +174,6 @@ def _print_claim(
     out.print(str(source) if source else "its state has been read")
     if shift is not None:
         out.print(_moved_text(shift))
+        out.print(STAGES)
     if undone is not None:
         out.print(f"{'would be' if dry_run else 'is'} undone: {undone} in them are read again")

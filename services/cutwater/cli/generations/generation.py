@@ -15,6 +15,18 @@ from cutwater.cli.generations.claim import claim, claims_of
 from cutwater.cli.generations.hold import hold, hold_json, release
 from cutwater.cli.generations.promotion_wait import await_promotion, delay_with_eta, print_promotion_plan
 from cutwater.cli.generations.prune import prune
+from cutwater.cli.generations.schedule import (
+    RateOption,
+    WindowOption,
+    YieldOption,
+    ZoneOption,
+    asked_bounds,
+    requested,
+    schedule,
+    schedule_json,
+    warn_if_late,
+    warn_if_too_slow,
+)
 from cutwater.cli.options import (
     BootstrapOption,
     DataDirOption,
@@ -28,9 +40,10 @@ from cutwater.cli.options import (
 from cutwater.cli.report import iso, print_note, print_records, report_errors
 from cutwater.core.access.actions import DROP, PROMOTE, START
 from cutwater.core.generations.candidates import Candidate
-from cutwater.core.generations.catch_up import approach
 from cutwater.core.generations.holds import active_hold, hold_text
 from cutwater.core.generations.start_state import is_claimed
+from cutwater.core.pacing.catch_up import approach, forecast_s
+from cutwater.core.pacing.schedules import UNBOUND, bounds_of, closed_text
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Hold, Milestone
 from cutwater.core.util.text_tables import Column
@@ -75,6 +88,10 @@ def start(
     ] = None,
     reason: ReasonOption = "",
     another: AnotherOption = False,
+    window: WindowOption = None,
+    window_zone: ZoneOption = None,
+    max_rate: RateOption = None,
+    yield_: YieldOption = None,
     dry_run: DryRunOption = False,
     bootstrap_servers: BootstrapOption = None,
     data_dir: DataDirOption = None,
@@ -102,22 +119,36 @@ def start(
     With --dry-run and another number of partitions the output tells how many shards, keys and rows get another
     partition, by a count of the parent's changelog (of its newest 2,000,000 records).
 
+    All shards move at once, in stages: the parent's rows are read, the events since are caught up, and one record
+    promotes it. With --window each stage begins within a window only, and the candidate is paused outside of it;
+    --max-rate bounds its reading, and --yield lets the promoted driver wait for it. 'generation schedule' changes
+    these later.
+
     Exit 2: the milestone does not exist, may not be a parent, its state is not kept any more, or the generation
     cannot differ so. 4: brokers or the store of snapshots do not answer.
 
     Examples:  cutwater generation start --partitions 6  ·  cutwater generation start --from g1-local-00000000:42
     ·  cutwater generation start --job-file new.yaml --dry-run
+    ·  cutwater generation start --partitions 16 --window 02:00-05:00 --window-zone Europe/Berlin --max-rate 5000
     ·  cutwater generation start job.yaml --bootstrap-servers kafka-1:9092 --dry-run --json
     """
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     redefined = Redefined.read(new_file, place.job_file, place.job) if new_file else None
-    words = GenerationRequest(from_, partitions, False, reason, another, redefined=redefined)
+    bounds = asked_bounds(UNBOUND, window, window_zone, max_rate, yield_)
+    asked = None if dry_run else requested(place, bounds, START)
+    words = GenerationRequest(from_, partitions, False, reason, another, redefined=redefined, bounds=asked)
+    more = {"schedule": schedule_json(bounds, now_ms())}
+    warn_if_late(bounds)
+    warn_if_too_slow(place, bounds)
     if dry_run:
-        claim(place, words, dry_run, as_json)
+        claim(place, words, dry_run, as_json, more)
         return
-    told = {"partitions": partitions, "reason": reason, "another": another, "job_file": new_file}
+    told = {
+        **{"partitions": partitions, "reason": reason, "another": another, "job_file": new_file},
+        **({"schedule": str(bounds)} if asked else {}),
+    }
     with audit_action(START, place.settings, place.cluster, place.job.name, from_ or NEWEST, given=told) as action:
-        made = claim(place, words, dry_run, as_json)
+        made = claim(place, words, dry_run, as_json, more)
         action.record_result(f"{made.generation} is claimed")
 
 
@@ -142,8 +173,11 @@ def promote(
     Its commit-signal writes its first milestone directly after that one, so readers see one generation or the
     other. The previous generation ends. Repeating the command is safe.
 
-    Exit 2: the candidate may not be promoted, or 'generation hold' lets it wait. 4: it was not promoted in time.
-    It still will be, unless 'cutwater generation abort' gives it up.
+    A candidate with maintenance windows is promoted within the next one in which it has caught up: --wait 0 only
+    requests that.
+
+    Exit 2: the candidate may not be promoted, or 'generation hold' lets it wait. 4: it was not promoted in time,
+    or its next window opens later. It still will be, unless 'cutwater generation abort' gives it up.
 
     Examples:  cutwater generation promote g2-local-5f0c21aa
     ·  cutwater generation promote g2-local-5f0c21aa --dry-run
@@ -256,7 +290,7 @@ def _first(found: list[Candidate], last: Milestone | None) -> dict[Generation, i
 def _unclaimed(generation: Generation, partitions: int, last: Milestone | None) -> dict[str, Any]:
     at_work = last is not None and last.generation == generation
     nothing = dict.fromkeys(
-        ("from", "claimed", "epoch", "behind", "hold", "events_left", "events_per_s", "seconds_left")
+        ("from", "claimed", "epoch", "behind", "hold", "schedule", "events_left", "events_per_s", "seconds_left")
     )
     return {
         **nothing,
@@ -272,7 +306,8 @@ def _generation_json(one: Candidate, last: Milestone | None) -> dict[str, Any]:
     claim = one.claim
     follows = last if last and last.generation.number < claim.generation.number else None
     nearer = approach(one, parent_of(claim), follows) if follows else None
-    hold = active_hold(one, now_ms()) if follows else None
+    hold, bounds = (active_hold(one, now_ms()), bounds_of(one)) if follows else (None, UNBOUND)
+    left_s = forecast_s(nearer, bounds.windows, now_ms()) if nearer else None
     return {
         "generation": str(claim.generation),
         "state": _state(one, last),
@@ -284,16 +319,18 @@ def _generation_json(one: Candidate, last: Milestone | None) -> dict[str, Any]:
         "epoch": one.newest.epoch if one.newest else None,
         "behind": _behind(one, follows, hold),
         "hold": hold_json(hold),
+        "schedule": schedule_json(bounds, now_ms()),
         "events_left": nearer.events if nearer else None,
         "events_per_s": round(nearer.reads_per_s, 1) if nearer else None,
-        "seconds_left": round(nearer.left_s, 1) if nearer and nearer.left_s is not None else None,
+        "seconds_left": round(left_s, 1) if left_s is not None else None,
     }
 
 
 def _behind(one: Candidate, follows: Milestone | None, hold: Hold | None) -> str | None:
     why = delay_with_eta(one, follows) if follows else None
     held = hold_text(hold) if hold else None
-    return "; ".join(text for text in (held, why) if text) or None
+    closed = closed_text(one, now_ms()) if follows else None
+    return "; ".join(text for text in (held, closed, why) if text) or None
 
 
 def _state(one: Candidate, last: Milestone | None) -> str:
@@ -310,5 +347,6 @@ def _state(one: Candidate, last: Milestone | None) -> str:
 def register(app: typer.Typer) -> None:
     group.command("hold")(hold)
     group.command("release")(release)
+    group.command("schedule")(schedule)
     group.command("prune")(prune)
     app.add_typer(group)

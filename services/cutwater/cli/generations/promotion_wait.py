@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.terminal import WaitStatus
 from cutwater.adapters.topics.candidates import candidates, origin_parent, parent_of, promoted
 from cutwater.cli.generations.claim import claims_of
@@ -13,7 +14,8 @@ from cutwater.cli.report import err, print_note
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.failover.failover import origin_claim
 from cutwater.core.generations.candidates import Candidate, promotion_delay
-from cutwater.core.generations.catch_up import approach
+from cutwater.core.pacing.catch_up import approach, approach_text
+from cutwater.core.pacing.schedules import bounds_of, closed_text
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
 
@@ -48,6 +50,8 @@ def await_promotion(place: JobContext, generation: Generation, wait_s: float) ->
                 print_note(f"{generation} is promoted when it has caught up: see 'cutwater generation list'")
                 return
             now = time.monotonic()
+            if closed := _closed_until(candidate, begun + wait_s - now):
+                raise UnavailableError(f"{generation} is not promoted yet: {closed}. It will be then")
             if now > begun + wait_s:
                 raise UnavailableError(
                     f"{generation} is not promoted yet: {why or 'its commit-signal has not done it; does it run?'}"
@@ -95,7 +99,19 @@ def delay_with_eta(one: Candidate, last: Milestone | None) -> str | None:
     """Return why a candidate cannot be promoted yet, with the time left if its rate is known."""
     why = promotion_delay(one.newest, one.claim, last)
     nearer = approach(one, parent_of(one.claim), last) if last else None
-    return f"{why}; {nearer}" if why and nearer else why
+    if not why or nearer is None:
+        return why
+    command = f"cutwater generation schedule {one.claim.generation}"
+    return f"{why}; {approach_text(nearer, bounds_of(one), command, now_ms())}"
+
+
+def _closed_until(one: Candidate, wait_s: float) -> str:
+    """Return that the candidate's next window opens only after `wait_s`; empty if it is open or opens earlier."""
+    at_ms = now_ms()
+    if not (closed := closed_text(one, at_ms)):
+        return ""
+    opens_ms = bounds_of(one).windows.next_change_ms(at_ms)
+    return closed if opens_ms is None or opens_ms - at_ms > 1_000 * wait_s else ""
 
 
 def _waits_for(one: Candidate, why: str | None) -> str:

@@ -31,6 +31,7 @@ LATE_REPLAY = Action("late replay", _OPERATOR, "parent milestone")
 PROMOTE = Action("generation promote", _OWNER, "generation")
 HOLD = Action("generation hold", _OPERATOR, "generation")
 RELEASE_HOLD = Action("generation release", _OWNER, "generation")
+SCHEDULE = Action("generation schedule", _OWNER, "generation")
 DROP = Action("generation abort", _OWNER, "generation")
 START_CANARY = Action("canary start", _OPERATOR, "parent milestone")
 PROMOTE_CANARY = Action("canary promote", _OWNER, "generation")
@@ -55,7 +56,7 @@ UNSPREAD = Action("skew unspread", _OPERATOR, "key")
 
 ACTIONS = (
     *(UP, DOWN, DELETE, PREPARE, REGISTER, CHAOS, START, LATE_REPLAY, PROMOTE, HOLD, RELEASE_HOLD, DROP),
-    *(START_CANARY, PROMOTE_CANARY, DROP_CANARY, PRUNE_GENERATIONS, ROLLBACK),
+    *(SCHEDULE, START_CANARY, PROMOTE_CANARY, DROP_CANARY, PRUNE_GENERATIONS, ROLLBACK),
     *(PRUNE, REPLAY_LETTERS, REPAIR, SNAPSHOT, PRUNE_SNAPSHOTS, FAILOVER, SWITCHOVER, RELEASE, DECIDE_FORK),
     *(PAUSE_MIRROR, RESUME_MIRROR, RESYNC, WITHDRAW_RESYNC, SPREAD, UNSPREAD),
 )

@@ -23,6 +23,7 @@ from cutwater.core.protocol.records import (
     Promotion,
     Redefinition,
     Reopening,
+    Schedule,
     Withdrawal,
 )
 
@@ -52,6 +53,8 @@ class Candidate:
     """Set if its job file differs from its parent's."""
     hold: Hold | None = None
     """The newest hold of its promotion, or the record that has ended it."""
+    schedule: Schedule | None = None
+    """When and how fast it may work; the last one counts."""
     canary: Canary | None = None
     """Set if it is compared with the promoted generation; the last one counts."""
     comparison: Comparison | None = None
@@ -62,9 +65,26 @@ class Candidate:
         return self.withdrawn is None
 
 
-_Later = Reopening | Redefinition | Canary | Comparison | Promotion | Hold | Withdrawal | Decision | Milestone
+_Later = (
+    Reopening
+    | Redefinition
+    | Canary
+    | Comparison
+    | Promotion
+    | Hold
+    | Schedule
+    | Withdrawal
+    | Decision
+    | Milestone
+)
 
-_NEWEST_COUNTS = {Canary: "canary", Comparison: "comparison", Hold: "hold", Decision: "decision"}
+_NEWEST_COUNTS = {
+    Canary: "canary",
+    Comparison: "comparison",
+    Hold: "hold",
+    Schedule: "schedule",
+    Decision: "decision",
+}
 """The field of a record of which the newest one counts."""
 
 

@@ -203,6 +203,24 @@ class Hold:
 
 
 @dataclass(frozen=True)
+class Schedule:
+    """When and how fast a candidate may work (`cutwater.core.pacing.schedules`). The newest one counts."""
+
+    job: str
+    generation: Generation
+    windows: tuple[str, ...]
+    """Times of day, such as 02:00-05:00; empty: always."""
+    zone: str
+    """The time zone of the windows, such as Europe/Berlin."""
+    max_events_per_s: int
+    """0: no bound."""
+    yield_ms: int
+    """By so much later may rows of the promoted generation become readable, for the candidate's sake."""
+    by: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
 class Withdrawal:
     job: str
     generation: Generation
@@ -304,6 +322,16 @@ Signal = Start | Barrier | Committed | Heartbeat
 StreamRecord = Milestone | Heartbeat | Release
 
 Candidacy = (
-    Claim | Reopening | Redefinition | Canary | Comparison | Promotion | Hold | Withdrawal | Decision | Milestone
+    Claim
+    | Reopening
+    | Redefinition
+    | Canary
+    | Comparison
+    | Promotion
+    | Hold
+    | Schedule
+    | Withdrawal
+    | Decision
+    | Milestone
 )
 """The records of the candidates topic; its milestones are those of candidates."""

@@ -250,6 +250,11 @@ def fresh(milestone: Milestone, now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS
     return now_ms - milestone.written_ms < lag_ms - MARGIN_MS
 
 
+def kept_until(now_ms: int, until_ms: int | None, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
+    """Return whether what is written from now on is too young to be compacted until then."""
+    return until_ms is not None and until_ms - now_ms < lag_ms - MARGIN_MS
+
+
 def contained(first_above_ms: Iterable[int | None], now_ms: int, lag_ms: int = MIN_COMPACTION_LAG_MS) -> bool:
     """Return whether compaction has kept every value below a cut. A reader checks this when it passes the cut.
 

@@ -20,6 +20,7 @@ from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_cla
 from cutwater.core.generations.holds import active_hold, hold_text, make_hold, make_release, may_be_held
 from cutwater.core.generations.late_replay import Opening
 from cutwater.core.job.job import Job
+from cutwater.core.pacing.schedules import Bounds, bounds_of
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import (
@@ -30,12 +31,19 @@ from cutwater.core.protocol.records import (
     Milestone,
     Promotion,
     Reopening,
+    Schedule,
     Withdrawal,
 )
 from cutwater.operations.generations.redefinition import Redefined
 
 if TYPE_CHECKING:
     from cutwater.core.canary.gate import Gate
+
+
+class RequestedBounds(NamedTuple):
+    bounds: Bounds
+    by: str
+    """Who asks for them."""
 
 
 class GenerationRequest(NamedTuple):
@@ -53,6 +61,8 @@ class GenerationRequest(NamedTuple):
     """Its job file, if it differs from its parent's."""
     canary: Gate | None = None
     """Set if it is to be compared with the promoted generation."""
+    bounds: RequestedBounds | None = None
+    """When and how fast it may work, if that is bounded from its claim on."""
 
 
 class Planned(NamedTuple):
@@ -155,7 +165,7 @@ class Claims:
             require(planned)
             return planned.claim
 
-        self.reserve(made, copies, words.opened, words.redefined, words.canary)
+        self.reserve(made, copies, words.opened, words.redefined, words.canary, words.bounds)
         [planned] = plans
         try:
             require(planned)
@@ -182,11 +192,12 @@ class Claims:
         opened: Opening | None = None,
         redefined: Redefined | None = None,
         canary: Gate | None = None,
+        bounds: RequestedBounds | None = None,
     ) -> Claim:
         """Fence other claimers, then write the claim of `plan`, also one of an earlier try.
 
-        `opened`, `redefined`, `canary`: written in the same transaction, so that no process sees the claim without
-        them.
+        `opened`, `redefined`, `canary`, `bounds`: written in the same transaction, so that no process sees the
+        claim without them.
         """
         writer = self._alone()
         claim = plan()
@@ -197,12 +208,14 @@ class Claims:
         reach("changelog-made")
         with_it: list[Candidacy] = []
         if opened is not None:
-            bounds = (opened.floor_ms, opened.source_cut)
-            with_it.append(Reopening(self._job.name, claim.generation, *bounds, self._now_ms()))
+            of = (self._job.name, claim.generation)
+            with_it.append(Reopening(*of, opened.floor_ms, opened.source_cut, self._now_ms()))
         if redefined is not None:
             with_it += redefined.records(self._cluster, claim, self._now_ms())
         if canary is not None:
             with_it.append(Canary(self._job.name, claim.generation, *canary, self._now_ms()))
+        if bounds is not None:
+            with_it.append(bounds.bounds.record(self._job.name, claim.generation, bounds.by, self._now_ms()))
         self._write(writer, claim, *with_it)
         reach("claim-written")
         return claim
@@ -235,6 +248,28 @@ class Claims:
         self._write(writer, hold)
         reach("hold-written")
         return hold
+
+    def schedule(self, generation: Generation, asked: RequestedBounds) -> Schedule:
+        """Change when and how fast a candidate may work, from its next epoch on. Raises as `to_schedule`, and
+        UsageError for a number out of its range."""
+        record = asked.bounds.record(self._job.name, generation, asked.by, self._now_ms())
+        writer = self._alone()
+        self.to_schedule(generation)
+        self._write(writer, record)
+        reach("schedule-written")
+        return record
+
+    def to_schedule(self, generation: Generation) -> Bounds:
+        """Return the bounds in force. Raises UsageError if nothing bounds this candidate's work."""
+        candidate = candidates(self._cluster, self._job.name).require(generation)
+        if candidate.withdrawn is not None:
+            raise UsageError(f"{generation} was given up: there is nothing to schedule")
+        if not may_be_held(candidate.claim):
+            raise UsageError(f"{generation} is a rollback or a failover, which no schedule delays")
+        last = promoted(self._cluster, self._job.name)
+        if last is not None and last.generation.number >= generation.number:
+            raise UsageError(f"{last.generation} is promoted already: a schedule of {generation} bounds nothing")
+        return bounds_of(candidate)
 
     def to_hold(self, generation: Generation) -> None:
         """Raise UsageError if this candidate's promotion cannot wait."""

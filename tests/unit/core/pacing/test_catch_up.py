@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutwater.core.generations.candidates import Candidate, fold_candidates
-from cutwater.core.generations.catch_up import Approach, approach
+from cutwater.core.pacing.catch_up import Approach, approach
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
