@@ -37,7 +37,7 @@ from cutwater_spark.epoch.changelog_sink import Changelog
 from cutwater_spark.epoch.cleanings import Cleanings, cleanings_of, first_floor
 from cutwater_spark.epoch.commit_hints import HintWriter
 from cutwater_spark.epoch.decoding_choice import Decodings
-from cutwater_spark.epoch.pauses import CandidateLookout, EpochPauses, EpochRead, PausedBy
+from cutwater_spark.epoch.pauses import CandidateTopic, EpochPauses, EpochRead, PausedBy
 from cutwater_spark.epoch.telemetry import Telemetry
 from cutwater_spark.epoch.tombstones import Tombstones
 from cutwater_spark.epoch.writer import EpochWriter
@@ -107,7 +107,7 @@ class Attempt:
         self.metrics = DriverMetrics()
         self._telemetry = Telemetry(spark, settings, self.metrics.spark, log)
         self._epochs: EpochWriter | None = None
-        self._lookout = CandidateLookout(settings.cluster, job.name, log)
+        self._candidates = CandidateTopic(settings.cluster, job.name, log)
         self.pauses = self._make_pauses()
 
     @property
@@ -220,7 +220,7 @@ class Attempt:
         finally:
             announcer.stop()
             unserve()
-            self._lookout.close()
+            self._candidates.close()
             self._telemetry.close()
 
     def _record_cleaning(self, what: str, seconds: float) -> None:
@@ -238,7 +238,7 @@ class Attempt:
             generation,
             settings.catch_up_share if claimed else 1.0,
             job.objectives,
-            self._lookout,
+            self._candidates,
             self._newest_read,
             self._stop,
             PausedBy(self.metrics.count_pause, self.metrics.count_yield),

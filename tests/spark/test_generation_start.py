@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cutwater_spark.epoch.candidate_throttle import LOOK_S, CandidateThrottle
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
@@ -84,27 +81,6 @@ def test_a_candidate_rests_between_epochs(job: Flow) -> None:
     # Asking whether it is wanted, and Spark's own work between two epochs, take a part of what is left.
     rested_s, worked_s = told["cutwater_driver_rested_seconds_total"], sum(worked[: len(between)]) / 1000
     assert rested_s >= 1.5 * worked_s, (rested_s, worked, between)
-
-
-def test_who_is_wanted_rests_no_more() -> None:
-    """It asks when it would rest, also in the middle of one, and never again once it is wanted."""
-    answers, rests = [False, True], list[float]()
-    pace = CandidateThrottle(0.05, lambda: answers.pop(0), threading.Event(), rests.append)
-    for _ in range(5):
-        with pace.epoch():
-            time.sleep(0.2)
-    assert not answers, "it was asked twice"
-    assert rests == [LOOK_S], "and the rest of 3.8 s was broken off"
-
-
-def test_a_stop_ends_a_rest() -> None:
-    """No look and no wait comes behind it."""
-    stop, rests = threading.Event(), list[float]()
-    pace = CandidateThrottle(0.05, lambda: stop.set() or False, stop, rests.append)  # type: ignore[func-returns-value]
-    for _ in range(3):
-        with pace.epoch():
-            time.sleep(0.2)
-    assert len(rests) == 1
 
 
 def assert_state_is_the_changelogs(second: Second, first: Any) -> None:

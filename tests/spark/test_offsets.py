@@ -162,7 +162,7 @@ def test_the_source_holds_events_back_for_an_interval(
 
 def test_a_spark_without_that_map_keeps_the_limit_and_says_so(spark: SparkSession) -> None:
     """Once, and the epochs go on."""
-    limit = SourceLimit(spark, Admission(10**6, 10**9), structlog.get_logger())
+    limit = SourceLimit(spark, Admission(10**6, 10**9), structlog.get_logger(), lambda: None)
     begun = limit.begin()
     with capture_logs() as logs:
         for _ in range(2):

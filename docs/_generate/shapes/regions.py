@@ -28,6 +28,25 @@ class Held(TypedDict):
     """Null if its promotion need not wait."""
 
 
+class CandidateSchedule(TypedDict):
+    windows: list[str]
+    zone: str
+    open: bool
+    """Whether it may work now."""
+    changes_at: str | None
+    """When a window opens or closes next."""
+    max_events_per_s: int | None
+    yield_s: float | None
+    """By so much later may rows of the promoted generation become readable."""
+
+
+class Scheduled(TypedDict):
+    job: str
+    generation: str
+    schedule: CandidateSchedule | None
+    """Null if nothing bounds its work."""
+
+
 Generation = TypedDict(
     "Generation",
     {
@@ -41,6 +60,7 @@ Generation = TypedDict(
         "epoch": int | None,
         "behind": str | None,
         "hold": Hold | None,
+        "schedule": CandidateSchedule | None,
         "events_left": int | None,
         "events_per_s": float | None,
         "seconds_left": float | None,
@@ -132,6 +152,11 @@ class Claimed(TypedDict):
     """What differs with --job-file."""
     moved: Moved | None
     """With --dry-run and another number of partitions: what gets another partition."""
+
+
+class Started(Claimed):
+    schedule: CandidateSchedule | None
+    """What --window, --max-rate and --yield ask for; null without them."""
 
 
 class RolledBack(Claimed):

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidacy, parent_of, promoted
@@ -33,21 +33,12 @@ LOOK_S = 2.0
 YIELD_LOOK_S = 0.25
 """The same while the promoted driver waits for a candidate."""
 RETRY_S = 30.0
+CUTS_MAX = 500
 RATE_S = 30.0
 """The rate of events is taken over the epochs of this time."""
 
 
-class Lookout(Protocol):
-    """What a driver knows of its job's candidates."""
-
-    def known(self, age_s: float) -> Candidates:
-        """Return the candidates, at most `age_s` old if the brokers answer."""
-
-    def newest(self) -> Milestone | None:
-        """Return the newest milestone of the commit stream; None if there is none, or no answer."""
-
-
-class CandidateLookout:
+class CandidateTopic:
     """Follows the topic of candidates. Brokers that do not answer leave what was known."""
 
     def __init__(self, cluster: Cluster, job: str, log: Any) -> None:
@@ -57,6 +48,7 @@ class CandidateLookout:
         self._looked_s = self._retry_s = float("-inf")
 
     def known(self, age_s: float) -> Candidates:
+        """Return the candidates, at most `age_s` old if the brokers answer."""
         now_s = time.monotonic()
         if now_s - self._looked_s < age_s or now_s < self._retry_s:
             return self._known
@@ -72,6 +64,7 @@ class CandidateLookout:
         return self._known
 
     def newest(self) -> Milestone | None:
+        """Return the newest milestone of the commit stream; None if there is none, or no answer."""
         try:
             return promoted(self._cluster, self._job)
         except CutwaterError:
@@ -105,20 +98,21 @@ class EpochPauses:
         generation: Generation,
         share: float,
         objectives: Objectives,
-        lookout: Lookout,
+        candidates: CandidateTopic,
         newest: Callable[[], EpochRead],
         stop: threading.Event,
         counts: PausedBy,
         now_ms: Callable[[], int],
         log: Any,
         is_candidate: bool,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`newest`: what the driver's newest epoch has read. `is_candidate`: False for a generation that was never
         claimed; one that is promoted already is recognised at the first look."""
         self._generation = generation
-        self._lookout, self._newest, self._stop = lookout, newest, stop
+        self._candidates, self._newest, self._stop = candidates, newest, stop
         self._counts, self._now_ms, self._log = counts, now_ms, log
-        self._is_candidate, self._looked = is_candidate, False
+        self._is_candidate, self._looked, self._clock_s = is_candidate, False, clock_s
         self._pace = CandidatePace(share)
         self._share = share
         self._waits = ""
@@ -128,9 +122,9 @@ class EpochPauses:
     def epoch(self) -> Iterator[None]:
         self._rest()
         self._yield()
-        began_s = time.monotonic()
+        began_s = self._clock_s()
         yield
-        ended_s = time.monotonic()
+        ended_s = self._clock_s()
         read = self._newest()
         self._pace.record_epoch(began_s, ended_s, read.events)
         self._yielding.record_epoch(ended_s, ended_s - began_s, read.source_cut)
@@ -152,7 +146,7 @@ class EpochPauses:
         """Return this generation's candidate with its bounds in force; None once it is promoted."""
         if not self._is_candidate:
             return None
-        own = self._lookout.known(LOOK_S).by_id.get(self._generation)
+        own = self._candidates.known(LOOK_S).by_id.get(self._generation)
         if own is None:
             return None  # brokers do not answer
         if not self._looked and self._is_promoted(own):
@@ -163,7 +157,7 @@ class EpochPauses:
 
     def _rest(self) -> None:
         while not self._stop.is_set() and (own := self._look()) is not None:
-            seconds = self._pace.rest_s(time.monotonic(), self._now_ms(), own.promoting)
+            seconds = self._pace.rest_s(self._clock_s(), self._now_ms(), own.promoting)
             if not seconds or self._is_promoted(own):
                 return
             self._closed(own)
@@ -174,13 +168,13 @@ class EpochPauses:
         """Return whether the candidate is promoted: then nothing bounds it any more."""
         if not own.promoting:
             return False
-        last = self._lookout.newest()
+        last = self._candidates.newest()
         if last is not None and last.generation.number >= self._generation.number:
             self._is_candidate, self._pace.bounds = False, UNBOUND
         return not self._is_candidate
 
     def _adapt_share(self, own: Candidate) -> None:
-        if self._share >= 1 or (last := self._lookout.newest()) is None:
+        if self._share >= 1 or (last := self._candidates.newest()) is None:
             return
         before = self._pace.share
         if (nearer := approach(own, parent_of(own.claim), last)) is not None:
@@ -205,8 +199,8 @@ class EpochPauses:
         until_s = None
         while not self._stop.is_set():
             every_s = LOOK_S if until_s is None else YIELD_LOOK_S
-            follower = self._follower(self._lookout.known(every_s))
-            now_s = time.monotonic()
+            follower = self._follower(self._candidates.known(every_s))
+            now_s = self._clock_s()
             wait_s = self._yielding.wait_s(follower, now_s, self._now_ms())
             until_s = now_s + wait_s if until_s is None else min(until_s, now_s + wait_s)
             if now_s >= until_s:
@@ -231,7 +225,7 @@ class _Yielding:
 
     def __init__(self, objectives: Objectives) -> None:
         self._objectives = objectives
-        self._cuts: deque[tuple[float, Cut]] = deque()
+        self._cuts: deque[tuple[float, Cut]] = deque(maxlen=CUTS_MAX)
         self._epoch_s = 0.0
         self._decisions: dict[Generation, LiveYield] = {}
 

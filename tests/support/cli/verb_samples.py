@@ -16,6 +16,7 @@ from cutwater.cli import action_audit
 from cutwater.cli.generations import canary, claim, generation, promotion_wait, rollback
 from cutwater.cli.generations import hold as generation_hold
 from cutwater.cli.generations import prune as generations_prune
+from cutwater.cli.generations import schedule as generation_schedule
 from cutwater.cli.job import calibrate, doctor, init, load, prepare, produce, schemas
 from cutwater.cli.past import blame, diff, difference_report, replay
 from cutwater.cli.regions import failover, forks, mirror, regions
@@ -142,6 +143,7 @@ def claims(again: bool = False) -> Patch:
         to_abort=records.CANDIDATES[1],
         to_hold=None,
         hold_of=records.HOLD,
+        to_schedule=records.BOUNDS,
     )
     place = {"find_job": records.PLACE, "claims_of": made}
     return all_of(
@@ -152,6 +154,7 @@ def claims(again: bool = False) -> Patch:
         ),
         put(rollback, **place),
         put(generation_hold, **place),
+        put(generation_schedule, **place, now_ms=lambda: records.AT_MS),
         put(difference_report, compared=records.COMPARED_MILESTONES),
     )
 
@@ -439,6 +442,7 @@ SAMPLES = [
     Sample(["generation", "promote", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "abort", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "hold", str(OTHER), "--dry-run"], claims()),
+    Sample(["generation", "schedule", str(OTHER), "--yield", "5s", "--dry-run"], claims()),
     Sample(["generation", "release", str(OTHER), "--dry-run"], claims()),
     Sample(["generation", "job-file", str(OTHER)], claims()),
     Sample(["generation", "list"], claims()),

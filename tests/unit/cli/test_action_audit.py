@@ -41,6 +41,7 @@ CHANGES: dict[str, list[Action]] = {
     "generation promote": [actions.PROMOTE],
     "generation prune": [actions.PRUNE_GENERATIONS],
     "generation release": [actions.RELEASE_HOLD],
+    "generation schedule": [actions.SCHEDULE],
     "generation start": [actions.START],
     "late replay": [actions.LATE_REPLAY],
     "mirror pause": [actions.PAUSE_MIRROR],

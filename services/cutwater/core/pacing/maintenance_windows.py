@@ -80,19 +80,31 @@ class MaintenanceWindows:
         """Return whether a window is open. Raises UsageError if this machine does not know the zone."""
         if not self.windows:
             return True
-        clock = datetime.fromtimestamp(at_ms // 1_000, zone_of(self.zone))
+        clock = self._clock(at_ms // MINUTE_MS)
         return any(one.holds(clock.hour * 60 + clock.minute) for one in self.windows)
 
     def next_change_ms(self, at_ms: int) -> int | None:
         """Return when a window opens or closes next, after `at_ms`; None if that does not happen."""
         if not self.windows:
             return None
-        before = self.is_open(at_ms)
-        first = at_ms // MINUTE_MS + 1
-        for minute in range(first, first + LOOK_AHEAD_DAYS * DAY_MINUTES):
+        before, minute = self.is_open(at_ms), at_ms // MINUTE_MS
+        last = minute + LOOK_AHEAD_DAYS * DAY_MINUTES
+        while minute < last:
+            minute += self._step(minute)
             if self.is_open(minute * MINUTE_MS) != before:
                 return minute * MINUTE_MS
         return None
+
+    def _step(self, minute: int) -> int:
+        """Return the minutes to the next time that begins or ends a window; 1 if the clocks change before."""
+        now = self._clock(minute)
+        shown = now.hour * 60 + now.minute
+        edges = {edge for one in self.windows for edge in (one.from_min, one.until_min % DAY_MINUTES)}
+        step = min((edge - shown - 1) % DAY_MINUTES + 1 for edge in edges)
+        return step if self._clock(minute + step).utcoffset() == now.utcoffset() else 1
+
+    def _clock(self, minute: int) -> datetime:
+        return datetime.fromtimestamp(minute * 60, zone_of(self.zone))
 
     def spans(self, from_ms: int, until_ms: int) -> Iterator[tuple[bool, int, int]]:
         """Return the parts of a time, in order: whether open, from when and until when."""

@@ -48,6 +48,7 @@ from cutwater.core.protocol.records import (
     Redefinition,
     Release,
     Reopening,
+    Schedule,
     Start,
     Withdrawal,
 )
@@ -86,6 +87,7 @@ TYPES: dict[str, type[protocol_records.Record]] = {
     "comparison": Comparison,
     "promotion": Promotion,
     "hold": Hold,
+    "schedule": Schedule,
     "withdrawal": Withdrawal,
     "decision": Decision,
     "release": Release,
@@ -118,6 +120,7 @@ def golden_record(name: str) -> protocol_records.Record:
         "comparison",
         "promotion",
         "hold",
+        "schedule",
         "withdrawal",
         "decision",
     }
@@ -184,6 +187,19 @@ def golden_comparison(of: dict[str, Any], when: int) -> Comparison:
     )
 
 
+def golden_schedule(of: dict[str, Any], when: int) -> Schedule:
+    windows = ("02:00-05:00", "22:30-01:00")
+    return Schedule(
+        **of,
+        windows=windows,
+        zone="Europe/Berlin",
+        max_events_per_s=5_000,
+        yield_ms=10_000,
+        by="alice",
+        at_ms=when,
+    )
+
+
 def golden_candidacy(name: str, when: int) -> protocol_records.Record:
     """What stands on the candidates topic beside milestones."""
     of: dict[str, Any] = {"job": "flights", "generation": Generation(2, "local", "5f0c21aa")}
@@ -197,6 +213,7 @@ def golden_candidacy(name: str, when: int) -> protocol_records.Record:
     brief: dict[str, protocol_records.Record] = {
         "promotion": Promotion(**of, at_ms=when),
         "hold": Hold(**of, until_ms=when + 3_600_000, by="alice", reason="dead letters", at_ms=when),
+        "schedule": golden_schedule(of, when),
         "withdrawal": Withdrawal(**of, reason="late", at_ms=when),
         "decision": Decision(**of, keeps="g2-local-5f0c21aa", reason="readers saw it", at_ms=when),
         "canary": Canary(**of, milestones=1_000, differences=2, tolerance=1e-9, keep_ms=3_600_000, at_ms=when),
