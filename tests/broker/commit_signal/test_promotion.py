@@ -19,14 +19,16 @@ from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import FencedError, LostRecordsError, UsageError
+from cutwater.core.pacing.maintenance_windows import MaintenanceWindows
+from cutwater.core.pacing.schedules import Bounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import Evidence
-from cutwater.core.protocol.records import Barrier, Claim, Committed, Hold, Promotion, Start, Withdrawal
+from cutwater.core.protocol.records import Barrier, Claim, Committed, Hold, Promotion, Schedule, Start, Withdrawal
 from cutwater.core.protocol.stream_audit import check
-from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.claims import Claims, GenerationRequest, RequestedBounds
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
 
@@ -215,7 +217,52 @@ def test_no_hold_delays_a_rollback(region: Region) -> None:
     region.check()
 
 
-def ask(region: Region, record: Promotion | Hold) -> None:
+def later(hours: int = 3) -> Bounds:
+    """A window of an hour, which opens in some hours."""
+    hour = (now_ms() // 3_600_000 + hours) % 24
+    return Bounds(MaintenanceWindows.parse([f"{hour:02}:00-{hour + 1:02}:00"]))
+
+
+@pytest.mark.slow
+def test_a_promotion_waits_for_its_window_and_goes_on_when_that_is_changed(region: Region) -> None:
+    """The promoted generation commits meanwhile. Behind the promotion nothing is left to schedule."""
+    old, new, generation = caught_up(region)
+    region.claims.schedule(generation, RequestedBounds(later(), "alice"))
+    assert region.claims.to_schedule(generation) == later()
+    region.claims.promote(generation)
+    for number in (3, 4):
+        old.epoch(number, 40 + number)
+        new.epoch(number - 2, 40 + number)
+        region.await_token(f"{GENERATION}:{number + 1}")
+        region.await_candidate(generation, number - 2)
+    region.claims.schedule(generation, RequestedBounds(Bounds(), "alice"))
+    region.await_token(f"{generation}:6")
+    region.check()
+    with pytest.raises(UsageError, match="is promoted already"):
+        region.claims.schedule(generation, RequestedBounds(later(), "alice"))
+
+
+@pytest.mark.slow
+def test_a_claim_carries_its_schedule_and_a_rollback_has_none(region: Region) -> None:
+    """No process sees the claim without it. Of a rollback it is refused, and one of another program is ignored."""
+    begun(region)
+    words = GenerationRequest(None, WIDER, False, "", bounds=RequestedBounds(later(), "alice"))
+    claim = region.claims.ask(words, UNREPLICATED, lambda _planned: None).claim
+    assert region.claims.to_schedule(claim.generation) == later()
+    region.claims.abort(claim.generation, "")
+    generation = region.start(f"{GENERATION}:1", rewinds=True).generation
+    with pytest.raises(UsageError, match="no schedule delays"):
+        region.claims.schedule(generation, RequestedBounds(later(), "alice"))
+    ask(region, later().record(region.job.job.name, generation, "", now_ms()))
+    new = Driver(region.job, generation, WIDER)
+    region.signal(generation)
+    new.epoch(0, 30)
+    region.claims.promote(generation)
+    region.await_token(f"{generation}:4")
+    region.check()
+
+
+def ask(region: Region, record: Promotion | Hold | Schedule) -> None:
     """Write what the client would refuse."""
     writer = TransactionalWriter(region.job.cluster, topics.claims_id(region.job.job.name))
     writer.initialise()

@@ -154,7 +154,7 @@ def claims(again: bool = False) -> Patch:
         ),
         put(rollback, **place),
         put(generation_hold, **place),
-        put(generation_schedule, **place, now_ms=lambda: records.AT_MS),
+        put(generation_schedule, **place, now_ms=records.AT_MS, arrivals_per_s=9_000.0),
         put(difference_report, compared=records.COMPARED_MILESTONES),
     )
 
