@@ -131,6 +131,14 @@ def test_a_driver_that_starts_behind_its_promotion_is_not_bounded() -> None:
     assert world.epoch(pauses, 1) == 0
 
 
+def test_a_promotion_at_the_windows_end_ends_the_wait() -> None:
+    """The driver was started again just then. It must not be silent until the next night."""
+    world = World([CLAIM, scheduled(NIGHT), Promotion(JOB, SECOND, 0)])
+    world.at[10] = lambda: setattr(world, "last", replace(PARENT, generation=SECOND))
+    assert world.pauses().await_window()
+    assert world.now_s == 10
+
+
 def test_a_share_ends_with_the_request() -> None:
     """In the middle of a rest, and for ever."""
     world = World()
@@ -192,7 +200,7 @@ def test_it_waits_for_nobody_else() -> None:
         follower(5_000, yields),
         follower(500),
         [others, *follower(500, yields)[1:]],
-        follower(500, scheduled(Bounds(NIGHT.windows, yield_ms=6_000))),
+        follower(500, scheduled(Bounds(MaintenanceWindows.parse(["00:00-00:01"]), yield_ms=6_000))),
         [],
     ):
         assert sum(live(World(records, now_s=1_000), 1_030)) == 0, records
