@@ -22,7 +22,7 @@ from cutwater.core.job.job import Objectives
 from cutwater.core.pacing.candidate_pace import CandidatePace
 from cutwater.core.pacing.catch_up import approach, read_rate
 from cutwater.core.pacing.live_yield import LiveYield, Progress
-from cutwater.core.pacing.schedules import BOUND_USED, UNBOUND, Bounds, bounds_of, closed_text, yield_s
+from cutwater.core.pacing.schedules import BOUND_USED, UNBOUND, WorkBounds, bounds_of, closed_text, yield_s
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
@@ -247,7 +247,7 @@ class _Yielding:
             return 0.0
         return yield_s(bounds, self._objectives, self._epoch_s)
 
-    def _progress(self, follower: Candidate, bounds: Bounds, now_ms: int) -> Progress | None:
+    def _progress(self, follower: Candidate, bounds: WorkBounds, now_ms: int) -> Progress | None:
         if len(self._cuts) < 2 or follower.newest is None or not bounds.windows.is_open(now_ms):
             return None
         (first_s, first), (last_s, cut) = self._cuts[0], self._cuts[-1]

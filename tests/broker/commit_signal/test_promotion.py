@@ -20,7 +20,7 @@ from cutwater.adapters.topics.log_evidence import LogCheck
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import FencedError, LostRecordsError, UsageError
 from cutwater.core.pacing.maintenance_windows import MaintenanceWindows
-from cutwater.core.pacing.schedules import Bounds
+from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut, TopicPartition
@@ -217,10 +217,10 @@ def test_no_hold_delays_a_rollback(region: Region) -> None:
     region.check()
 
 
-def later(hours: int = 3) -> Bounds:
+def later(hours: int = 3) -> WorkBounds:
     """A window of an hour, which opens in some hours."""
     hour = (now_ms() // 3_600_000 + hours) % 24
-    return Bounds(MaintenanceWindows.parse([f"{hour:02}:00-{hour + 1:02}:00"]))
+    return WorkBounds(MaintenanceWindows.parse([f"{hour:02}:00-{hour + 1:02}:00"]))
 
 
 @pytest.mark.slow
@@ -235,7 +235,7 @@ def test_a_promotion_waits_for_its_window_and_goes_on_when_that_is_changed(regio
         new.epoch(number - 2, 40 + number)
         region.await_token(f"{GENERATION}:{number + 1}")
         region.await_candidate(generation, number - 2)
-    region.claims.schedule(generation, RequestedBounds(Bounds(), "alice"))
+    region.claims.schedule(generation, RequestedBounds(WorkBounds(), "alice"))
     region.await_token(f"{generation}:6")
     region.check()
     with pytest.raises(UsageError, match="is promoted already"):

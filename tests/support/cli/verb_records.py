@@ -32,7 +32,7 @@ from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.output.lineage import Reach, contained
 from cutwater.core.output.position import End
 from cutwater.core.pacing.maintenance_windows import MaintenanceWindows
-from cutwater.core.pacing.schedules import Bounds
+from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.past.replay_range import SourceRange
 from cutwater.core.past.replay_reasons import Reason, ReplaySummary
 from cutwater.core.past.row_history import EventKind, Gap, RowEvent, Unknown
@@ -106,7 +106,7 @@ CLAIM = Claim(
     **{"job": "flights", "generation": OTHER, "parent": STREAM[0][1], "partitions": 4, "rewinds_to": 0},
     **{"reason": HOSTILE, "at_ms": AT_MS, "origin": "us", "origin_cut": Cut.of_topic("flights.events", [5])},
 )  # type: ignore[arg-type]
-BOUNDS = Bounds(MaintenanceWindows.parse(["02:00-05:00"], "Europe/Berlin"), 5_000)
+BOUNDS = WorkBounds(MaintenanceWindows.parse(["02:00-05:00"], "Europe/Berlin"), 5_000)
 HOLD = Hold("flights", OTHER, AT_MS + 3_600_000, HOSTILE, HOSTILE, AT_MS)
 CANDIDATES = [Candidate(CLAIM, hold=HOLD), Candidate(CLAIM, NEWEST, withdrawn=f"given up: {HOSTILE}")]
 CANARY = NamedCanary(

@@ -9,7 +9,7 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.core.generations.candidates import Candidates, fold_candidates
 from cutwater.core.job.job import Objectives
 from cutwater.core.pacing.maintenance_windows import MaintenanceWindows
-from cutwater.core.pacing.schedules import Bounds
+from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone, Promotion
@@ -19,7 +19,7 @@ from support.protocol_samples import JOB, milestone
 FIRST, SECOND = Generation(1, "local"), Generation(2, "local", "00000002")
 PARENT = replace(milestone(1), generation=FIRST, source_cut=Cut.of_topic("events", [1_000]), committed_ms=0)
 CLAIM = Claim(JOB, SECOND, protocol_records.encode(PARENT), 2, 0, "", 0)
-NIGHT = Bounds(MaintenanceWindows.parse(["02:00-05:00"]))
+NIGHT = WorkBounds(MaintenanceWindows.parse(["02:00-05:00"]))
 HOUR_S = 3_600
 
 
@@ -83,13 +83,13 @@ class World:
         return began_s
 
 
-def scheduled(bounds: Bounds) -> Candidacy:
+def scheduled(bounds: WorkBounds) -> Candidacy:
     return bounds.record(JOB, SECOND, "alice", 0)
 
 
 def test_a_candidate_works_within_its_windows_only() -> None:
     """It waits for the first one before it reads its parent's rows, and again behind each."""
-    twice = Bounds(MaintenanceWindows.parse(["02:00-02:02", "02:05-02:06"]))
+    twice = WorkBounds(MaintenanceWindows.parse(["02:00-02:02", "02:05-02:06"]))
     world = World([CLAIM, scheduled(twice)], now_s=2 * HOUR_S - 60)
     pauses = world.pauses()
     assert pauses.await_window()
@@ -101,7 +101,7 @@ def test_a_candidate_works_within_its_windows_only() -> None:
 
 def test_a_changed_schedule_counts_at_the_next_look() -> None:
     world = World([CLAIM, scheduled(NIGHT)])
-    world.at[100] = lambda: world.records.append(scheduled(Bounds()))
+    world.at[100] = lambda: world.records.append(scheduled(WorkBounds()))
     assert world.pauses().await_window()
     assert 100 <= world.now_s <= 100 + LOOK_S
 
@@ -115,7 +115,7 @@ def test_a_stop_ends_a_pause() -> None:
 
 def test_a_rate_makes_epochs_small_and_rests_in_proportion() -> None:
     """Also when the promotion is requested; behind the promotion the job lives here."""
-    world = World([CLAIM, scheduled(Bounds(max_events_per_s=100)), Promotion(JOB, SECOND, 0)])
+    world = World([CLAIM, scheduled(WorkBounds(max_events_per_s=100)), Promotion(JOB, SECOND, 0)])
     pauses = world.pauses()
     assert pauses.events_max() == 200
     assert [world.epoch(pauses, 0.5, 200) for _ in range(3)] == [0, 2, 4]
@@ -185,7 +185,7 @@ def follower(reads: int, *records: Candidacy) -> list[Candidacy]:
 
 def test_the_promoted_driver_waits_for_a_slower_candidate_within_its_bound() -> None:
     """Half of what was asked for before each epoch, since an event may wait twice."""
-    world = World(follower(500, scheduled(Bounds(yield_ms=6_000))), now_s=1_000)
+    world = World(follower(500, scheduled(WorkBounds(yield_ms=6_000))), now_s=1_000)
     waits = live(world, 1_060)
     assert waits[:2] == [0, 0], "it does not know its own rate yet"
     assert set(waits[3:]) == {3.0}
@@ -194,13 +194,13 @@ def test_the_promoted_driver_waits_for_a_slower_candidate_within_its_bound() -> 
 
 def test_it_waits_for_nobody_else() -> None:
     """Not for a faster one, without being asked, for another line, or outside of the windows."""
-    yields = scheduled(Bounds(yield_ms=6_000))
+    yields = scheduled(WorkBounds(yield_ms=6_000))
     others = replace(CLAIM, parent=protocol_records.encode(replace(PARENT, generation=SECOND)))
     for records in (
         follower(5_000, yields),
         follower(500),
         [others, *follower(500, yields)[1:]],
-        follower(500, scheduled(Bounds(MaintenanceWindows.parse(["00:00-00:01"]), yield_ms=6_000))),
+        follower(500, scheduled(WorkBounds(MaintenanceWindows.parse(["00:00-00:01"]), yield_ms=6_000))),
         [],
     ):
         assert sum(live(World(records, now_s=1_000), 1_030)) == 0, records
@@ -208,7 +208,7 @@ def test_it_waits_for_nobody_else() -> None:
 
 def test_a_wait_ends_at_once_when_the_candidate_has_arrived() -> None:
     """Its milestone at second 1,020 covers all that the promoted driver has read."""
-    world = World(follower(500, scheduled(Bounds(yield_ms=60_000))), now_s=1_000)
+    world = World(follower(500, scheduled(WorkBounds(yield_ms=60_000))), now_s=1_000)
     world.at[1_020] = lambda: world.records.append(own(10**9, 20, 3))
     waits = live(world, 1_040)
     assert 10 < max(waits) < 20

@@ -26,7 +26,7 @@ from cutwater.core.access.actions import SCHEDULE, Action
 from cutwater.core.errors import UsageError
 from cutwater.core.pacing.catch_up import rate_warning
 from cutwater.core.pacing.maintenance_windows import UTC_NAME, MaintenanceWindows
-from cutwater.core.pacing.schedules import UNBOUND, Bounds
+from cutwater.core.pacing.schedules import UNBOUND, WorkBounds
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.state.backlog import kept_until
 from cutwater.operations.generations.claims import RequestedBounds
@@ -56,25 +56,25 @@ YieldOption = Annotated[
 
 
 def asked_bounds(
-    before: Bounds, windows: Sequence[str] | None, zone: str | None, rate: int | None, yields: str | None
-) -> Bounds:
+    before: WorkBounds, windows: Sequence[str] | None, zone: str | None, rate: int | None, yields: str | None
+) -> WorkBounds:
     """Return bounds with what options change. Raises UsageError."""
     named = windows if windows else [str(one) for one in before.windows.windows]
     if zone and not named:
         raise UsageError("--window-zone needs a --window")
-    return Bounds(
+    return WorkBounds(
         MaintenanceWindows.parse(named, zone or before.windows.zone),
         before.max_events_per_s if rate is None else rate,
         before.yield_ms if yields is None else _duration_ms(yields),
     )
 
 
-def requested(place: JobContext, bounds: Bounds, action: Action) -> RequestedBounds | None:
+def requested(place: JobContext, bounds: WorkBounds, action: Action) -> RequestedBounds | None:
     """Return the bounds with the name of who asks; None if they bound nothing."""
     return RequestedBounds(bounds, actor(place.settings, action).name) if bounds != UNBOUND else None
 
 
-def warn_if_late(bounds: Bounds) -> None:
+def warn_if_late(bounds: WorkBounds) -> None:
     """Say that compaction may reach the parent's rows before the first window."""
     at_ms = now_ms()
     opens_ms = bounds.windows.next_change_ms(at_ms)
@@ -85,7 +85,7 @@ def warn_if_late(bounds: Bounds) -> None:
         )
 
 
-def warn_if_too_slow(place: JobContext, bounds: Bounds) -> None:
+def warn_if_too_slow(place: JobContext, bounds: WorkBounds) -> None:
     """Say in time that a bound on the rate is below what arrives."""
     arrives = arrivals_per_s(place.cluster, place.job.name) if bounds.max_events_per_s else 0.0
     if warning := rate_warning(bounds, arrives, now_ms()):
@@ -152,7 +152,7 @@ def schedule(
     _show(place, wanted, bounds, as_json)
 
 
-def _show(place: JobContext, generation: Generation, bounds: Bounds, as_json: bool) -> None:
+def _show(place: JobContext, generation: Generation, bounds: WorkBounds, as_json: bool) -> None:
     if as_json:
         print_json(
             {"job": place.job.name, "generation": str(generation), "schedule": schedule_json(bounds, now_ms())}
@@ -164,7 +164,7 @@ def _show(place: JobContext, generation: Generation, bounds: Bounds, as_json: bo
         print_note(f"it is {'within a window' if told['open'] else 'paused'} until {told['changes_at']}")
 
 
-def schedule_json(bounds: Bounds, at_ms: int) -> dict[str, Any] | None:
+def schedule_json(bounds: WorkBounds, at_ms: int) -> dict[str, Any] | None:
     """Return bounds as JSON; None if they bound nothing."""
     if bounds == UNBOUND:
         return None

@@ -6,7 +6,7 @@ when the promotion is requested, since an epoch that is read before a rest is ol
 
 from __future__ import annotations
 
-from cutwater.core.pacing.schedules import UNBOUND, Bounds
+from cutwater.core.pacing.schedules import UNBOUND, WorkBounds
 from cutwater.core.util.rate_limit import DutyCycle, EventRate
 
 EPOCH_S = 2.0
@@ -63,6 +63,6 @@ class CandidatePace:
         return max(int(rate * EPOCH_S), 1) if rate else None
 
 
-def bounded(bounds: Bounds) -> bool:
+def bounded(bounds: WorkBounds) -> bool:
     """Return whether a schedule bounds anything of the candidate's work."""
     return bool(bounds.windows.windows or bounds.max_events_per_s)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cutwater.core.generations.candidates import Candidate, events_behind
 from cutwater.core.pacing.maintenance_windows import DAY_MS, MaintenanceWindows
-from cutwater.core.pacing.schedules import BOUND_USED, Bounds, bounds_of
+from cutwater.core.pacing.schedules import BOUND_USED, WorkBounds, bounds_of
 from cutwater.core.protocol.records import Milestone
 
 FORECAST_DAYS = 14
@@ -86,7 +86,7 @@ def needed_per_s(comes_per_s: float, windows: MaintenanceWindows, now_ms: int) -
     return comes_per_s * week_ms / opened_ms if opened_ms else math.inf
 
 
-def approach_text(one: Approach, bounds: Bounds, command: str, now_ms: int) -> str:
+def approach_text(one: Approach, bounds: WorkBounds, command: str, now_ms: int) -> str:
     """Return rates and time left, or why it does not catch up and what to run."""
     left_s = forecast_s(one, bounds.windows, now_ms)
     within = " within its windows" if bounds.windows.windows else ""
@@ -96,7 +96,7 @@ def approach_text(one: Approach, bounds: Bounds, command: str, now_ms: int) -> s
     return f"{rates}: about {left_s:,.0f} s left"
 
 
-def too_slow_text(one: Approach, bounds: Bounds, command: str, now_ms: int) -> str:
+def too_slow_text(one: Approach, bounds: WorkBounds, command: str, now_ms: int) -> str:
     """Return why a candidate never catches up, and what to run; empty if it does.
 
     `command`: changes its schedule.
@@ -126,7 +126,7 @@ def too_slow_text(one: Approach, bounds: Bounds, command: str, now_ms: int) -> s
     )
 
 
-def rate_warning(bounds: Bounds, comes_per_s: float, now_ms: int) -> str:
+def rate_warning(bounds: WorkBounds, comes_per_s: float, now_ms: int) -> str:
     """Return that a bound on the rate is too low for what arrives; empty if it is not, or nothing is known."""
     if not bounds.max_events_per_s or not comes_per_s:
         return ""

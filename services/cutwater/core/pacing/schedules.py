@@ -29,7 +29,7 @@ SHOWN_S = 0.3
 """From an epoch's end to a view that shows it."""
 
 
-class Bounds(NamedTuple):
+class WorkBounds(NamedTuple):
     """What an operator asks for."""
 
     windows: MaintenanceWindows = MaintenanceWindows()
@@ -53,16 +53,16 @@ class Bounds(NamedTuple):
         return f"{self.windows}; {rate}{yields}"
 
 
-UNBOUND = Bounds()
+UNBOUND = WorkBounds()
 
 
-def bounds_of(candidate: Candidate) -> Bounds:
+def bounds_of(candidate: Candidate) -> WorkBounds:
     """Return what applies to a candidate: nothing if it has no schedule, is given up, or is a remedy."""
     one = candidate.schedule
     if one is None or not candidate.open or not may_be_held(candidate.claim):
         return UNBOUND
     windows = MaintenanceWindows.parse(one.windows, one.zone)
-    return Bounds(windows, one.max_events_per_s, one.yield_ms)
+    return WorkBounds(windows, one.max_events_per_s, one.yield_ms)
 
 
 def closed_text(candidate: Candidate, now_ms: int) -> str:
@@ -75,7 +75,7 @@ def closed_text(candidate: Candidate, now_ms: int) -> str:
     return f"it waits {until}: its windows are {windows}"
 
 
-def yield_s(bounds: Bounds, objectives: Objectives, epoch_s: float) -> float:
+def yield_s(bounds: WorkBounds, objectives: Objectives, epoch_s: float) -> float:
     """Return how long the promoted driver may wait before an epoch for a candidate with these bounds.
 
     An event that arrives during such a wait waits for this epoch and for the next one, so it is half of what was

@@ -20,7 +20,7 @@ from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_cla
 from cutwater.core.generations.holds import active_hold, hold_text, make_hold, make_release, may_be_held
 from cutwater.core.generations.late_replay import Opening
 from cutwater.core.job.job import Job
-from cutwater.core.pacing.schedules import Bounds, bounds_of
+from cutwater.core.pacing.schedules import WorkBounds, bounds_of
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.records import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class RequestedBounds(NamedTuple):
-    bounds: Bounds
+    bounds: WorkBounds
     by: str
     """Who asks for them."""
 
@@ -259,7 +259,7 @@ class Claims:
         reach("schedule-written")
         return record
 
-    def to_schedule(self, generation: Generation) -> Bounds:
+    def to_schedule(self, generation: Generation) -> WorkBounds:
         """Return the bounds in force. Raises UsageError if nothing bounds this candidate's work."""
         candidate = candidates(self._cluster, self._job.name).require(generation)
         if candidate.withdrawn is not None:

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from cutwater.core.pacing.candidate_pace import CandidatePace
 from cutwater.core.pacing.maintenance_windows import MINUTE_MS, MaintenanceWindows
-from cutwater.core.pacing.schedules import Bounds
+from cutwater.core.pacing.schedules import WorkBounds
 
 EPOCHS = st.lists(st.tuples(st.integers(0, 50_000), st.floats(0, 5), st.floats(0, 3)), min_size=1, max_size=40)
 
 
 def paced(share: float = 1.0, **bounds: object) -> CandidatePace:
     pace = CandidatePace(share)
-    pace.bounds = Bounds(**bounds)  # type: ignore[arg-type]
+    pace.bounds = WorkBounds(**bounds)  # type: ignore[arg-type]
     return pace
 
 
@@ -42,7 +42,7 @@ def test_an_epoch_is_no_larger_than_its_rate_allows() -> None:
     """And the bound ends with the schedule."""
     pace = paced(max_events_per_s=1_000)
     assert pace.events_max == 2_000
-    pace.bounds = Bounds()
+    pace.bounds = WorkBounds()
     assert pace.events_max is None
 
 

@@ -17,7 +17,7 @@ from cutwater.core.pacing.catch_up import (
     too_slow_text,
 )
 from cutwater.core.pacing.maintenance_windows import DAY_MS, MaintenanceWindows
-from cutwater.core.pacing.schedules import Bounds
+from cutwater.core.pacing.schedules import WorkBounds
 
 NIGHT = MaintenanceWindows.parse(["02:00-05:00"])
 HOUR_S, HOUR_MS = 3_600, 3_600_000
@@ -61,24 +61,24 @@ def test_a_rate_above_what_is_needed_converges_and_one_below_it_does_not() -> No
 
 def test_who_does_not_catch_up_is_told_what_to_run() -> None:
     """By what makes it slow: its bound, its windows, or itself."""
-    bounded = Bounds(max_events_per_s=900)
+    bounded = WorkBounds(max_events_per_s=900)
     assert too_slow_text(Approach(10, 890.0, 1_000.0), bounded, RUN, 0).endswith(f"Run '{RUN} --max-rate 1200'")
-    narrow = Bounds(NIGHT)
+    narrow = WorkBounds(NIGHT)
     found = too_slow_text(Approach(10**9, 1_500.0, 1_000.0), narrow, RUN, 0)
     assert "more than 8,000 events/s within its windows" in found
     assert "--window" in found
     itself = Approach(10, 700.0, 1_000.0)
-    assert "--yield 10s" in too_slow_text(itself, Bounds(), RUN, 0)
-    assert "more cores" in too_slow_text(itself, Bounds(yield_ms=1), RUN, 0)
-    assert too_slow_text(Approach(10, 2_000.0, 1_000.0), Bounds(), RUN, 0) == ""
-    assert approach_text(Approach(600, 400.0, 100.0), Bounds(), RUN, 0).endswith("100 arrive: about 2 s left")
-    assert "does not catch up" in approach_text(itself, Bounds(), RUN, 0)
+    assert "--yield 10s" in too_slow_text(itself, WorkBounds(), RUN, 0)
+    assert "more cores" in too_slow_text(itself, WorkBounds(yield_ms=1), RUN, 0)
+    assert too_slow_text(Approach(10, 2_000.0, 1_000.0), WorkBounds(), RUN, 0) == ""
+    assert approach_text(Approach(600, 400.0, 100.0), WorkBounds(), RUN, 0).endswith("100 arrive: about 2 s left")
+    assert "does not catch up" in approach_text(itself, WorkBounds(), RUN, 0)
 
 
 def test_a_bound_below_what_arrives_is_warned_of_at_once() -> None:
     """Before the candidate has read anything."""
-    assert "needs more than 1,000" in rate_warning(Bounds(max_events_per_s=999), 1_000.0, 0)
-    assert "needs more than 8,000 within its windows" in rate_warning(Bounds(NIGHT, 5_000), 1_000.0, 0)
-    for quiet in (Bounds(NIGHT, 9_000), Bounds(), Bounds(max_events_per_s=1_001)):
+    assert "needs more than 1,000" in rate_warning(WorkBounds(max_events_per_s=999), 1_000.0, 0)
+    assert "needs more than 8,000 within its windows" in rate_warning(WorkBounds(NIGHT, 5_000), 1_000.0, 0)
+    for quiet in (WorkBounds(NIGHT, 9_000), WorkBounds(), WorkBounds(max_events_per_s=1_001)):
         assert rate_warning(quiet, 1_000.0, 0) == ""
-    assert rate_warning(Bounds(max_events_per_s=1), 0.0, 0) == ""
+    assert rate_warning(WorkBounds(max_events_per_s=1), 0.0, 0) == ""

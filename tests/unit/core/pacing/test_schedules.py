@@ -14,17 +14,17 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations.candidates import Candidate, fold_candidates
 from cutwater.core.job.job import Objectives
 from cutwater.core.pacing.maintenance_windows import MaintenanceWindows
-from cutwater.core.pacing.schedules import UNBOUND, YIELD_MS_MAX, Bounds, bounds_of, closed_text, yield_s
+from cutwater.core.pacing.schedules import UNBOUND, YIELD_MS_MAX, WorkBounds, bounds_of, closed_text, yield_s
 from cutwater.core.protocol.records import Claim, Promotion, Schedule, Withdrawal
 from support.protocol_samples import JOB, OTHER
 
 HOUR = 3_600_000
 NOON = 12 * HOUR
 CLAIM = Claim(JOB, OTHER, b"", 2, 0, "", NOON)
-NIGHT = Bounds(MaintenanceWindows.parse(["02:00-05:00"], "UTC"), 5_000, 10_000)
+NIGHT = WorkBounds(MaintenanceWindows.parse(["02:00-05:00"], "UTC"), 5_000, 10_000)
 
 
-def record(bounds: Bounds, at_ms: int = NOON) -> Schedule:
+def record(bounds: WorkBounds, at_ms: int = NOON) -> Schedule:
     return bounds.record(JOB, OTHER, "alice", at_ms)
 
 
@@ -70,13 +70,17 @@ def test_a_wait_never_takes_more_than_was_asked_or_than_the_objective_leaves(
     yield_ms: int, readable_ms: int, epoch_s: float
 ) -> None:
     """An event of the wait is read by the second epoch behind it: both waits, and both epochs."""
-    wait_s = yield_s(Bounds(yield_ms=yield_ms), Objectives(readable_p99_ms=readable_ms), epoch_s)
+    wait_s = yield_s(WorkBounds(yield_ms=yield_ms), Objectives(readable_p99_ms=readable_ms), epoch_s)
     assert 0 <= 2 * wait_s <= yield_ms / 1_000
     assert wait_s == 0 or 2 * (wait_s + epoch_s) <= readable_ms / 1_000
-    assert yield_s(Bounds(yield_ms=yield_ms), Objectives(), epoch_s) == yield_ms / 2_000
+    assert yield_s(WorkBounds(yield_ms=yield_ms), Objectives(), epoch_s) == yield_ms / 2_000
 
 
 def test_numbers_out_of_their_range_are_refused() -> None:
-    for bounds in (Bounds(max_events_per_s=-1), Bounds(yield_ms=YIELD_MS_MAX + 1), Bounds(yield_ms=-1)):
+    for bounds in (
+        WorkBounds(max_events_per_s=-1),
+        WorkBounds(yield_ms=YIELD_MS_MAX + 1),
+        WorkBounds(yield_ms=-1),
+    ):
         with pytest.raises(UsageError):
             record(bounds)

@@ -27,7 +27,7 @@ from cutwater.core.generations.candidates import Candidate
 from cutwater.core.pacing.candidate_pace import EPOCH_S
 from cutwater.core.pacing.catch_up import approach, approach_text, rate_warning
 from cutwater.core.pacing.maintenance_windows import MaintenanceWindows
-from cutwater.core.pacing.schedules import Bounds
+from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Start
@@ -44,7 +44,7 @@ PIECE, EVERY_S = 100, 0.4
 ARRIVE_PER_S = PIECE / EVERY_S
 """At most: writing a piece takes time, too."""
 BELOW, RATE = 50, 1_500
-"""Bounds on the candidate's rate: far below what arrives, and far above it."""
+"""WorkBounds on the candidate's rate: far below what arrives, and far above it."""
 EVENT = {
     "type": "record",
     "name": "Sale",
@@ -144,7 +144,7 @@ def test_four_to_sixteen_to_six_under_load_within_windows_and_a_rate(job: Flow) 
 
 def paused_then_promoted(job: Flow, claims: Claims) -> tuple[Generation, Processes]:
     """16 partitions. Its promotion is requested at once; nothing of it works before the window."""
-    asked = RequestedBounds(Bounds(opens_in_hours(), RATE), "alice")
+    asked = RequestedBounds(WorkBounds(opens_in_hours(), RATE), "alice")
     generation = claimed(claims, 16, asked)
     processes = Processes(job, generation)
     claims.promote(generation)
@@ -161,7 +161,7 @@ def paused_then_promoted(job: Flow, claims: Claims) -> tuple[Generation, Process
 
 def too_slow_then_promoted(job: Flow, claims: Claims) -> Generation:
     """6 partitions. With a bound below what arrives it says that it does not catch up, and what it needs."""
-    asked = RequestedBounds(Bounds(max_events_per_s=BELOW, yield_ms=4_000), "alice")
+    asked = RequestedBounds(WorkBounds(max_events_per_s=BELOW, yield_ms=4_000), "alice")
     generation = claimed(claims, 6, asked)
     Processes(job, generation)
     claims.promote(generation)
@@ -177,7 +177,7 @@ def too_slow_then_promoted(job: Flow, claims: Claims) -> Generation:
 def too_slow(job: Flow, generation: Generation) -> str:
     one = candidate(job, generation)
     nearer = approach(one, parent_of(one.claim), job.milestones()[-1][0])
-    said = approach_text(nearer, Bounds(max_events_per_s=BELOW), "run", now_ms()) if nearer else ""
+    said = approach_text(nearer, WorkBounds(max_events_per_s=BELOW), "run", now_ms()) if nearer else ""
     return said if "does not catch up" in said else ""
 
 
