@@ -121,7 +121,7 @@ def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[F
         yield made
 
 
-@pytest.mark.timeout(360)
+@pytest.mark.timeout(900)  # on a machine that has nothing else to do about four minutes are expected
 def test_four_to_sixteen_to_six_under_load_within_windows_and_a_rate(job: Flow) -> None:
     load, claims = Load(job), Claims(job.cluster, job.job, "local", now_ms)
     load.piece(4_000)
@@ -196,7 +196,7 @@ def opens_in_hours() -> MaintenanceWindows:
 
 
 def await_promoted(job: Flow, generation: Generation) -> None:
-    wait_until(lambda: job.milestones()[-1][0].generation == generation, f"{generation} is promoted", 150)
+    wait_until(lambda: job.milestones()[-1][0].generation == generation, f"{generation} is promoted", 240)
 
 
 def own(job: Flow, generation: Generation, kind: type[Any]) -> list[Any]:
