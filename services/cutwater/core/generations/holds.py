@@ -50,8 +50,12 @@ def active_hold(candidate: Candidate, now_ms: int) -> Hold | None:
     hold = candidate.hold
     if hold is None or not candidate.open or not may_be_held(candidate.claim):
         return None
-    until_ms = min(hold.until_ms, hold.at_ms + HOLD_MS_MAX)
-    return hold if now_ms < until_ms and now_ms > hold.at_ms - HOLD_MS_MAX else None
+    return hold if now_ms < end_ms(hold) and now_ms > hold.at_ms - HOLD_MS_MAX else None
+
+
+def end_ms(hold: Hold) -> int:
+    """Return the time when a hold ends: its own, and a day after it was written at the latest."""
+    return min(hold.until_ms, hold.at_ms + HOLD_MS_MAX)
 
 
 def to_be_held(known: Candidates, last: Milestone | None) -> Generation | None:
