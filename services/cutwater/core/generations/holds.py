@@ -1,9 +1,9 @@
 """Holds: a hand-over that waits, for a bounded time, until a person has looked.
 
 A hold delays a planned promotion and nothing else. A rollback and a failover are remedies, so no hold applies to
-them. Every hold ends by itself. It is checked where a promotion is requested, and by commit-signal before it takes
-the stream. Since a promotion may take any time to catch up, a longer wait breaks no invariant; a hold that comes
-too late is without effect.
+them. Every hold ends by itself. It is checked where a promotion is requested, by commit-signal before it takes
+the stream, and by the signaller that was fenced for it, which takes the stream back. Since a promotion may take
+any time to catch up, a longer wait breaks no invariant; a hold that comes too late is without effect.
 """
 
 from __future__ import annotations
