@@ -28,6 +28,8 @@ class Machine:
     """CPU time of the driver for an epoch, however few events it has."""
     epoch_wall_ms: float = 200.0
     """Time that an epoch takes without its events' work: planning, and waiting for disks and brokers."""
+    epoch_gap_ms: float = 50.0
+    """From an epoch's end to the next one's begin, if events wait: Spark's commit, and the offsets of the next."""
     commit_ms: float = 100.0
     """From an epoch's end to its milestone: Spark's commit, and commit-signal."""
     start_s: float = 12.0

@@ -136,7 +136,8 @@ def epoch_s_of(job: Job, demand: Demand, machine: Machine, cores: int) -> float:
     for _ in range(EPOCH_STEPS):
         events = min(demand.events_per_s * found, float(job.max_events_per_epoch))
         work = (events * event_us(job, machine) + rows_of(job, demand, events, found) * row_us(job, machine)) / 1e6
-        found = max(demand.epoch_s, machine.least_epoch_s(cores) + work / cores)
+        took = machine.least_epoch_s(cores) + work / cores
+        found = max(demand.epoch_s, took + machine.epoch_gap_ms / 1_000)
     return found
 
 

@@ -67,8 +67,8 @@ class _Arrivals(NamedTuple):
 def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance: Chance) -> Course:
     """Play epochs with the cores and partitions of `sizing`. A partition is one task at a time.
 
-    An epoch reads the oldest events, at most `max_events_per_epoch`. The next one begins when it has ended, and
-    `demand.epoch_s` after its begin at the earliest.
+    An epoch reads the oldest events, at most `max_events_per_epoch`. The next one begins `epoch_gap_ms` after its
+    end, and `demand.epoch_s` after its begin at the earliest.
     """
     phase_s = max(PHASE_S, EPOCHS_OF_PHASE * demand.epoch_s)
     arrivals = _Arrivals(demand.events_per_s, demand.peak_events_per_s, phase_s)
@@ -92,7 +92,7 @@ def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance:
             rows_of_peak += rows
         read, most, epochs = read + events, max(most, backlog), epochs + 1
         keeps_up = now >= 2 * phase_s and read >= arrivals.until(now)
-        now += max(took, demand.epoch_s)
+        now += max(took + machine.epoch_gap_ms / 1_000, demand.epoch_s)
     p50_s, p99_s = (weighed_quantile(ages, one) for one in (0.5, 0.99))
     busy = min(busy_s / phase_s / cores, 1.0)
     return Course(epochs, p50_s, p99_s, most, rows_of_peak / phase_s, busy, keeps_up)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -68,7 +69,7 @@ def calibrate(settings: Settings, folder: Path, say: Callable[[str], None]) -> C
 
     Raises UnavailableError if a job does not keep up for minutes, and as `Stack` does.
     """
-    measured, starts, commits, small = [], [], [], []
+    measured, starts, commits, small, gaps = [], [], [], [], []
     for job in JOBS:
         say(f"measuring {job.light} light and {job.heavy} heavy measures")
         found = _measure(job, settings, folder / job.name, say)
@@ -76,6 +77,7 @@ def calibrate(settings: Settings, folder: Path, say: Callable[[str], None]) -> C
         starts.append(found.start_s)
         commits.append(found.commit_ms)
         small.append(found.small_epoch_ms)
+        gaps.append(found.gap_ms)
     costs = fit_driver(measured)
     machine = replace(
         Machine(),
@@ -84,6 +86,7 @@ def calibrate(settings: Settings, folder: Path, say: Callable[[str], None]) -> C
         start_s=median(starts),
         commit_ms=median(commits),
         epoch_wall_ms=median(small),
+        epoch_gap_ms=max(median(gaps), LEAST),
         view_row_us=fit_view_row_us(measured),
         **{name: max(cost, LEAST) for name, cost in costs._asdict().items()},
     )
@@ -96,6 +99,8 @@ class _Measured(NamedTuple):
     commit_ms: float
     small_epoch_ms: float
     """The time that an epoch of few events takes."""
+    gap_ms: float
+    """Between two epochs while events wait."""
 
 
 def _measure(job: CalibrationJob, settings: Settings, folder: Path, say: Callable[[str], None]) -> _Measured:
@@ -106,14 +111,16 @@ def _measure(job: CalibrationJob, settings: Settings, folder: Path, say: Callabl
         start_s = load.first_epoch_s()
         for one in ROUND:
             load.run(one, job)
-        phases, commits, small = [], [], []
+        phases, commits, small, gaps = [], [], [], []
         for one in ROUND:
             phase, milestones = load.run(one, job)
             phases.append(phase)
             commits += [milestone.committed_ms - milestone.written_ms for milestone in milestones]
             if one.rate == SMALL_RATE:
                 small += [milestone.written_ms - milestone.epoch_started_ms for milestone in milestones]
-        return _Measured(phases, start_s, median(commits), median(small))
+            else:
+                gaps += [after.epoch_started_ms - before.written_ms for before, after in pairwise(milestones)]
+        return _Measured(phases, start_s, median(commits), median(small), median(gaps) if gaps else 0.0)
 
 
 class _Loading:
