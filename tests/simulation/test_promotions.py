@@ -84,11 +84,13 @@ def hold_what_is_coming(world: Promotions, held: list[str], point: str) -> None:
         held.append(str(hold.generation))
 
 
+@pytest.mark.slow
 def test_commits_go_on_at_once_if_a_held_candidate_dies_behind_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fenced signaller takes the stream back: the candidate's next one waits for the end of the hold."""
     assert died_behind_the_fence(DEATHS, monkeypatch) == len(DEATHS)
 
 
+@pytest.mark.slow
 def test_without_the_look_at_the_hold_commits_wait_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "active_hold", lambda *_args: None)
     for seed in DEATHS:
@@ -113,11 +115,10 @@ def died_behind_the_fence(seeds: Sequence[int], monkeypatch: pytest.MonkeyPatch)
 
 
 def hold_and_die(world: Promotions, died: list[str], point: str) -> None:
-    coming, process = world.known().promoting, Process.running
+    coming = world.known().promoting
     if point == "stream-taken" and coming is not None and may_be_held(coming.claim) and not died:
-        hold_what_is_coming(world, point)
-        died.append(process.slot)
-        process.alive = False
+        hold_what_is_coming(world, died, point)
+        Process.running.alive = False
         raise Killed
 
 
