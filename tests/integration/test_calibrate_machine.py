@@ -27,6 +27,8 @@ def test_the_costs_explain_what_was_measured(tmp_path: Path, monkeypatch: pytest
     machine = found.machine
     assert machine.row_us > 0
     assert machine.epoch_ms > 0
+    assert machine.epoch_wall_ms > 0
+    assert machine.epoch_gap_ms > 0
     assert 1 < machine.start_s < 300
     assert machine.commit_ms > 0
 

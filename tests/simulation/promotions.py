@@ -36,6 +36,8 @@ BROKEN = "the commit stream is broken"
 ASKS = ("start", *["promote"] * 6, "abort", "rollback")
 HOLDS = (*["hold"] * 3, "release", "force")
 HOLD_MS = 30_000
+LONG_HOLD_MS = 7_200_000
+"""Longer than a history."""
 EPOCH_EVENTS = 10
 
 
@@ -88,7 +90,7 @@ class Promotions(Several):
     """One history. `step` does the next thing that luck wants; `check` looks at all that stands there."""
 
     def __init__(self, seed: int, tails: bool = False, holds: bool = False) -> None:
-        """`tails`: logs lose their ends. `holds`: promotions are held, for at most half a minute."""
+        """`tails`: logs lose their ends. `holds`: promotions are held, most of them for half a minute at most."""
         super().__init__()
         self.random = Random(seed)
         self.log = Log(START_MS)
@@ -124,12 +126,15 @@ class Promotions(Several):
         getattr(self, f"_{kind}")()
         self.check()
 
-    def drain(self) -> None:
-        """Everybody may work on, and nobody is killed any more: somebody writes the stream in the end."""
+    def drain(self, turns: int = 120) -> None:
+        """Everybody may work on, and nobody is killed any more: somebody writes the stream in the end.
+
+        `turns`: how many there are until then, each of 0.7 s.
+        """
         before, said = len(self.stream()), len(self.said)
         if self.lost:
             self.left.clear()  # it may have been because of what is lost since: an operator starts them again
-        for turn in range(120):
+        for turn in range(turns):
             self.luck.set(self.random.getrandbits(48))
             self.log.now_ms += 700
             for _ in range(3):
@@ -302,7 +307,8 @@ class Promotions(Several):
 
     def _hold(self, claims: Claims, what: str, which: Generation) -> None:
         if what == "hold":
-            claims.hold(which, 1 + self.luck() % HOLD_MS, "by luck", "")
+            for_ms = LONG_HOLD_MS if self.luck() % 4 == 0 else 1 + self.luck() % HOLD_MS
+            claims.hold(which, for_ms, "by luck", "")
         elif what == "release":
             claims.release(which, "by luck", "")
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from unittest.mock import patch
@@ -12,18 +12,23 @@ import pytest
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.topics.own_writes import OwnLog
-from cutwater.commit_signal import promotion
+from cutwater.commit_signal import promotion, service
 from cutwater.commit_signal.service import CommitSignal
-from cutwater.core.generations.holds import make_hold
+from cutwater.core.generations.holds import make_hold, may_be_held
 from cutwater.core.protocol import topics
 from simulation.checker import Anomaly
 from simulation.holes import off
 from simulation.job import JOB
+from simulation.processes import Killed, Process
 from simulation.promotions import BROKEN, TOPICS, Promotions, play
 
 SEEDS, STEPS = 8, 400
 FIRST = 7
 """The seeds before it are known to show nothing without the look."""
+DEATHS = (29, 103, 112)
+"""Seeds whose first promotion comes as far as the fence."""
+AT_ONCE = 28
+"""Turns of 0.7 s: below the half minute for which a fenced signaller waits."""
 LOST_AT_ONCE = (2, 5)
 """Seeds whose first promotion is asked for behind the start, and followed by more milestones."""
 
@@ -77,6 +82,44 @@ def hold_what_is_coming(world: Promotions, held: list[str], point: str) -> None:
         hold = make_hold(JOB.name, coming.claim.generation, 7_200_000, "by luck", "", world.log.now_ms)
         world.log.append((topics.candidates(JOB.name), 0), None, protocol_records.encode(hold))
         held.append(str(hold.generation))
+
+
+@pytest.mark.slow
+def test_commits_go_on_at_once_if_a_held_candidate_dies_behind_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fenced signaller takes the stream back: the candidate's next one waits for the end of the hold."""
+    assert died_behind_the_fence(DEATHS, monkeypatch) == len(DEATHS)
+
+
+@pytest.mark.slow
+def test_without_the_look_at_the_hold_commits_wait_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "active_hold", lambda *_args: None)
+    for seed in DEATHS:
+        with pytest.raises(Anomaly, match="nobody writes the stream"):
+            died_behind_the_fence([seed], monkeypatch)
+
+
+def died_behind_the_fence(seeds: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return in how many histories a candidate's signaller died once it had taken the stream, and a hold was
+    written meanwhile. Raises Anomaly if nobody has committed within 20 s since then."""
+    fired = 0
+    for seed in seeds:
+        world, died = Promotions(seed), list[str]()
+        monkeypatch.setattr(promotion, "reach", partial(hold_and_die, world, died))
+        for _ in range(STEPS):
+            world.step()
+            if died:
+                world.drain(AT_ONCE)
+                fired += 1
+                break
+    return fired
+
+
+def hold_and_die(world: Promotions, died: list[str], point: str) -> None:
+    coming = world.known().promoting
+    if point == "stream-taken" and coming is not None and may_be_held(coming.claim) and not died:
+        hold_what_is_coming(world, died, point)
+        Process.running.alive = False
+        raise Killed
 
 
 @pytest.mark.variations

@@ -304,6 +304,8 @@ class Course(TypedDict):
     """From an event's arrival to the end of its epoch."""
     backlog_max: float
     """Events."""
+    rows_per_s: float
+    """Rows that the epochs change at the peak."""
     busy: float
     """The share of the driver's cores that is in use at the peak."""
     keeps_up: bool

@@ -34,7 +34,8 @@ from cutwater.commit_signal.broker_liveness import Brokers
 from cutwater.commit_signal.metrics import Metrics
 from cutwater.commit_signal.promotion import LOOK_S, CandidatePromotion
 from cutwater.core.errors import FencedError, LostRecordsError, ProtocolError, UnavailableError
-from cutwater.core.generations.candidates import promotion_obstacle
+from cutwater.core.generations.candidates import Candidate, promotion_obstacle
+from cutwater.core.generations.holds import active_hold
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
@@ -250,12 +251,22 @@ class CommitSignal:
             known = candidates(self._cluster, self._job)
             if not known.contests(self._generation):
                 return False
-            asked = known.promoting
-            if asked is None or asked.claim.generation.number <= self._generation.number:
-                return True  # the promotion was withdrawn
+            if not self._promotes_now(known.promoting):
+                return True
             if self._stop.wait(LOOK_S):
                 return False
         return True
+
+    def _promotes_now(self, asked: Candidate | None) -> bool:
+        """Return False if the promotion was withdrawn, or is held.
+
+        The signaller of a held candidate may have ended behind the fence, and its next one waits for the hold's
+        end; one that lives is fenced, and waits too. That counts once since the last record: two clocks that
+        disagree about a hold would take the stream from each other again and again.
+        """
+        if asked is None or asked.claim.generation.number <= self._generation.number:
+            return False
+        return self._gave_way > 1 or active_hold(asked, self._now_ms()) is None
 
     def _follow(self, read: LongLivedConsumer, duty: Duty, brokers: Brokers) -> None:
         while not self._stop.is_set():

@@ -94,6 +94,7 @@ class _ActionBody(BaseModel):
     object: str = Field("", max_length=249)
     confirmation: str = Field(max_length=249)
     reason: str = Field("", max_length=500)
+    duration: str = Field("", max_length=20)
 
 
 async def _wanted(request: Request) -> ActionRequest:

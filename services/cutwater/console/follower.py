@@ -27,6 +27,8 @@ AGAIN_S = 3.0
 """Pause after an error."""
 CENSUS_EVERY = 30
 """Ticks between two questions for the census."""
+HOLDS_EVERY = 3
+"""Ticks between two looks at the candidates."""
 CHUNK = 500
 STOP_S = 3.0
 STARTING, HISTORY, LIVE, AWAY = "starting", "reading history", "live", "away"
@@ -170,9 +172,19 @@ class JobFollower:
             end, hidden = found or (None, 0)
             picture.see_end(end, now, self.limits.window_ms, hidden)
             picture.see_view(sequence, now)
+        if self._ticks % HOLDS_EVERY == 0:
+            self._read_candidates(picture)
         if self._ticks % CENSUS_EVERY == 0 and sequence:
             self._read_census(picture)
         self._ticks += 1
+
+    def _read_candidates(self, picture: JobPicture) -> None:
+        try:
+            found = self.reader.candidates()
+        except CutwaterError:
+            return  # brokers that are away are noticed by the next poll, and this is tried again
+        with self._lock:
+            picture.see_candidates(found)
 
     def _read_census(self, picture: JobPicture) -> None:
         try:

@@ -12,6 +12,7 @@ from cutwater.adapters.kafka.admin import descriptions
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics import audit_log, candidates, recovery_log, rejected_events
+from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.console.past_windows import PastWindows
 from cutwater.console.ports import JobPlace, RegionState, Restorable, SourceEnd
 from cutwater.core.access.audit_log import AuditRecord
@@ -57,6 +58,8 @@ class KafkaReader:
         self._past = PastWindows(self._cluster, self.job, self._settings)
         self._consumer: Any = None
         """For `poll`, which is called every second: a new connection each time would cost more than the read."""
+        self._claims_tail: Tail | None = None
+        self._claims = Candidates()
 
     def status(self) -> JobStatus:
         """Return the status of the promoted generation, from the ends of the topics."""
@@ -92,11 +95,29 @@ class KafkaReader:
             self.close()
             raise
 
+    def candidates(self) -> Candidates:
+        """Return the claims; only what is new is read."""
+        topic = topics.candidates(self.job.name)
+        if self._claims_tail is None:
+            if topic not in descriptions(self._cluster, [topic]):
+                return Candidates()  # a job of an earlier version
+            self._claims_tail, self._claims = Tail(self._cluster, topic), Candidates()
+        try:
+            for record in self._claims_tail.to_end():
+                self._claims = self._claims.after(candidates.candidacy(record))
+        except BaseException:
+            self.close()
+            raise
+        return self._claims
+
     def close(self) -> None:
-        """Give the connection of `poll` back; a later one opens another."""
+        """Give the connections of `poll` and `candidates` back; a later one opens others."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+        if self._claims_tail is not None:
+            self._claims_tail.close()
+            self._claims_tail = None
 
     def source_end(self, status: JobStatus) -> SourceEnd | None:
         """Return the end of the source; None if it is unknown."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cutwater.console.jobs import FollowedJob
 from cutwater.core.console import audit_page, generation_tree, hot_keys, recovery_page, region_table, rejected_page
 from cutwater.core.console.heat_map import HeatMap
+from cutwater.core.console.held_promotions import held_promotions
 from cutwater.core.console.key_windows import ROWS_MAX, chart, window_differences
 from cutwater.core.console.pipeline import Names, pipeline
 from cutwater.core.errors import CutwaterError
@@ -63,7 +64,8 @@ class Pages:
             topics.output(of.name) if follower.limits.publishes else "",
         )
         made = pipeline(status, follower.limits, names, self._clock_ms(), job.alerts)
-        return {**made, "reader": follower.standing_json(), "milestones_kept": kept}
+        more = {"reader": follower.standing_json(), "milestones_kept": kept}
+        return {**made, **more, "holds": self._holds(job)}
 
     def milestones(self, job: FollowedJob, from_ms: int | None, to_ms: int | None, columns: int) -> dict[str, Any]:
         """Return the timeline of the milestones, aggregated, and the newest ones."""
@@ -76,7 +78,12 @@ class Pages:
         with job.follower.reading() as picture:
             version = picture.timeline.version
         found = job.kept.get(f"milestones {version} {from_ms} {to_ms} {columns}", LONG_S, read)
-        return {**found, "publishes": job.follower.limits.publishes}
+        return {**found, "publishes": job.follower.limits.publishes, "holds": self._holds(job)}
+
+    def _holds(self, job: FollowedJob) -> list[dict[str, Any]]:
+        with job.follower.reading() as picture:
+            known, current = picture.candidates, picture.reigns.current
+        return held_promotions(known, current, self._clock_ms())
 
     def shards(self, job: FollowedJob, of: str, first: int, end: int | None) -> dict[str, Any]:
         """Return a heat map: `writes` by partition, or `state` by shard."""
@@ -116,7 +123,7 @@ class Pages:
             found, parents = job.follower.reader.generations()
             with job.follower.reading() as picture:
                 reigns = dict(picture.reigns.by_id)
-            return generation_tree.tree(reigns, found, parents)
+            return generation_tree.tree(reigns, found, parents, self._clock_ms())
 
         return dict(job.kept.get("generations", SHORT_S, read))
 

@@ -18,7 +18,7 @@ from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import Mirrored, Steering
-from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.records import Hold, Milestone
 from cutwater.core.protocol.recovery_log import Recovery
 from cutwater.core.state.point_in_time_restore import RestorableSnapshot
 from cutwater.operations.job_status import Read
@@ -102,6 +102,9 @@ class JobReader(Protocol):
     def close(self) -> None:
         """Give the reader's connection back."""
 
+    def candidates(self) -> Candidates:
+        """Return the claims; only what is new is read."""
+
     def generations(self) -> tuple[Candidates, Mapping[Generation, Milestone]]:
         """Return the claims, and the parent milestone of each."""
 
@@ -127,6 +130,12 @@ class JobOperator(Protocol):
 
     def promote(self, generation: Generation) -> None:
         """Request a promotion."""
+
+    def hold(self, generation: Generation, for_ms: int, by: str, reason: str) -> Hold:
+        """Let a candidate's promotion wait. `by`: who holds it."""
+
+    def release(self, generation: Generation, by: str, reason: str) -> bool:
+        """End a candidate's hold; return whether it had one."""
 
     def drop(self, generation: Generation, reason: str) -> None:
         """Give a candidate up."""

@@ -203,6 +203,31 @@ def test_a_hold_ends_where_a_person_says_so(region: Region) -> None:
 
 
 @pytest.mark.slow
+def test_commits_go_on_if_a_held_candidate_dies_while_it_takes_over(region: Region) -> None:
+    """The fenced signaller takes the stream back; the candidate waits until a person ends the hold."""
+    old, generation = begun(region), region.start().generation
+    new = Driver(region.job, generation, WIDER)
+    first = region.signal(generation)
+    new.epoch(0, 30)
+    region.await_candidate(generation, 0)
+    os.kill(first.pid, 9)
+    first.wait(30)
+    region.claims.promote(generation)
+    mark = region.job.folder / "crash.mark"
+    killed = region.signal(generation, CUTWATER_CRASH_POINT="stream-taken", CUTWATER_CRASH_MARK=str(mark))
+    assert killed.wait(60) == -9
+    region.claims.hold(generation, 7_200_000, "alice", "a look first")
+    region.signal(generation)
+    for number in (3, 4):
+        old.epoch(number, 40 + number)
+        new.epoch(number - 2, 40 + number)
+        region.await_token(f"{GENERATION}:{number + 1}")
+    region.claims.release(generation, "alice", "looked")
+    region.await_token(f"{generation}:6")
+    region.check()
+
+
+@pytest.mark.slow
 def test_no_hold_delays_a_rollback(region: Region) -> None:
     begun(region)
     generation = region.start(f"{GENERATION}:1", rewinds=True).generation

@@ -22,6 +22,7 @@ from cutwater.console.service import Console
 from cutwater.core.monitoring.alert_rules import Limits
 from cutwater.core.protocol import topics
 from support.console.constructed import TOKENS, ConstructedView, with_roles
+from support.harness import wait_until
 from support.regions.mirroring import Events, mirroring, wait_arrived
 from support.views.candidates_played import Candidate
 from support.views.changelogs import Sold, Writing, make_job, now_ms
@@ -31,8 +32,11 @@ class Here:
     def __init__(self, url: str, job: str) -> None:
         self._url, self._job = url, job
 
-    def act(self, action: str, object_: str = "", typed: str = "", role: str = "owner") -> httpx.Response:
+    def act(
+        self, action: str, object_: str = "", typed: str = "", role: str = "owner", duration: str = ""
+    ) -> httpx.Response:
         body = {"action": action, "object": object_, "confirmation": typed or object_, "reason": "a test"}
+        body["duration"] = duration
         headers = {"authorization": f"Bearer {TOKENS[role]}"}
         return httpx.post(f"{self._url}api/jobs/{self._job}/actions", json=body, headers=headers, timeout=60)
 
@@ -102,6 +106,37 @@ def test_a_candidate_is_promoted_and_another_given_up(own: tuple[Writing, Path],
         ("generation promote", name, "failed", again.json()["detail"]),
     ]
     assert [one["outcome"] for one in page] == ["failed", "done", "done"]
+
+
+@pytest.mark.slow
+def test_a_promotion_is_held_shown_and_released(own: tuple[Writing, Path], tmp_path: Path) -> None:
+    """As `cutwater generation hold` and `release` do. A follower that runs learns of it from the topic."""
+    writing, file = own
+    job, cluster = writing.job.name, writing.cluster
+    candidate = Candidate(writing)
+    name = str(candidate.generation)
+    with console(cluster, job, file, tmp_path) as here:
+        wait_until(lambda: here.get("overview").get("holds") == [], "the console follows")
+        done = here.act("generation hold", name, role="operator", duration="2h")
+        assert done.status_code == 200, done.text
+        hold = candidates(cluster, job).require(candidate.generation).hold
+        assert hold is not None
+        assert (hold.by, hold.reason, hold.until_ms - hold.at_ms) == ("my-operator", "a test", 7_200_000)
+        shown = {"by": "my-operator", "reason": "a test", "since_ms": hold.at_ms, "until_ms": hold.until_ms}
+        wait_until(lambda: here.get("overview")["holds"], "the hold on the overview")
+        for page in ("overview", "milestones"):
+            assert here.get(page)["holds"] == [{"generation": name, "requested": False, **shown}]
+        (node,) = [one for one in here.get("generations")["generations"] if one["id"] == name]
+        assert node["claim"]["hold"] == shown
+        refused = here.act("generation promote", name)
+        assert (refused.status_code, "by my-operator: a test" in refused.json()["detail"]) == (400, True)
+        assert here.act("generation release", name, role="operator").status_code == 403
+        assert here.act("generation release", name).status_code == 200
+        wait_until(lambda: here.get("overview")["holds"] == [], "the end of the hold on the overview")
+        assert here.act("generation promote", name).status_code == 200
+    done_by = [(one.actor, one.action, one.outcome) for one in read_audit(cluster, job, 100)]
+    assert done_by[:2] == [("my-operator", "generation hold", one) for one in ("begun", "done")]
+    assert done_by[4:6] == [("my-owner", "generation release", one) for one in ("begun", "done")]
 
 
 def test_a_mirror_is_paused_and_continues(broker: Any, writing: Writing, tmp_path: Path) -> None:

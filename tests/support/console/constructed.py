@@ -26,6 +26,7 @@ from cutwater.core.access.roles import digest_of
 from cutwater.core.driver.rejected_events import Choice, EventPosition, LatePair, Letter, Listed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidates, fold_candidates
+from cutwater.core.generations.holds import make_hold
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.monitoring.alert_rules import Limits
@@ -35,7 +36,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.mirror_records import Mirrored, Steering
-from cutwater.core.protocol.records import Barrier, Claim, Milestone
+from cutwater.core.protocol.records import Barrier, Claim, Hold, Milestone
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
 from cutwater.core.state.point_in_time_restore import RestorableSnapshot, Target
 from cutwater.core.util.timestamps import iso
@@ -49,6 +50,8 @@ NOW_MS = 1_767_225_600_000
 EVERY_MS = 5_000
 HOSTILE = '<img src=x onerror="document.title=1">"\u202eJFK'
 """A text of somebody else, which no page may take for HTML."""
+HELD = Generation(3, "local", "00c0ffee")
+"""A candidate whose promotion is held for an hour."""
 BY = Listed(GENERATION, 1, 7)
 AUDIT = [
     AuditRecord(
@@ -149,6 +152,8 @@ class ConstructedReader:
     alerts: Sequence[Alert] = ()
     coming: list[Read] = field(default_factory=list)
     """Records that the next poll returns."""
+    requests: list[Hold] = field(default_factory=list)
+    """Later records about the candidates."""
 
     def __post_init__(self) -> None:
         found = load_job(JOB_FILE)
@@ -193,14 +198,26 @@ class ConstructedReader:
         self._ask()
         if self.empty or self._newest is None:
             return Candidates(), {}
-        made = [
-            _claim(OTHER, NOW_MS - 60_000, reason="twice the partitions", partitions=24),
-            _claim(Generation(3, "local", "00c0ffee"), NOW_MS - 30_000, reason=HOSTILE, partitions=12),
-        ]
+        found = self.candidates()
+        return found, dict.fromkeys(found.by_id, self._newest)
+
+    def candidates(self) -> Candidates:
+        """A candidate that catches up, and one whose promotion is held."""
+        self._ask()
+        if self._newest is None:
+            return Candidates()
         own = replace(
             self._newest, generation=OTHER, sequence=1, source_cut=Cut.of_topic("flights.events", [9, 9])
         )
-        return fold_candidates([*made, own]), {one.generation: self._newest for one in made}
+        return fold_candidates(
+            [
+                _claim(OTHER, NOW_MS - 60_000, reason="twice the partitions", partitions=24),
+                _claim(HELD, NOW_MS - 30_000, reason=HOSTILE, partitions=12),
+                own,
+                make_hold(JOB, HELD, 3_600_000, "watch", HOSTILE, NOW_MS - 20_000),
+                *self.requests,
+            ]
+        )
 
     def regions(self) -> RegionState:
         self._ask()
@@ -369,6 +386,14 @@ class ConstructedOperator:
 
     def promote(self, generation: Generation) -> None:
         self._do("promote", generation)
+
+    def hold(self, generation: Generation, for_ms: int, by: str, reason: str) -> Hold:
+        self._do("hold", generation, for_ms, by, reason)
+        return make_hold(JOB, generation, for_ms, by, reason, NOW_MS)
+
+    def release(self, generation: Generation, by: str, reason: str) -> bool:
+        self._do("release", generation, by, reason)
+        return generation == HELD
 
     def drop(self, generation: Generation, reason: str) -> None:
         self._do("drop", generation, reason)

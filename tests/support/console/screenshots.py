@@ -16,8 +16,7 @@ from typing import Any
 
 from cutwater.core.access.audit_log import Argument, AuditRecord
 from cutwater.core.generations.candidates import Candidates
-from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Milestone
+from cutwater.core.generations.holds import make_hold
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
 from support.console.constructed import (
     AUDIT,
@@ -53,10 +52,11 @@ ACTION = "action"
 class ShownReader(ConstructedReader):
     """A job whose texts are those of a usual one."""
 
-    def generations(self) -> tuple[Candidates, dict[Generation, Milestone]]:
-        found, parents = super().generations()
-        kept = {one: each for one, each in found.by_id.items() if one == OTHER}
-        return replace(found, by_id=kept), {one: parents[one] for one in kept}
+    def candidates(self) -> Candidates:
+        """One candidate, held after watch has raised its alert."""
+        found = super().candidates()
+        held = make_hold(JOB, OTHER, 3_600_000, "alice", "an epoch is stuck", NOW_MS - 60_000)
+        return replace(found, by_id={OTHER: replace(found.require(OTHER), hold=held)})
 
     def trail(self) -> Sequence[Recovery]:
         facts = (Fact("newest milestone", f"{GENERATION}:399"), Fact("committed", "epoch 398"))
@@ -130,7 +130,7 @@ def pictures() -> Iterator[tuple[str, bytes]]:
                     yield name, page.screenshot()
             if theme == "light":
                 open_page(page, "generations")
-                page.get_by_text(f"Promote {OTHER}").first.click()
+                page.get_by_text(f"Release {OTHER}").first.click()
                 page.locator("#action-name").fill(str(OTHER)[:9])
                 yield ACTION, page.locator("#action-dialog").screenshot()
 

@@ -14,6 +14,7 @@ from cutwater.core.access.actions import OF_THE_CONSOLE
 from cutwater.core.protocol.generation import Generation
 from support.console.constructed import (
     AWAY,
+    HELD,
     PLAIN,
     TOKENS,
     ConstructedOperator,
@@ -28,6 +29,10 @@ from support.protocol_samples import GENERATION, OTHER
 ASKED: dict[str, dict[str, str]] = {
     "generation promote": {"object": str(OTHER), "confirmation": str(OTHER)},
     "generation abort": {"object": str(OTHER), "confirmation": str(OTHER), "reason": "the other plan"},
+    "generation hold": {
+        **{"object": str(OTHER), "confirmation": str(OTHER), "duration": "90m", "reason": "dead letters"},
+    },
+    "generation release": {"object": str(HELD), "confirmation": str(HELD), "reason": "they were ours"},
     "snapshots create": {"confirmation": "flights"},
     "mirror pause": {"object": "us", "confirmation": "flights"},
     "mirror resume": {"object": "us", "confirmation": "flights"},
@@ -35,6 +40,8 @@ ASKED: dict[str, dict[str, str]] = {
 DOES: dict[str, list[tuple[Any, ...]]] = {
     "generation promote": [("promote", OTHER)],
     "generation abort": [("drop", OTHER, "the other plan")],
+    "generation hold": [("hold", OTHER, 5_400_000, "my-owner", "dead letters")],
+    "generation release": [("release", HELD, "my-owner", "they were ours")],
     "snapshots create": [],
     "mirror pause": [("steer", "us", True)],
     "mirror resume": [("steer", "us", False)],
@@ -137,7 +144,7 @@ def test_without_roles_the_console_is_read_only(settings: Settings) -> None:
 
 
 def test_the_page_learns_what_its_token_may(here: Here) -> None:
-    for role, count in {"viewer": 0, "operator": 3, "owner": 5}.items():
+    for role, count in {"viewer": 0, "operator": 4, "owner": 7}.items():
         read = httpx.get(f"{here.url}api/access", headers={"authorization": f"Bearer {TOKENS[role]}"}).json()
         assert (read["name"], read["role"], len(read["may"])) == (f"my-{role}", role, count)
 
@@ -192,6 +199,27 @@ def test_an_unknown_action_or_object_or_job_is_refused(here: Here) -> None:
     headers = {"authorization": f"Bearer {TOKENS['owner']}"}
     body = {"action": "snapshots create", "confirmation": "nope"}
     assert httpx.post(f"{here.url}api/jobs/nope/actions", json=body, headers=headers).status_code == 404
+
+
+@pytest.mark.parametrize(("duration", "said"), [("", "30m"), ("soon", "30m"), ("25h", "at most 24 h")])
+def test_a_hold_of_another_length_is_refused(here: Here, duration: str, said: str) -> None:
+    """The audit log has the try."""
+    answer = here.act("generation hold", duration=duration)
+    assert (answer.status_code, answer.json()["kind"]) == (400, "usage")
+    assert said in answer.json()["detail"]
+    assert [one.outcome for one in here.operator.written] == ["begun", "failed"]
+
+
+def test_a_hold_is_told_with_its_end_and_recorded_with_its_length(here: Here) -> None:
+    answer = here.act("generation hold")
+    assert answer.json()["detail"] == f"the promotion of {OTHER} is held until 2026-01-01T01:30:00Z"
+    assert {one.name: one.value for one in here.operator.written[0].arguments} == {
+        "for": "90m",
+        "reason": "dead letters",
+    }
+    assert here.act("generation release").json()["detail"] == f"the hold of {HELD} has ended"
+    of_other = {"object": str(OTHER), "confirmation": str(OTHER)}
+    assert here.act("generation release", **of_other).json()["detail"] == f"{OTHER} was not held"
 
 
 def test_an_action_that_fails_is_recorded_as_failed() -> None:

@@ -48,7 +48,7 @@ def hold(
     hold replaces it. 'generation promote' refuses meanwhile, unless --despite-hold is given. No hold delays a
     rollback, a failover, or the generation that 'cutwater up' starts after one has ended.
 
-    A hold is without effect if the candidate's commit-signal has begun to take over when it is written.
+    A hold may be without effect if the candidate's commit-signal takes over in the moment when it is written.
 
     Exit 2: the candidate is promoted, given up or unknown, or its promotion cannot wait. 6: another process claims
     or promotes meanwhile: run it again.

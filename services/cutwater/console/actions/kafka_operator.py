@@ -10,6 +10,7 @@ from cutwater.console.ports import JobPlace
 from cutwater.core.access.audit_log import AuditRecord
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Hold
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.regions.mirror_control import control_mirror
 
@@ -27,6 +28,14 @@ class KafkaOperator:
     def promote(self, generation: Generation) -> None:
         """Request a promotion."""
         self._claims.promote(generation)
+
+    def hold(self, generation: Generation, for_ms: int, by: str, reason: str) -> Hold:
+        """Let a candidate's promotion wait."""
+        return self._claims.hold(generation, for_ms, by, reason)
+
+    def release(self, generation: Generation, by: str, reason: str) -> bool:
+        """End a candidate's hold; return whether it had one."""
+        return self._claims.release(generation, by, reason)
 
     def drop(self, generation: Generation, reason: str) -> None:
         """Give a candidate up."""

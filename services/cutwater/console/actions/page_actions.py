@@ -6,14 +6,17 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from cutwater.adapters.job_files.models import parse_duration
 from cutwater.adapters.runtime.process_name import process_name
 from cutwater.console.jobs import FollowedJob
 from cutwater.console.ports import JobOperator, JobPlace
 from cutwater.core.access.actions import (
     DROP,
+    HOLD,
     OF_THE_CONSOLE,
     PAUSE_MIRROR,
     PROMOTE,
+    RELEASE_HOLD,
     RESUME_MIRROR,
     SNAPSHOT,
     Action,
@@ -23,6 +26,7 @@ from cutwater.core.access.audit_log import BEGUN, CONSOLE, Actor, AuditedAction,
 from cutwater.core.access.roles import AccessError, Caller
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.util.timestamps import iso
 
 WAIT_S = 5.0
 _BY_NAME = {one.name: one for one in OF_THE_CONSOLE}
@@ -38,6 +42,8 @@ class ActionRequest(NamedTuple):
     confirmation: str
     """The name that the user has typed."""
     reason: str = ""
+    duration: str = ""
+    """How long a hold lasts, such as 30m."""
 
 
 class Actions:
@@ -82,11 +88,11 @@ class Actions:
         log = _AuditWriter(operator)
         by = Actor(caller.name, str(caller.role), CONSOLE, f"{process_name()} for {address}")
         object_ = wanted.object or job.place.job
-        given = {"reason": wanted.reason}
+        given = {"for": wanted.duration, "reason": wanted.reason}
         with AuditedAction(
             action, job.place.job, object_, by, self._new_id(), self._clock_ms, log, given
         ) as audited:
-            detail = _perform(job, operator, action, wanted)
+            detail = _perform(job, operator, action, wanted, caller.name)
             audited.record_result(detail)
         return {"action": action.name, "object": object_, "detail": detail, "audit_problem": log.problem}
 
@@ -110,7 +116,7 @@ class _AuditWriter:
             self.problem = f"the outcome is missing on the audit log: {error}"
 
 
-def _perform(job: FollowedJob, operator: JobOperator, action: Action, wanted: ActionRequest) -> str:
+def _perform(job: FollowedJob, operator: JobOperator, action: Action, wanted: ActionRequest, by: str) -> str:
     if action is SNAPSHOT:
         return f"a snapshot of {job.follower.view.snapshot()} is taken, and being uploaded"
     if action in (PAUSE_MIRROR, RESUME_MIRROR):
@@ -120,13 +126,26 @@ def _perform(job: FollowedJob, operator: JobOperator, action: Action, wanted: Ac
     if action is PROMOTE:
         operator.promote(generation)
         return f"the promotion of {generation} is requested"
+    if action is HOLD:
+        hold = operator.hold(generation, _length_ms(wanted.duration), by, wanted.reason)
+        return f"the promotion of {generation} is held until {iso(hold.until_ms)}"
+    if action is RELEASE_HOLD:
+        had = operator.release(generation, by, wanted.reason)
+        return f"the hold of {generation} has ended" if had else f"{generation} was not held"
     operator.drop(generation, wanted.reason or "given up in the console")
     return f"{generation} is given up"
 
 
+def _length_ms(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"a hold lasts for a time such as 30m: {error}") from None
+
+
 def _require_typed(action: Action, wanted: ActionRequest, job: str) -> None:
     """Raise UsageError if the user has not typed the name of what is changed."""
-    name = wanted.object if action in (PROMOTE, DROP) else job
+    name = wanted.object if action in (PROMOTE, HOLD, RELEASE_HOLD, DROP) else job
     if wanted.confirmation != name:
         raise UsageError(f"to confirm '{action.name}', type {name}: {wanted.confirmation[:80]!r} was typed")
 

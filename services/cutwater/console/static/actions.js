@@ -27,10 +27,11 @@ export function takeAccess(access) {
 }
 
 // A button for an action; nothing if the role does not allow it. `object`: what is changed, empty for the job itself.
-// `name`: what the user must type. `says`: what will happen. `reason`: whether one can be given.
-export function actionButton(job, { action, object = "", name, label, says, reason = false }) {
+// `name`: what the user must type. `says`: what will happen. `reason`: whether one can be given. `duration`: the one
+// that is proposed, where one can be given.
+export function actionButton(job, { action, object = "", name, label, says, reason = false, duration = "" }) {
   if (!now.access.may.includes(action)) return null;
-  const open = () => ask(job, { action, object, name, label, says, reason });
+  const open = () => ask(job, { action, object, name, label, says, reason, duration });
   return h("button", { type: "button", id: `act-${action}-${object}`.replaceAll(" ", "-"), on: { click: open } }, label);
 }
 
@@ -46,6 +47,8 @@ function ask(job, wanted) {
   element("action-says").textContent = wanted.says;
   element("action-typed").textContent = wanted.name;
   element("action-why").hidden = !wanted.reason;
+  element("action-for").hidden = !wanted.duration;
+  element("action-duration").value = wanted.duration;
   element("action-problem").textContent = "";
   check();
   element("action-dialog").showModal();
@@ -67,6 +70,7 @@ async function perform() {
       object: wanted.object,
       confirmation: element("action-name").value,
       reason: wanted.reason ? element("action-reason").value : "",
+      duration: wanted.duration ? element("action-duration").value.trim() : "",
     });
     element("action-dialog").close();
     tell(done);

@@ -64,7 +64,7 @@ RESTART = Action("watch restart", _OPERATOR, "process")
 SHED = Action("watch shed", _OPERATOR, "process")
 OF_WATCH = (RESTART, SHED)
 """What watch does by itself, if the settings allow it; no verb does it. It also pauses a mirror."""
-OF_THE_CONSOLE = (PROMOTE, DROP, SNAPSHOT, PAUSE_MIRROR, RESUME_MIRROR)
+OF_THE_CONSOLE = (PROMOTE, HOLD, RELEASE_HOLD, DROP, SNAPSHOT, PAUSE_MIRROR, RESUME_MIRROR)
 """Those that the console's pages offer."""
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cutwater.core.console.held_promotions import hold_of
 from cutwater.core.generations.candidates import Candidate, Candidates
+from cutwater.core.generations.holds import may_be_held
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 
@@ -63,15 +65,20 @@ class Reigns:
 
 
 def tree(
-    reigns: Mapping[Generation, Reign], candidates: Candidates, parents: Mapping[Generation, Milestone]
+    reigns: Mapping[Generation, Reign],
+    candidates: Candidates,
+    parents: Mapping[Generation, Milestone],
+    now_ms: int,
 ) -> dict[str, Any]:
-    """Return the generations, each with its parent, oldest first. `parents`: the claims' parent milestones."""
+    """Return the generations, each with its parent, oldest first. `parents`: the claims' parent milestones.
+    `now_ms`: the time at which a hold counts."""
     current = next(reversed(list(reigns)), None)
     every = sorted({*reigns, *candidates.by_id, *(one.generation for one in parents.values())})
     return {
         "current": str(current) if current else None,
         "generations": [
-            _node(one, reigns.get(one), candidates.by_id.get(one), parents.get(one), current) for one in every
+            _node(one, reigns.get(one), candidates.by_id.get(one), parents.get(one), current, now_ms)
+            for one in every
         ],
     }
 
@@ -82,6 +89,7 @@ def _node(
     candidate: Candidate | None,
     parent: Milestone | None,
     current: Generation | None,
+    now_ms: int,
 ) -> dict[str, Any]:
     return {
         "id": str(generation),
@@ -91,7 +99,7 @@ def _node(
         "parent": str(parent.generation) if parent else None,
         "parent_token": str(parent.token) if parent else None,
         "reign": None if reign is None else _reign(reign),
-        "claim": None if candidate is None else _claim(candidate, parent),
+        "claim": None if candidate is None else _claim(candidate, parent, now_ms),
     }
 
 
@@ -121,7 +129,7 @@ def _reign(one: Reign) -> dict[str, Any]:
     }
 
 
-def _claim(one: Candidate, parent: Milestone | None) -> dict[str, Any]:
+def _claim(one: Candidate, parent: Milestone | None, now_ms: int) -> dict[str, Any]:
     claim, newest = one.claim, one.newest
     read = max(0, newest.source_cut.records_since(parent.source_cut)) if newest and parent else None
     return {
@@ -136,4 +144,6 @@ def _claim(one: Candidate, parent: Milestone | None) -> dict[str, Any]:
         "counts_late_events": one.reopening is not None,
         "withdrawn": one.withdrawn,
         "decision": None if one.decision is None else one.decision.keeps,
+        "may_be_held": may_be_held(claim),
+        "hold": hold_of(one, now_ms),
     }

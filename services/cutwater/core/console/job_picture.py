@@ -14,6 +14,7 @@ from dataclasses import replace
 from cutwater.core.console.generation_tree import Reigns
 from cutwater.core.console.heat_map import HeatMap
 from cutwater.core.console.timeline import Timeline
+from cutwater.core.generations.candidates import Candidates
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.job_status_fold import observe_end, observe_nothing, observe_view
 from cutwater.core.protocol.cuts import Cut
@@ -36,6 +37,8 @@ class JobPicture:
         """Bytes of the state by shard, by the rehydrator's censuses."""
         self.writes = HeatMap(_partitions(status.committed))
         """Rows written by partition of the changelog, in this generation."""
+        self.candidates = Candidates()
+        """The claims, for the holds of their promotions."""
         self.version = 0
         self._newest: deque[Milestone] = deque(maxlen=max(64, CELLS_MAX // max(1, self.writes.lanes)))
         """The end of the history, which is not folded by partition yet."""
@@ -99,6 +102,12 @@ class JobPicture:
             self.take(observe_nothing(self.status, now_ms, sample_ms))
         else:
             self.take(replace(observe_end(self.status, end, now_ms, sample_ms), hidden=hidden))
+
+    def see_candidates(self, found: Candidates) -> None:
+        """Add the claims as they are now."""
+        if found != self.candidates:
+            self.candidates = found
+            self.version += 1
 
     def see_census(self, counted: str, at_ms: int, sizes: Sequence[int]) -> None:
         """Add a census of the view: bytes by shard. The same census again changes nothing."""

@@ -1,9 +1,9 @@
 """Holds: a hand-over that waits, for a bounded time, until a person has looked.
 
 A hold delays a planned promotion and nothing else. A rollback and a failover are remedies, so no hold applies to
-them. Every hold ends by itself. It is checked where a promotion is requested, and by commit-signal before it takes
-the stream. Since a promotion may take any time to catch up, a longer wait breaks no invariant; a hold that comes
-too late is without effect.
+them. Every hold ends by itself. It is checked where a promotion is requested, by commit-signal before it takes
+the stream, and by the signaller that was fenced for it, which takes the stream back. Since a promotion may take
+any time to catch up, a longer wait breaks no invariant; a hold that comes too late is without effect.
 """
 
 from __future__ import annotations
@@ -50,8 +50,12 @@ def active_hold(candidate: Candidate, now_ms: int) -> Hold | None:
     hold = candidate.hold
     if hold is None or not candidate.open or not may_be_held(candidate.claim):
         return None
-    until_ms = min(hold.until_ms, hold.at_ms + HOLD_MS_MAX)
-    return hold if now_ms < until_ms and now_ms > hold.at_ms - HOLD_MS_MAX else None
+    return hold if now_ms < end_ms(hold) and now_ms > hold.at_ms - HOLD_MS_MAX else None
+
+
+def end_ms(hold: Hold) -> int:
+    """Return the time when a hold ends: its own, and a day after it was written at the latest."""
+    return min(hold.until_ms, hold.at_ms + HOLD_MS_MAX)
 
 
 def to_be_held(known: Candidates, last: Milestone | None) -> Generation | None:

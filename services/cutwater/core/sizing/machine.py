@@ -26,6 +26,10 @@ class Machine:
     """The same for each measure that keeps more, beside `row_us`."""
     epoch_ms: float = 400.0
     """CPU time of the driver for an epoch, however few events it has."""
+    epoch_wall_ms: float = 200.0
+    """Time that an epoch takes without its events' work: planning, and waiting for disks and brokers."""
+    epoch_gap_ms: float = 50.0
+    """From an epoch's end to the next one's begin, if events wait: Spark's commit, and the offsets of the next."""
     commit_ms: float = 100.0
     """From an epoch's end to its milestone: Spark's commit, and commit-signal."""
     start_s: float = 12.0
@@ -42,5 +46,5 @@ class Machine:
     """The share of a core that is planned with; the rest is for bursts, collections of garbage and compactions."""
 
     def least_epoch_s(self, cores: int) -> float:
-        """Return what an epoch takes without events: its CPU time is of two threads at most."""
-        return self.epoch_ms / 1_000 / min(cores, 2)
+        """Return what an epoch takes without events: at least its CPU time, which is of two threads at most."""
+        return max(self.epoch_wall_ms, self.epoch_ms / min(cores, 2)) / 1_000

@@ -19,6 +19,9 @@ PARTITIONS_MAX = 10_000
 HOT_KEY_ROOM = 1.25
 """What the partition of the hottest key may have, by that key's events."""
 REHYDRATORS_MAX = 10_000
+EPOCH_LONGER = 1.01
+EPOCH_STEPS = 20
+"""Steps in which the length of an epoch is found: of a driver that keeps up each halves the rest, or more."""
 CADENCES_S = (3_600.0, 900.0, 300.0, 60.0)
 """Intervals between snapshots that are tried, the cheapest first."""
 JVM_GB = 1.5
@@ -68,6 +71,9 @@ class _Restore(NamedTuple):
 def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     """Return what the job needs at its peak; disks and traffic at its mean."""
     peak = estimate_for(job, demand, demand.peak_events_per_s)
+    cores = _driver_cores(job, demand, machine, peak)
+    wanted_s, demand = demand.epoch_s, replace(demand, epoch_s=epoch_s_of(job, demand, machine, math.ceil(cores)))
+    peak = estimate_for(job, demand, demand.peak_events_per_s)
     mean = estimate_for(job, demand, demand.events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
     source = _source_partitions(job, demand, machine, cores)
@@ -83,7 +89,8 @@ def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
         *_of_rehydrators(job, demand, machine, mean, restore),
         *_of_brokers(demand, mean, peak),
     ]
-    return Sizing(figures, [*_warnings(job, demand, machine, source, restore), *capacity.doubts(job, mean)], mean)
+    warnings = [*_warnings(job, demand, machine, source, restore), *_of_epochs(demand, wanted_s)]
+    return Sizing(figures, [*warnings, *capacity.sketch_doubts(job), *capacity.doubts(job, mean)], mean)
 
 
 def estimate_for(job: Job, demand: Demand, events_per_s: float, source: int = 1, changelog: int = 1) -> Estimate:
@@ -118,6 +125,20 @@ def event_us(job: Job, machine: Machine) -> float:
 def row_us(job: Job, machine: Machine) -> float:
     """Return the driver's CPU time for a row that an epoch changes."""
     return machine.row_us + machine.sketch_row_us * _heavy(job)
+
+
+def epoch_s_of(job: Job, demand: Demand, machine: Machine, cores: int) -> float:
+    """Return the time from an epoch's begin to the next one's at the mean rate: at least `demand.epoch_s`.
+
+    A longer epoch has more events, and changes fewer rows for each of them.
+    """
+    found = demand.epoch_s
+    for _ in range(EPOCH_STEPS):
+        events = min(demand.events_per_s * found, float(job.max_events_per_epoch))
+        work = (events * event_us(job, machine) + rows_of(job, demand, events, found) * row_us(job, machine)) / 1e6
+        took = machine.least_epoch_s(cores) + work / cores
+        found = max(demand.epoch_s, took + machine.epoch_gap_ms / 1_000)
+    return found
 
 
 def _heavy(job: Job) -> int:
@@ -222,14 +243,16 @@ def _warnings(job: Job, demand: Demand, machine: Machine, source: int, restore: 
             f"max_events_per_epoch is {job.max_events_per_epoch:,}, and at the peak an epoch of "
             f"{demand.epoch_s:g} s has {wanted:,.0f} events: raise it, else the backlog grows while the peak lasts"
         )
-    if (fixed_s := machine.least_epoch_s(2)) > demand.epoch_s:
-        yield f"an epoch takes {fixed_s:g} s or more: it will be longer than {demand.epoch_s:g} s"
     if restore.seconds > demand.recovery_s:
         yield (
             f"a restore takes {restore.seconds:,.3g} s and the target is {demand.recovery_s:,.3g} s. No number of "
             "rehydrators is enough: raise the target, shorten the retention, or use a faster machine"
         )
-    yield from capacity.sketch_doubts(job)
+
+
+def _of_epochs(demand: Demand, wanted_s: float) -> Iterator[str]:
+    if demand.epoch_s > wanted_s * EPOCH_LONGER:
+        yield f"an epoch takes {demand.epoch_s:.3g} s at the mean rate: it will be longer than {wanted_s:g} s"
 
 
 def _of_disks(machine: Machine, mean: Estimate) -> Iterator[Figure]:

@@ -34,6 +34,8 @@ class Course:
     """From an event's arrival to its epoch's milestone, each epoch weighing as many events as it has."""
     backlog_max: float
     """Events."""
+    rows_per_s: float
+    """Rows that the epochs change at the peak."""
     busy: float
     """The share of the driver's cores that is in use at the peak."""
     keeps_up: bool
@@ -65,8 +67,8 @@ class _Arrivals(NamedTuple):
 def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance: Chance) -> Course:
     """Play epochs with the cores and partitions of `sizing`. A partition is one task at a time.
 
-    An epoch reads the oldest events, at most `max_events_per_epoch`. The next one begins when it has ended, and
-    `demand.epoch_s` after its begin at the earliest.
+    An epoch reads the oldest events, at most `max_events_per_epoch`. The next one begins `epoch_gap_ms` after its
+    end, and `demand.epoch_s` after its begin at the earliest.
     """
     phase_s = max(PHASE_S, EPOCHS_OF_PHASE * demand.epoch_s)
     arrivals = _Arrivals(demand.events_per_s, demand.peak_events_per_s, phase_s)
@@ -74,22 +76,26 @@ def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance:
     largest = max(demand.keys.shares(int(sizing["source_partitions"]), chance))
     rows_by_events = cache(lambda events: rows_of(job, demand, events, demand.epoch_s))
     fixed_s = machine.least_epoch_s(cores)
-    now, read, most, epochs, busy_s, keeps_up = demand.epoch_s, 0.0, 0.0, 0, 0.0, False
+    now, read, most, epochs, keeps_up = demand.epoch_s, 0.0, 0.0, 0, False
+    busy_s = rows_of_peak = 0.0
     ages: list[tuple[float, float]] = []
     while now < (2 + PATIENCE) * phase_s and not keeps_up:
         backlog = arrivals.until(now) - read
         events = min(backlog, float(job.max_events_per_epoch))
-        work = (events * event_us(job, machine) + rows_by_events(_rounded(events)) * row_us(job, machine)) / 1e6
+        rows = rows_by_events(_rounded(events))
+        work = (events * event_us(job, machine) + rows * row_us(job, machine)) / 1e6
         took = fixed_s + max(work / cores, work * largest)
         shown = now + took + machine.commit_ms / 1_000
         ages += [(shown - arrivals.moment(read + part * events), events) for part in PARTS]
         if phase_s <= now < 2 * phase_s:
             busy_s += min(work + machine.epoch_ms / 1_000, took * cores)
+            rows_of_peak += rows
         read, most, epochs = read + events, max(most, backlog), epochs + 1
         keeps_up = now >= 2 * phase_s and read >= arrivals.until(now)
-        now += max(took, demand.epoch_s)
+        now += max(took + machine.epoch_gap_ms / 1_000, demand.epoch_s)
     p50_s, p99_s = (weighed_quantile(ages, one) for one in (0.5, 0.99))
-    return Course(epochs, p50_s, p99_s, most, min(busy_s / phase_s / cores, 1.0), keeps_up)
+    busy = min(busy_s / phase_s / cores, 1.0)
+    return Course(epochs, p50_s, p99_s, most, rows_of_peak / phase_s, busy, keeps_up)
 
 
 def _rounded(events: float) -> float:

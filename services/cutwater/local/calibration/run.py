@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -68,13 +69,15 @@ def calibrate(settings: Settings, folder: Path, say: Callable[[str], None]) -> C
 
     Raises UnavailableError if a job does not keep up for minutes, and as `Stack` does.
     """
-    measured, starts, commits = [], [], []
+    measured, starts, commits, small, gaps = [], [], [], [], []
     for job in JOBS:
         say(f"measuring {job.light} light and {job.heavy} heavy measures")
         found = _measure(job, settings, folder / job.name, say)
         measured += found.phases
         starts.append(found.start_s)
         commits.append(found.commit_ms)
+        small.append(found.small_epoch_ms)
+        gaps.append(found.gap_ms)
     costs = fit_driver(measured)
     machine = replace(
         Machine(),
@@ -82,6 +85,8 @@ def calibrate(settings: Settings, folder: Path, say: Callable[[str], None]) -> C
         memory_gb=round(psutil.virtual_memory().total / 1e9, 1),
         start_s=median(starts),
         commit_ms=median(commits),
+        epoch_wall_ms=median(small),
+        epoch_gap_ms=max(median(gaps), LEAST),
         view_row_us=fit_view_row_us(measured),
         **{name: max(cost, LEAST) for name, cost in costs._asdict().items()},
     )
@@ -92,6 +97,10 @@ class _Measured(NamedTuple):
     phases: list[Phase]
     start_s: float
     commit_ms: float
+    small_epoch_ms: float
+    """The time that an epoch of few events takes."""
+    gap_ms: float
+    """Between two epochs while events wait."""
 
 
 def _measure(job: CalibrationJob, settings: Settings, folder: Path, say: Callable[[str], None]) -> _Measured:
@@ -102,12 +111,16 @@ def _measure(job: CalibrationJob, settings: Settings, folder: Path, say: Callabl
         start_s = load.first_epoch_s()
         for one in ROUND:
             load.run(one, job)
-        phases, commits = [], []
+        phases, commits, small, gaps = [], [], [], []
         for one in ROUND:
             phase, milestones = load.run(one, job)
             phases.append(phase)
             commits += [milestone.committed_ms - milestone.written_ms for milestone in milestones]
-        return _Measured(phases, start_s, median(commits))
+            if one.rate == SMALL_RATE:
+                small += [milestone.written_ms - milestone.epoch_started_ms for milestone in milestones]
+            else:
+                gaps += [after.epoch_started_ms - before.written_ms for before, after in pairwise(milestones)]
+        return _Measured(phases, start_s, median(commits), median(small), median(gaps) if gaps else 0.0)
 
 
 class _Loading:

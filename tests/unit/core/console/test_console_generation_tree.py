@@ -9,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.core.console.generation_tree import Reigns, tree
+from cutwater.core.console.held_promotions import held_promotions
 from cutwater.core.generations.candidates import Candidates, fold_candidates
+from cutwater.core.generations.holds import make_hold, make_release
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Decision, Milestone, Promotion, Reopening, Withdrawal
 from support.protocol_samples import GENERATION, JOB, OTHER, milestone
 
 THIRD = Generation(3, "local", "00c0ffee")
+NOW_MS = 100_000
 
 
 def claim(generation: Generation, **changes: Any) -> Claim:
@@ -46,7 +49,7 @@ def test_reigns_are_contiguous_and_count_each_milestone_once(order: list[Generat
 
 
 def test_a_first_generation_is_a_root_and_current() -> None:
-    found = tree(stream(GENERATION, GENERATION).by_id, Candidates(), {})
+    found = tree(stream(GENERATION, GENERATION).by_id, Candidates(), {}, NOW_MS)
     assert found["current"] == str(GENERATION)
     only = node(found, GENERATION)
     assert (only["state"], only["parent"], only["claim"]) == ("current", None, None)
@@ -56,7 +59,7 @@ def test_a_first_generation_is_a_root_and_current() -> None:
 def test_a_candidate_is_below_its_parent_with_its_claim() -> None:
     parent = replace(milestone(1), sequence=2)
     own = replace(milestone(3), generation=OTHER, source_cut=Cut.of_topic("flights.events", [500, 400]))
-    found = tree(stream(GENERATION).by_id, fold_candidates([claim(OTHER), own]), {OTHER: parent})
+    found = tree(stream(GENERATION).by_id, fold_candidates([claim(OTHER), own]), {OTHER: parent}, NOW_MS)
     made = node(found, OTHER)
     assert (made["state"], made["parent"], made["parent_token"]) == (
         "candidate",
@@ -73,11 +76,11 @@ def test_the_states_of_claims() -> None:
     reigns = stream(GENERATION, OTHER).by_id
     later = Generation(4, "local", "00000004")
     records = [claim(OTHER), claim(THIRD), claim(later), Promotion(JOB, THIRD, 1), Withdrawal(JOB, later, "no", 2)]
-    found = tree(reigns, fold_candidates(records), {})
+    found = tree(reigns, fold_candidates(records), {}, NOW_MS)
     assert [node(found, one)["state"] for one in (GENERATION, OTHER, THIRD, later)] == [
         *("replaced", "current", "promoting", "aborted")
     ]
-    overtaken = tree(stream(GENERATION, THIRD).by_id, fold_candidates([claim(OTHER)]), {})
+    overtaken = tree(stream(GENERATION, THIRD).by_id, fold_candidates([claim(OTHER)]), {}, NOW_MS)
     assert node(overtaken, OTHER)["state"] == "replaced"
 
 
@@ -88,8 +91,41 @@ def test_a_fork_names_its_region_and_the_line_that_counts() -> None:
         Reopening(JOB, OTHER, 5, Cut(), 6),
         Decision(JOB, OTHER, str(OTHER), "ours", 7),
     ]
-    found = tree(stream(GENERATION).by_id, fold_candidates(records), {OTHER: region})
+    found = tree(stream(GENERATION).by_id, fold_candidates(records), {OTHER: region}, NOW_MS)
     made = node(found, OTHER)["claim"]
     assert (made["origin"], made["rewinds_to"], made["decision"]) == ("us", 4, str(OTHER))
     assert made["counts_late_events"]
     assert node(found, Generation(1, "us"))["reign"] is None
+
+
+def test_a_hold_is_shown_while_it_lasts() -> None:
+    """With who, why and until when; one that was released, has ended, or is of a remedy is not."""
+    hold = make_hold(JOB, OTHER, 3_600_000, "alice", "dead letters", NOW_MS)
+    shown = {"by": "alice", "reason": "dead letters", "since_ms": NOW_MS, "until_ms": NOW_MS + 3_600_000}
+    reigns = stream(GENERATION).by_id
+
+    def of(now_ms: int, *records: Any, asked: Claim = claim(OTHER)) -> Any:  # noqa: B008
+        known = fold_candidates([asked, *records])
+        found = node(tree(reigns, known, {}, now_ms), OTHER)["claim"]["hold"]
+        (held,) = held_promotions(known, GENERATION, now_ms) or [None]
+        assert (held and {name: held[name] for name in shown}) == found
+        return found
+
+    assert of(NOW_MS + 1, hold) == shown
+    assert of(NOW_MS + 3_600_000, hold) is None
+    assert of(NOW_MS + 2, hold, make_release(JOB, OTHER, "bob", "", NOW_MS + 1)) is None
+    assert of(NOW_MS + 1, hold, asked=claim(OTHER, rewinds_to=1)) is None
+    endless = replace(hold, until_ms=NOW_MS + 10**12)
+    assert of(NOW_MS + 1, endless)["until_ms"] == NOW_MS + 86_400_000
+
+
+def test_a_hold_of_an_overtaken_candidate_holds_nothing() -> None:
+    """And a held one says whether its promotion is requested."""
+    known = fold_candidates(
+        [claim(OTHER), claim(THIRD), Promotion(JOB, THIRD, 1)]
+        + [make_hold(JOB, one, 3_600_000, "watch", "", NOW_MS) for one in (OTHER, THIRD)]
+    )
+    every = held_promotions(known, GENERATION, NOW_MS + 1)
+    assert [(one["generation"], one["requested"]) for one in every] == [(str(OTHER), False), (str(THIRD), True)]
+    assert [one["generation"] for one in held_promotions(known, OTHER, NOW_MS + 1)] == [str(THIRD)]
+    assert held_promotions(known, THIRD, NOW_MS + 1) == []

@@ -15,7 +15,7 @@ from cutwater.core.job.windows import WindowSpec
 from cutwater.core.sizing.costs import MONTH_S, Prices, monthly_amounts
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import VIEW_START_S, event_us, rows_of, size_job
+from cutwater.core.sizing.recommendation import VIEW_START_S, epoch_s_of, event_us, row_us, rows_of, size_job
 from cutwater.core.sizing.simulation import simulate
 from cutwater.core.sizing.skew import KeySkew
 
@@ -114,7 +114,8 @@ def test_a_backlog_of_the_peak_waits_as_long_as_by_arithmetic() -> None:
     So the last event of the peak waits for 600 * 5,000 others at 15,000 a second.
     """
     demand = Demand(10_000, KeySkew(1), epoch_s=1)
-    few, machine = replace(SIZED, max_events_per_epoch=15_000), replace(MACHINE, epoch_ms=0.002)
+    machine = replace(MACHINE, epoch_ms=0.002, epoch_wall_ms=0.001)
+    few = replace(SIZED, max_events_per_epoch=15_000)
     sizing = size_job(few, demand, machine)
     course = simulate(few, demand, machine, sizing, Random(0))
     assert course.keeps_up
@@ -179,3 +180,32 @@ def test_a_month_costs_what_its_amounts_cost() -> None:
     ):
         found = {one.name: one.cost for one in monthly_amounts(sizing, demand, price) if one.cost}
         assert found == {name: pytest.approx(2 * free[name].value) for name in priced}
+
+
+def test_rows_are_those_of_epochs_as_long_as_they_take() -> None:
+    """A machine whose epochs take four times as long as wanted changes fewer rows a second, and says so."""
+    slow, keys = replace(MACHINE, epoch_wall_ms=2_000), KeySkew(3_000, 0.5)
+    demand = Demand(8_000, keys, peak=1.0)
+    fast, sizing = size_job(SIZED, demand, MACHINE), size_job(SIZED, demand, slow)
+    assert sizing.estimate.rows_per_s < 0.6 * fast.estimate.rows_per_s
+    assert any("it will be longer than 0.5 s" in one for one in sizing.warnings)
+    assert not any("it will be longer" in one for one in fast.warnings)
+    for machine, of in ((MACHINE, fast), (slow, sizing)):
+        course = simulate(SIZED, demand, machine, of, Random(0))
+        assert course.rows_per_s == pytest.approx(of.estimate.rows_per_s, rel=0.1), "the simulation agrees"
+
+
+@given(st.floats(1, 1e5), st.integers(1, 10**7), st.floats(0, 5_000), st.integers(1, 16))
+def test_an_epoch_takes_what_its_events_and_rows_take(rate: float, keys: int, wall: float, cores: int) -> None:
+    """Where the driver keeps up; otherwise it is as long as the steps that are tried."""
+    machine, demand = replace(MACHINE, epoch_wall_ms=wall), Demand(rate, KeySkew(keys))
+    found = epoch_s_of(SIZED, demand, machine, cores)
+    events = rate * found
+    rows = rows_of(SIZED, demand, events, found)
+    took = machine.least_epoch_s(cores) + (events * event_us(SIZED, machine) + rows * row_us(SIZED, machine)) / (
+        1e6 * cores
+    )
+    took += machine.epoch_gap_ms / 1_000
+    assert found >= demand.epoch_s
+    if (events * event_us(SIZED, machine) + rows * row_us(SIZED, machine)) / 1e6 / cores < found / 2:
+        assert found == pytest.approx(max(demand.epoch_s, took), rel=0.01)

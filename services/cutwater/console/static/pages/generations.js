@@ -3,6 +3,7 @@
 import { actionRow } from "../actions.js";
 import { empty, figures, h, note } from "../dom.js";
 import { count, printable, time } from "../format.js";
+import { heldText } from "../holds.js";
 
 const STATES = {
   current: "current",
@@ -25,8 +26,8 @@ export const generations = {
     return [
       h("ul", { class: "tree" }, roots.map((one) => node(one, below, context))),
       note(
-        "Parents of generations that were promoted long ago are known by their claims. Canaries are in no record today, " +
-          "and forks are known as claims that continue another region's milestone.",
+        "Parents of generations that were promoted long ago are known by their claims, " +
+          "and forks as claims that continue another region's milestone.",
       ),
     ];
   },
@@ -52,11 +53,29 @@ function actions(one, context) {
   const of = { object: one.id, name: one.id };
   return actionRow(
     one.state === "candidate" &&
+      !one.claim?.hold &&
       context.button({
         ...of,
         action: "generation promote",
         label: `Promote ${one.id}`,
         says: "As soon as it has caught up it takes over, and the generation that is current now ends.",
+      }),
+    one.claim?.may_be_held &&
+      context.button({
+        ...of,
+        action: "generation hold",
+        label: `${one.claim.hold ? "Hold on" : "Hold"} ${one.id}`,
+        says: "Its promotion waits, also one that is requested already. It continues to catch up, and the hold ends by itself.",
+        reason: true,
+        duration: "1h",
+      }),
+    one.claim?.hold &&
+      context.button({
+        ...of,
+        action: "generation release",
+        label: `Release ${one.id}`,
+        says: "Its hold ends: its promotion, if it is requested, continues.",
+        reason: true,
       }),
     context.button({
       ...of,
@@ -89,6 +108,7 @@ function facts(one) {
       found.push(["Events since its parent", count(claim.events_since_parent)]);
       found.push(["Watermark", time(claim.watermark_ms)]);
     } else if (!reign) found.push(["Its epoch", "none yet: no driver has written one"]);
+    if (claim.hold) found.push(["Promotion held", heldText(claim.hold)]);
     if (claim.counts_late_events) found.push(["Late events", "it counts those that its parent listed"]);
     if (claim.withdrawn !== null) found.push(["Given up", printable(claim.withdrawn || "without a reason")]);
   }

@@ -3,6 +3,7 @@
 import { lineChart } from "../charts.js";
 import { empty, figures, h, note, section, table } from "../dom.js";
 import { count, duration, plural, time } from "../format.js";
+import { heldPromotions } from "../holds.js";
 
 const STEPS = {
   written: "epoch started → rows written",
@@ -26,6 +27,7 @@ export const milestones = {
         ["From", time(data.first?.committed_ms)],
         ["To", time(data.last?.committed_ms)],
       ),
+      heldPromotions(data.holds),
       controls(context),
       data.count ? h("div", { id: "latency" }) : empty("No milestone was committed in this range."),
       note("Each point is the median, or the maximum, of a slice of time. Select a range in the chart to look closer."),

@@ -2,6 +2,7 @@
 
 import { figures, h, section, table, empty } from "../dom.js";
 import { count, duration, printable, time } from "../format.js";
+import { heldPromotions } from "../holds.js";
 import { picture } from "./pipeline_picture.js";
 
 const STATES = { ok: "in step", behind: "behind", alert: "alert", unknown: "unknown" };
@@ -17,6 +18,7 @@ export const overview = {
     milestone(data),
     h("div", { id: "pipeline" }),
     section("Active alerts", alerts(data.alerts)),
+    heldPromotions(data.holds),
     section("Stages", stages(data)),
   ],
   mount: (page, data) => picture(page.querySelector("#pipeline"), data),
