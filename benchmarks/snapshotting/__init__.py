@@ -1,0 +1,1 @@
+"""Snapshots while a view applies its milestones, made at once or beside, often or rarely."""
