@@ -1,8 +1,8 @@
 """Events at a steady rate, by a process of its own: whoever measures shall not slow it down.
 
-An event is *due* at `start + number / rate`, or where its second's number says. Its latency counts from that moment,
-whenever it was sent: a generator that stalls together with the machine would hide the stall. Everything follows from the plan, so that
-nothing has to be told back but how late the generator itself was.
+An event is *due* at `start + number / rate`, or as its second's number says. Its latency counts from that moment,
+whenever it was sent: a generator that stalls together with the machine would hide the stall. Everything follows
+from the plan, so that nothing has to be told back but how late the generator itself was.
 
 python -m benchmarks.latency.load BOOTSTRAP TOPIC HEADER_HEX PACE EVENTS SEED START_NS RESULT
 """
@@ -71,8 +71,8 @@ class Plan:
         counts = np.array(self.profile, dtype=np.int64)
         second = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         within = np.arange(len(second), dtype=np.int64) - (np.cumsum(counts) - counts)[second]
-        due: NDArray[np.int64] = start_ns + second * _NS_PER_S + within * _NS_PER_S // counts[second]
-        return due
+        due = start_ns + second * _NS_PER_S + within * _NS_PER_S // counts[second]
+        return due.astype(np.int64)
 
     def made(self, start_ns: int) -> Events:
         """The events, with the moment at which each is due as its event time."""
