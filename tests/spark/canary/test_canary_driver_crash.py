@@ -186,5 +186,5 @@ def assert_exact(canary: Canary, newest: Milestone) -> None:
     assert job.state(newest) == canary.counted()
     assert found is not None
     assert (found.compared, found.differing, found.late, found.first) == (PAIRS, 0, 0, ())
-    assert found.unpaired <= 2  # those of its first epochs
+    assert found.unpaired <= canary.deaths + 1  # the first epoch of an attempt cannot end at a cut
     assert list(find_chain_faults(job.milestones())) == []

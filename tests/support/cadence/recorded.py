@@ -1,4 +1,8 @@
-"""A trace that a real driver left (`make bench B=cadence`, its file cadence-trace.json), to be played again."""
+"""A trace that a real driver left, to be played again under any setting.
+
+`make bench B=cadence` writes such a file. So does `benchmarks.objectives.outcome.trace` of any commit stream's
+milestones (`epoch_started_ms`, `committed_ms`, `events`) and the times of the source's records.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from support.cadence.traces import READABLE, OfTime, Trace, steady
+from cutwater.core.job.job import Objectives
+from support.cadence.traces import OfTime, Trace, steady
 
-FLIGHTS = Path(__file__).with_name("flights.json")
-"""A day of real flights within minutes, read by a driver with this controller."""
+CHANGING = Path(__file__).with_name("changing.json")
+"""`make demo-change`: flights, while a candidate, a canary and a preview of the job run beside it."""
+READABLE_MS = 5_000
+"""Its epochs take one to three seconds."""
 
 
 def recorded(file: Path) -> Trace:
@@ -20,7 +27,7 @@ def recorded(file: Path) -> Trace:
     moments = [one["at_s"] for one in epochs]
     return Trace(
         file.stem,
-        READABLE,
+        Objectives(readable_p99_ms=READABLE_MS),
         lambda at_s: float(events[min(int(at_s), len(events) - 1)]),
         fixed_s=_newest(moments, [one["fixed_s"] for one in epochs]),
         event_s=_newest(moments, [one["event_us"] / 1e6 for one in epochs]),
