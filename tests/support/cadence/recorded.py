@@ -16,7 +16,7 @@ from support.cadence.traces import OfTime, Trace, steady
 
 CHANGING = Path(__file__).with_name("changing.json")
 """`make demo-change`: flights, while a candidate, a canary and a preview of the job run beside it."""
-READABLE_MS = 5_000
+READABLE_MS = 6_000
 """Its epochs take one to three seconds."""
 
 

