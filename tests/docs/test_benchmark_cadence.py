@@ -13,13 +13,13 @@ S = 1_000_000_000
 
 def cadence_run(part: Any, contender: str, missed_s: float, p99_ms: float, cpu_s: float, pair: int = 1) -> Any:
     delays = {"view": {"p50": 1.0, "p99": p99_ms}}
-    run = part("objectives.outcome").CadenceRun
+    run = part("cadence.outcome").CadenceRun
     return run(contender, pair, delays, p99_ms, missed_s, 9, cpu_s, exact=True)
 
 
 def snapshot_run(part: Any, contender: str, p99_ms: float, restore_s: float = 4.0) -> Any:
     delays = {"view": {"p50": 1.0, "p99": p99_ms, "max": p99_ms}}
-    run = part("snapshotting.contest").SnapshotRun
+    run = part("snapshots.contest").SnapshotRun
     return run(contender, 1, delays, 9, 1e5, 1e5, 3, 50.0, 7.0, restore_s, 2.0, exact=True)
 
 
@@ -37,7 +37,7 @@ def test_a_profile_s_events_are_due_evenly_in_their_seconds(part: Any) -> None:
 
 def test_profiles_have_their_mean_and_their_peak(part: Any) -> None:
     """A spike of ten times as many for eight seconds; a day of flights that is neither steady nor empty."""
-    profiles = part("objectives.profiles")
+    profiles = part("cadence.profiles")
     found = profiles.spike(100, 30)
     assert (len(found), sum(found), max(found), found.count(1_000)) == (30, 22 * 100 + 8 * 1_000, 1_000, 8)
     day = profiles.day_of_flights(1_000, 120)
@@ -54,12 +54,12 @@ def test_a_second_is_missed_for_more_than_one_event_of_a_hundred(part: Any) -> N
     due_ns = np.repeat(np.arange(3), 100) * S
     delays_ms = np.zeros(300)
     delays_ms[[5, 100, 199]] = 2_001.0
-    assert part("objectives.outcome").missed_s(due_ns, delays_ms, 2_000) == 1.0
+    assert part("cadence.outcome").missed_s(due_ns, delays_ms, 2_000) == 1.0
 
 
 def test_the_controller_is_held_against_the_fixed_setting_that_misses_least(part: Any) -> None:
     """Of two about as good the one with the least CPU; what is within the objective counts as much as it."""
-    outcome = part("objectives.outcome")
+    outcome = part("cadence.outcome")
     runs = [
         cadence_run(part, "controller", 9, 2_600, 21),
         cadence_run(part, "often", 9, 1_500, 30),
@@ -81,7 +81,7 @@ def test_the_controller_is_held_against_the_fixed_setting_that_misses_least(part
 
 def test_a_run_is_recorded_as_what_came_and_what_it_cost(part: Any) -> None:
     """Epochs on one line give that line back; one that took twice as long has both costs twice."""
-    outcome = part("objectives.outcome")
+    outcome = part("cadence.outcome")
     costs = [(1_000, 0.41), (2_000, 0.42), (50_000, 0.9), (3_000, 0.86), (4_000, 0.44)]
     epochs = [
         outcome.RecordedEpoch(10 * S + at * S, int(10 * S + at * S + seconds * S), events)
@@ -102,13 +102,13 @@ def test_a_milestone_is_shown_with_itself_or_a_later_one(part: Any) -> None:
     """The view leaps from 1 to 3: the second is shown with the third."""
     milestones = [SimpleNamespace(sequence=number, committed_ms=1_000 * number) for number in (1, 2, 3)]
     seen = [(1_010_000_000, 1), (3_500_000_000, 3)]
-    found = part("snapshotting.contest").delays_ms(milestones, seen)
+    found = part("snapshots.contest").delays_ms(milestones, seen)
     assert (found["p50"], found["max"]) == (500.0, 1_500.0)
 
 
 def test_ways_of_snapshots_are_held_against_the_default(part: Any) -> None:
     """Above 1 the default is better: here by delay, and by the restore."""
-    snapshots = part("snapshots")
+    snapshots = part("snapshots.bench")
     runs = [
         snapshot_run(part, "asynchronous-eager", 100.0, restore_s=4.0),
         snapshot_run(part, "synchronous-eager", 1_000.0),

@@ -1,6 +1,6 @@
 """A trace that a real driver left, to be played again under any setting.
 
-`make bench B=cadence` writes such a file. So does `benchmarks.objectives.outcome.trace` of any commit stream's
+`make bench B=cadence` writes such a file. So does `benchmarks.cadence.outcome.trace` of any commit stream's
 milestones (`epoch_started_ms`, `committed_ms`, `events`) and the times of the source's records.
 """
 

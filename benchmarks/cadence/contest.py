@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cadence.outcome import CONTROLLER, CadenceRun, RecordedEpoch, missed_s, trace
 from benchmarks.latency.contest import Evidence, Stage
 from benchmarks.latency.cutwater import CutwaterContest
 from benchmarks.latency.delays import Floats, Ints
 from benchmarks.latency.load import Plan
 from benchmarks.latency.outcome import VIEW
-from benchmarks.objectives.outcome import CONTROLLER, CadenceRun, RecordedEpoch, missed_s, trace
 from benchmarks.windows.workload import Events
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.cadence.epoch_setting import Setting

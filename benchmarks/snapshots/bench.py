@@ -18,7 +18,7 @@ from benchmarks.harness.figures import spread, table
 from benchmarks.latency.runs import broker
 from benchmarks.rehydrate.log import Log
 from benchmarks.rehydrate.workloads import Workload
-from benchmarks.snapshotting.contest import CONTENDERS, NONE, SnapshotContest, SnapshotRun, Stage
+from benchmarks.snapshots.contest import CONTENDERS, NONE, SnapshotContest, SnapshotRun, Stage
 
 TITLE = "Snapshots of a view that applies its milestones"
 SIZE, SIZE_MAX, PAIRS = 800_000, 20_000_000, 1

@@ -2,7 +2,7 @@
 
 Cutwater has no such wait. Here the follower calls the upload's own step in its own thread.
 
-python -m benchmarks.snapshotting.rehydrator synchronous|asynchronous MB_PER_S JOBFILE
+python -m benchmarks.snapshots.rehydrator synchronous|asynchronous MB_PER_S JOBFILE
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from benchmarks.reading.tail import Tail
 from benchmarks.rehydrate.contest import Contents
 from benchmarks.rehydrate.log import GENERATION, Log
 from benchmarks.rehydrate.view import contents_at
-from benchmarks.snapshotting.rehydrator import ASYNCHRONOUS, SYNCHRONOUS
+from benchmarks.snapshots.rehydrator import ASYNCHRONOUS, SYNCHRONOUS
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.records import Milestone
@@ -152,7 +152,7 @@ class SnapshotContest:
             "CUTWATER_SNAPSHOT_EVERY_MS": str(stage.every_s * 1000 if way and way.eager else NEVER_MS),
         }
         how = way.how if way else ASYNCHRONOUS
-        program = ["benchmarks.snapshotting.rehydrator", how, str(stage.mb_per_s)]
+        program = ["benchmarks.snapshots.rehydrator", how, str(stage.mb_per_s)]
         argv = [sys.executable, "-m", *program, str(self._job_file())]
         log = self._folder / f"{disk}.log"
         return Child(disk, argv, env, log, RestartPolicy(), terminate_leader_only=True)

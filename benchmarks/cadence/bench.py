@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from benchmarks.cadence.contest import FIXED, OBJECTIVE_MS, CadenceContest
+from benchmarks.cadence.outcome import CONTROLLER, CadenceRun, best_fixed, ratios, verdict
+from benchmarks.cadence.profiles import FLIGHTS, SPIKE, day_of_flights, plan_of, spike
 from benchmarks.harness import machine
 from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines
 from benchmarks.harness.figures import table
 from benchmarks.latency.runs import stage
-from benchmarks.objectives.contest import FIXED, OBJECTIVE_MS, CadenceContest
-from benchmarks.objectives.outcome import CONTROLLER, CadenceRun, best_fixed, ratios, verdict
-from benchmarks.objectives.profiles import FLIGHTS, SPIKE, day_of_flights, plan_of, spike
 
 TITLE = "Cadence: an objective for readers, beside fixed settings"
 RATE, RATE_MAX, SECONDS, PAIRS = 4_000, 20_000, 60, 1
