@@ -19,7 +19,10 @@ from pathlib import Path
 from benchmarks.harness.command import INTERRUPTED, Command, print_line
 from benchmarks.harness.page import write_page
 
-NAMES = ("b1", "b2", "b3", "b4", "b5", "b6", "b7", "publish", "reads", "failover", "handover", "sizing", "metrics")
+NAMES = (
+    *("b1", "b2", "b3", "b4", "b5", "b6", "b7"),
+    *("publish", "reads", "failover", "handover", "sizing", "metrics", "cadence", "snapshots"),
+)
 """All that need no stack that runs already."""
 Start = Callable[[Sequence[str]], int]
 """Runs a command line to its end; returns its exit code."""

@@ -183,7 +183,7 @@ class Contest(ABC):
         start_ns = time.time_ns() + int((_PREPARE_S + plan.events / _ENCODED_PER_S) * 1e9)
         late = self.folder / f"generator-{start_ns}.json"
         header = Codec(self.stage.job.event_schema).header.hex()
-        numbers = [str(one) for one in (plan.rate, plan.events, plan.seed, start_ns)]
+        numbers = [str(one) for one in (plan.pace, plan.events, plan.seed, start_ns)]
         where = [self.stage.cluster.bootstrap, self.topic, header]
         sender = subprocess.Popen([sys.executable, "-m", "benchmarks.latency.load", *where, *numbers, str(late)])
         try:

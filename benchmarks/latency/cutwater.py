@@ -54,11 +54,8 @@ class CutwaterContest(Contest):
         self._visible = Visible(self._stack.api_url, self._generation)
 
     def _prepare(self, settings: Mapping[str, str]) -> Stack:
-        text = JOB_FILE.read_text(encoding="utf-8").replace("b3.events", self.topic).replace(
-            "job: b3\n", f"job: {self.name}\n"
-        )  # fmt: skip
         job_file = self.folder / JOB_FILE.name
-        job_file.write_text(text, encoding="utf-8")
+        job_file.write_text(self.job_text(), encoding="utf-8")
         shutil.copy(JOB_FILE.with_name("tick.avsc"), self.folder)
         found = load_settings().model_copy(
             update={"data_dir": self.folder, "bootstrap_servers": self.stage.cluster.bootstrap}
@@ -70,6 +67,11 @@ class CutwaterContest(Contest):
             driver = next(one.child for one in stack.supervisor.members if one.child.name == "driver")
             driver.argv = [sys.executable, "-m", TUNED_DRIVER, *sparks, str(job_file.resolve())]
         return stack
+
+    def job_text(self) -> str:
+        """B3's job over this run's topic."""
+        text = JOB_FILE.read_text(encoding="utf-8").replace("b3.events", self.topic)
+        return text.replace("job: b3\n", f"job: {self.name}\n")
 
     @contextmanager
     def running(self) -> Iterator[None]:

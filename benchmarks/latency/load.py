@@ -1,10 +1,10 @@
 """Events at a steady rate, by a process of its own: whoever measures shall not slow it down.
 
-An event is *due* at `start + number / rate`, and its latency counts from that moment, whenever it was sent: a
-generator that stalls together with the machine would hide the stall. Everything follows from the plan, so that
-nothing has to be told back but how late the generator itself was.
+An event is *due* at `start + number / rate`, or as its second's number says. Its latency counts from that moment,
+whenever it was sent: a generator that stalls together with the machine would hide the stall. Everything follows
+from the plan, so that nothing has to be told back but how late the generator itself was.
 
-python -m benchmarks.latency.load BOOTSTRAP TOPIC HEADER_HEX RATE EVENTS SEED START_NS RESULT
+python -m benchmarks.latency.load BOOTSTRAP TOPIC HEADER_HEX PACE EVENTS SEED START_NS RESULT
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from cutwater.adapters.kafka.client_config import Cluster
 
 LINGER_MS = 5
 _STEP_S = 0.001
+_NS_PER_S = 1_000_000_000
 _FLUSH_S = 60.0
 
 
@@ -41,6 +42,19 @@ class Plan:
     measured: int
     tail: int
     seed: int
+    profile: tuple[int, ...] = ()
+    """If not empty: the events of each second, which come evenly within it. `rate` is then only a name."""
+
+    @classmethod
+    def of_pace(cls, pace: str, events: int, seed: int) -> Plan:
+        """What a sender has to know of a plan. `pace`: as of a plan."""
+        profile = tuple(map(int, pace.split(",")))
+        return cls(profile[0], 0, events, 0, seed, profile if len(profile) > 1 else ())
+
+    @property
+    def pace(self) -> str:
+        """The rate, or the profile's numbers."""
+        return ",".join(map(str, self.profile)) or str(self.rate)
 
     @property
     def events(self) -> int:
@@ -48,11 +62,17 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        return self.events / self.rate
+        return len(self.profile) or self.events / self.rate
 
     def due_ns(self, start_ns: int) -> NDArray[np.int64]:
         """When each event is due, ns since 1970."""
-        return start_ns + np.arange(self.events, dtype=np.int64) * 1_000_000_000 // self.rate
+        if not self.profile:
+            return start_ns + np.arange(self.events, dtype=np.int64) * _NS_PER_S // self.rate
+        counts = np.array(self.profile, dtype=np.int64)
+        second = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        within = np.arange(len(second), dtype=np.int64) - (np.cumsum(counts) - counts)[second]
+        due = start_ns + second * _NS_PER_S + within * _NS_PER_S // counts[second]
+        return due.astype(np.int64)
 
     def made(self, start_ns: int) -> Events:
         """The events, with the moment at which each is due as its event time."""
@@ -96,8 +116,8 @@ def send(
 
 def main(arguments: Sequence[str]) -> None:
     bootstrap, topic, header = arguments[:3]
-    rate, events, seed, start_ns = map(int, arguments[3:7])
-    plan = Plan(rate, 0, events, 0, seed)
+    events, seed, start_ns = map(int, arguments[4:7])
+    plan = Plan.of_pace(arguments[3], events, seed)
     made, due_ns = plan.made(start_ns), plan.due_ns(start_ns)
     values = list(workload.encode(made, bytes.fromhex(header)))
     late = send(Cluster(bootstrap), topic, values, made.key.tolist(), due_ns.tolist())

@@ -13,11 +13,12 @@ EPOCH_S = 0.5
 
 
 class Tail:
-    """Writes epochs from a thread; `rows_per_s` rows a second."""
+    """Writes epochs from a thread; `rows_per_s` rows a second, in epochs of `epoch_s` seconds."""
 
-    def __init__(self, log: Log, rows_per_s: int) -> None:
+    def __init__(self, log: Log, rows_per_s: int, epoch_s: float = EPOCH_S) -> None:
         self._log = log
-        self._rows = max(1, int(rows_per_s * EPOCH_S))
+        self._epoch_s = epoch_s
+        self._rows = max(1, int(rows_per_s * epoch_s))
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self.epochs = 0
@@ -47,4 +48,4 @@ class Tail:
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             self._log.add_epoch(self._rows)
             self.epochs += 1
-            due += EPOCH_S
+            due += self._epoch_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +106,21 @@ class Log:
         )
 
     def _end(self) -> None:
-        live = self._newest[:, self.workload.closed :]
-        self.rows, self.digest = live.size, int(np.bitwise_xor.reduce(live, axis=None))
+        self.rows, self.digest = self.state()
         del self._sender, self._ends, self._maker, self._signal  # clients that outlive the broker complain
+
+    def state(self) -> tuple[int, int]:
+        """Count and digest of the rows of the state as it is now."""
+        live = self._newest[:, self.workload.closed :]
+        return live.size, int(np.bitwise_xor.reduce(live, axis=None))
 
     @property
     def milestones(self) -> int:
         return len(self._milestones)
+
+    def since(self, sequence: int) -> Sequence[Milestone]:
+        """The milestones behind that sequence, in order."""
+        return self._milestones[sequence:]
 
     @property
     def last(self) -> Milestone:

@@ -103,14 +103,7 @@ class ViewContest(Contest):
     def contents(self, child: Child) -> Contents:
         """Of the store, opened once its process has ended: it must be at the log's last milestone, whole."""
         child.stop(STOP_S)
-        job = self.log.job
-        store = Store(folder_of(self.folder / "state", job.name, GENERATION), job, GENERATION)
-        try:
-            if store.applying or store.applied is None or store.applied.milestone != self.log.last:
-                return Contents(0, 0)
-            return _contents(store.pin().rows(segment_prefix(-(1 << 63)), WINDOWS_END, _PIECE_ROWS))
-        finally:
-            store.close()
+        return contents_at(self.log, self.folder / "state")
 
     def _api(self) -> httpx.Client:
         return httpx.Client(base_url=f"http://127.0.0.1:{self._port}", timeout=2 * _WAIT_MS / 1000)
@@ -139,6 +132,18 @@ def _expected(log: Log) -> list[dict[str, Any]]:
         {**presenter.row(at, value), "window_start": iso(at.start_ms), "window_end": iso(at.end_ms)}
         for at, value in rows
     ]
+
+
+def contents_at(log: Log, data_dir: Path) -> Contents:
+    """Of a view whose process has ended; nothing, if it is not at the log's last milestone."""
+    job = log.job
+    store = Store(folder_of(data_dir, job.name, GENERATION), job, GENERATION)
+    try:
+        if store.applying or store.applied is None or store.applied.milestone != log.last:
+            return Contents(0, 0)
+        return _contents(store.pin().rows(segment_prefix(-(1 << 63)), WINDOWS_END, _PIECE_ROWS))
+    finally:
+        store.close()
 
 
 def _contents(rows: Iterator[tuple[bytes, bytes]]) -> Contents:

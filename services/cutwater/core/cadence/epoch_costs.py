@@ -43,15 +43,20 @@ class EpochCosts:
             sides = [one for one in self._strange if (one[1] > self.seconds(one[0])) == (differs > 0)]
             self._strange = [*sides, (events, seconds)]
             if len(self._strange) < 2:
-                return  # one alone is a pause of the machine
+                self._count_error(seconds, expected_s)
+                return  # one alone is a pause of the machine: no cost, but readers have waited for it
             self._forget()
             for one in self._strange:
                 self._take(*one)
         else:
-            self.error_s += (abs(seconds - expected_s) - self.error_s) / 10 if self._known else 0.0
+            if self._known:
+                self._count_error(seconds, expected_s)
             self._take(events, seconds)
         self._strange, self._known = [], True
         self._fit()
+
+    def _count_error(self, seconds: float, expected_s: float) -> None:
+        self.error_s += (abs(seconds - expected_s) - self.error_s) / 10
 
     def _take(self, events: int, seconds: float) -> None:
         weight = 1 / seconds**2
