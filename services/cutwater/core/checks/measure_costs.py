@@ -15,8 +15,8 @@ _LARGE_BYTES = 100
 """A measure of at least so many bytes is named by `doctor`."""
 _TAKEN = "takes over every value"
 _UNMERGED = "cannot start: attached.merges does not say how its values merge"
-_STATE_LEFT = "takes over nothing: counts the events after the milestone"
-_STORED_LEFT = "takes over each value of a row that takes no more events; others have none"
+_STATE_LEFT = "takes over nothing; counts the events of open windows again, as far as the source has them"
+_STORED_LEFT = "takes over the values of rows that take no more events; others need the events, or have none"
 _COMPUTED = "needs nothing: readers compute it"
 
 

@@ -7,8 +7,8 @@ that start there or later are complete, which is the *window X* of a change. Wha
 as a filter, holds for the events after the cut: rows below window X are in part by the old one.
 
 A stored value (of measures that are kept in state) is carried over in part: the parent's rows have the value, and
-not what it was computed from. A row that takes no event after the milestone keeps it. One that does has none, so
-these values, too, are complete from window X on.
+not what it was computed from. A row that takes no event after the milestone keeps it. One that does has none, unless
+the source tells its events (`recount`), so these values, too, are complete from window X on.
 
 A coarser key and a larger pane are merges: each row of the parent has one place in the new state, and the rows of
 one place are merged by the query itself, which takes any number of seeds.
@@ -33,7 +33,7 @@ class Fate(StrEnum):
     CARRIED = "carried over"
     RENAMED = "renamed"
     PARTLY = "carried over in part"
-    """A stored value: rows that take another event after the milestone have none."""
+    """A stored value: rows that take another event after the milestone may have none."""
     ADDED = "added"
     REPLACED = "replaced"
     """Added, and another measure of the same name is removed."""
@@ -45,6 +45,7 @@ class Fate(StrEnum):
     IMPOSSIBLE = "not possible"
 
 
+_NOT_COUNTED = "a row that takes another event before has it only if its events are counted again, else none"
 _KEEPS_ROWS = frozenset({Fate.CARRIED, Fate.PARTLY, Fate.DERIVED})
 _NOT_SHOWN = frozenset({Fate.REMOVED, Fate.IN_STATE})
 
@@ -196,7 +197,7 @@ def _replaced(one: Measure, source: Measure, unlike: str, taken: Collection[str]
 def _stored(one: Measure, source: Measure, merges: bool) -> MeasureChange:
     if merges:
         return MeasureChange(one.name, Fate.REPLACED, why="rows are merged, and nobody can merge its values")
-    return MeasureChange(one.name, Fate.PARTLY, source.name, "a row that takes another event before then has none")
+    return MeasureChange(one.name, Fate.PARTLY, source.name, _NOT_COUNTED)
 
 
 def _no(one: Measure, why: str) -> MeasureChange:

@@ -6,7 +6,8 @@ same as of other derived values (`core.job.derived_values`), here as Spark's SQL
 
 A stored value cannot be merged, and a row does not tell what it was computed from. So after the start of a
 generation it is exact or null: a row that takes no more events keeps it, a row whose first event came after the
-parent milestone has it, and a row that has events of before and after has none.
+parent milestone has it, and a row that has events of before and after has it only if those of before were counted
+once more (`core.generations.recount`).
 """
 
 from __future__ import annotations
@@ -20,32 +21,38 @@ from cutwater.core.job.derived_values import DERIVED, derived_measure, parse_exp
 from cutwater.core.job.measures import SEED, STORED, THETA, Measure, Partial, seed_of
 from cutwater.core.util.suggestions import value_text
 
+WHOLE = "__whole"
+"""A seed's column beside its partials: whether those of the measures in state are of all events of the row."""
 SQL_MAX = 100_000
 """Characters of one stored value in Spark's SQL: a short expression may name a measure often."""
 
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 
 
-def _plain(measure: Measure) -> str:
+Aggregate = Callable[[Partial], str]
+"""Returns a partial's SQL: over events alone, or over events and seeds."""
+
+
+def _plain(measure: Measure, sql: Aggregate) -> str:
     [partial] = measure.partials
-    return partial.over_events
+    return sql(partial)
 
 
-def _average(measure: Measure) -> str:
-    total, count = (f"cast({partial.over_events} as double)" for partial in measure.partials)
+def _average(measure: Measure, sql: Aggregate) -> str:
+    total, count = (f"cast({sql(partial)} as double)" for partial in measure.partials)
     return f"try_divide({total}, {count})"
 
 
-def _distinct(measure: Measure) -> str:
+def _distinct(measure: Measure, sql: Aggregate) -> str:
     sketch = "theta" if measure.sketch == THETA else "hll"
-    return f"coalesce({sketch}_sketch_estimate({_plain(measure)}), 0L)"
+    return f"coalesce({sketch}_sketch_estimate({_plain(measure, sql)}), 0L)"
 
 
-def _positioned(measure: Measure) -> str:
-    return f"({_plain(measure)}).value"
+def _positioned(measure: Measure, sql: Aggregate) -> str:
+    return f"({_plain(measure, sql)}).value"
 
 
-_VALUES: dict[str, Callable[[Measure], str]] = {
+_VALUES: dict[str, Callable[[Measure, Aggregate], str]] = {
     **dict.fromkeys(("count", "sum", "min", "max"), _plain),
     **dict.fromkeys(("first", "last", "min_by", "max_by"), _positioned),
     "avg": _average,
@@ -58,12 +65,14 @@ def stored_measure(name: str, text: str, measures: Mapping[str, Measure]) -> Mea
     """Return the measure of an expression of which some operands are in no row. Raises UsageError if it is not
     one, or Spark cannot compute it as readers would."""
     derived_measure(name, text, measures)  # refuses what no derived value may have
-    translator = _Sql(measures)
-    sql = translator.translate(parse_expression(text))
-    partial = Partial(name, "double", sql, _over_both(name, sql), _no_merge, mergeable=False)
-    if len(sql) > SQL_MAX:
+    tree = parse_expression(text)
+    translator, both = (_Sql(measures, of) for of in (_over_events, _over_both))
+    events = translator.translate(tree)
+    over_both = _with_seeds(name, events, both.translate(tree))
+    partial = Partial(name, "double", events, over_both, _no_merge, mergeable=False)
+    if len(over_both) > SQL_MAX:
         raise UsageError(
-            f"has {len(sql):,} characters as Spark's SQL, where each name stands for its aggregate; allowed: "
+            f"has {len(over_both):,} characters as Spark's SQL, where each name stands for its aggregate; allowed: "
             f"{SQL_MAX:,}. Name fewer measures"
         )
     inputs = {part.column: part for one in translator.used.values() for part in one.partials}
@@ -86,9 +95,20 @@ def require_computable(measure: Measure) -> None:
         )
 
 
-def _over_both(name: str, sql: str) -> str:
-    """Return SQL for the value of a row that may have a seed: events before the seed are not in Spark's state."""
-    return f"case when count(`{SEED}`) = 0 then {sql} when count(`__event_time`) = 0 then max({seed_of(name)}) end"
+def _over_events(partial: Partial) -> str:
+    return partial.over_events
+
+
+def _over_both(partial: Partial) -> str:
+    return partial.over_both
+
+
+def _with_seeds(name: str, events: str, both: str) -> str:
+    """Return SQL for the value of a row that may have a seed: what it has of the events before may not be all."""
+    return (
+        f"case when count(`{SEED}`) = 0 then {events} when count(`__event_time`) = 0 then max({seed_of(name)}) "
+        f"when max({seed_of(WHOLE)}) then {both} end"
+    )
 
 
 def _no_merge(_one: Any, _other: Any) -> None:
@@ -96,8 +116,8 @@ def _no_merge(_one: Any, _other: Any) -> None:
 
 
 class _Sql:
-    def __init__(self, measures: Mapping[str, Measure]) -> None:
-        self._measures = measures
+    def __init__(self, measures: Mapping[str, Measure], sql: Aggregate) -> None:
+        self._measures, self._sql = measures, sql
         self.used: dict[str, Measure] = {}
 
     def translate(self, node: ast.expr) -> str:
@@ -122,7 +142,7 @@ class _Sql:
         measure = self._measures[name]
         require_computable(measure)
         self.used[name] = measure
-        return f"cast({_VALUES[measure.kind](measure)} as double)"
+        return f"cast({_VALUES[measure.kind](measure, self._sql)} as double)"
 
     def _call(self, node: ast.Call) -> str:
         name = ast.unparse(node.func)
