@@ -69,7 +69,7 @@ class Recount:
         seeds = self._spark.read.parquet(rows).alias("s")
         same = f"c.__events is not null and c.__events = s.{SEED}.{name(count)}" if count else "false"
         [partials] = [field.dataType for field in seeds.schema if field.name == SEED]
-        columns = {one: f"s.{SEED}.{name(one)}" for one in partials.names}  # type: ignore[attr-defined]
+        columns = {one: f"s.{SEED}.{name(one)}" for one in partials.names}
         columns |= {**{one: f"c.{name(one)}" for one in inputs}, WHOLE: same}
         struct = ", ".join(f"{text(column)}, {sql}" for column, sql in columns.items())
         joined = seeds.join(counted, F.expr("s.__key = c.__key and s.__window.end = c.__window.end"), "left")
@@ -115,18 +115,14 @@ class Recount:
     def _listed(self) -> DataFrame:
         """Return the places of all events that were listed as late or rejected, by whatever generation."""
         lists = {topics.late(self._job.name): "late_key", topics.dead_letters(self._job.name): "dead_letter_key"}
-        found: DataFrame | None = None
-        for topic, record in lists.items():
-            codec = protocol_codec(record)
-            entry = f"from_avro(substring(key, {len(codec.header) + 1}), {text(json.dumps(codec.schema))})"
-            places = (
-                self._read(subscribe=topic, startingOffsets="earliest", endingOffsets="latest")
-                .selectExpr(f"{entry} as at")
-                .selectExpr(*(f"at.{one}" for one in _PLACE))
-            )
-            found = places if found is None else found.union(places)
-        assert found is not None
-        return found.distinct()
+        late, dead = (self._places(topic, record) for topic, record in lists.items())
+        return late.union(dead).distinct()
+
+    def _places(self, topic: str, record: str) -> DataFrame:
+        codec = protocol_codec(record)
+        entry = f"from_avro(substring(key, {len(codec.header) + 1}), {text(json.dumps(codec.schema))})"
+        entries = self._read(subscribe=topic, startingOffsets="earliest", endingOffsets="latest")
+        return entries.selectExpr(f"{entry} as at").selectExpr(*(f"at.{one}" for one in _PLACE))
 
     def _read(self, **options: Any) -> DataFrame:
         return (

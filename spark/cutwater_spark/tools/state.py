@@ -48,7 +48,7 @@ def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str
     buffers: dict[str, int] = {}
     names: list[str] = []
     found = []
-    for measure, partial in ((measure, partial) for measure in job.measures for partial in measure.partials):
+    for measure, partial in ((one, partial) for one in job.measures for partial in one.partials):
         sql, made = partial.over_both if seeded else partial.over_events, ""
         while call := _aggregate(sql):
             wanted = _buffers(call.kind, _type_of(call.text, measure, partial))

@@ -446,8 +446,8 @@ class Settings(BaseSettings):
     recount_events: int = Field(
         10_000_000,
         ge=0,
-        description="The most events that a new generation reads once more for measures of kept: state. If it needs "
-        "more it counts none again; 0 for never.",
+        description="The most events that a new generation reads once more for measures of kept: state. If it "
+        "needs more it counts none again; 0 for never.",
     )
     failover_min_age_s: float = Field(
         90.0,

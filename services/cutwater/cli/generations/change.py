@@ -49,7 +49,7 @@ def _measure_text(one: MeasureChange, from_x: str) -> str:
     if one.fate is Fate.PARTLY and from_x:
         return f"complete from window {from_x} on; {one.why}"
     if one.fate is Fate.IN_STATE:
-        return "in no row; counts the events after the milestone"
+        return "in no row: the source must tell the events before the milestone"
     if one.fate in (Fate.ADDED, Fate.REPLACED):
         complete = f"complete from window {from_x} on" if from_x else "starts empty"
         return f"{complete}; {one.why}" if one.why else complete

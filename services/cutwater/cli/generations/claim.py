@@ -182,8 +182,8 @@ def _print_claim(
     if change is None and stored:
         names = ", ".join(one.name for one in stored)
         out.print(
-            f"{names}: a row of the parent that takes another event has no value, because a measure is kept in "
-            "state; --dry-run tells from which window on every row has one"
+            f"{names}: a measure is kept in state, so the driver counts the events of open windows again; where "
+            "it cannot, a row has no value. --dry-run tells from which window on every row has one"
         )
     if shift is not None:
         out.print(_moved_text(shift))

@@ -69,11 +69,11 @@ def check_measures(job: Job) -> Finding:
     if not job.state_measures:
         return ok("measures", found)
     in_state = [one for one in costs if one.kept == STATE]
-    stored = " and no ".join(one.name for one in costs if one.kept == STORED)
+    stored = " or ".join(one.name for one in costs if one.kept == STORED)
     return ok(
         "measures",
         f"{found}. In Spark's state alone: {_listed(in_state)}; in the changelog they would add that to each "
-        f"row. A generation lacks them: a row of its parent that takes another event has no {stored}",
+        f"row. A generation counts the events of open windows again; where it cannot, {stored} has no value",
     )
 
 

@@ -7,8 +7,8 @@ that start there or later are complete, which is the *window X* of a change. Wha
 as a filter, holds for the events after the cut: rows below window X are in part by the old one.
 
 A stored value (of measures that are kept in state) is carried over in part: the parent's rows have the value, and
-not what it was computed from. A row that takes no event after the milestone keeps it. One that does has none, unless
-the source tells its events (`recount`), so these values, too, are complete from window X on.
+not what it was computed from. A row that takes no event after the milestone keeps it. One that does has none,
+unless its events are counted again (`recount`). So these values, too, are complete from window X on.
 
 A coarser key and a larger pane are merges: each row of the parent has one place in the new state, and the rows of
 one place are merged by the query itself, which takes any number of seeds.
@@ -129,9 +129,11 @@ def shown_from(row: Job, reader: Job) -> dict[str, str | None]:
     fates = compare_jobs(row, reader).measures
     names = {one.name: one.before or None for one in fates if one.fate not in _NOT_SHOWN}
     back = {one.before: one.name for one in compare_jobs(reader, row).measures if one.fate is Fate.RENAMED}
-    shown = {one.name for one in row.measures if not one.partials}
+    derived, stored = ({one.name for one in of} for of in (row.derived_values, row.stored_values))
     for one in reader.measures:
-        if not one.partials and one.name in shown:
+        # What a derived value means may change, and so may who computes it.
+        same = derived | stored if not one.partials else derived if one.kind == STORED else set[str]()
+        if one.name in same:
             names[one.name] = one.name
         names[one.name] = names[one.name] or back.get(one.name)
     return names

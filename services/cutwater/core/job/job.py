@@ -158,6 +158,11 @@ class Job:
         return (*self.measures, *self.state_measures)
 
     @property
+    def derived_values(self) -> tuple[Measure, ...]:
+        """The derived values that readers compute."""
+        return tuple(one for one in self.measures if not one.partials)
+
+    @property
     def stored_values(self) -> tuple[Measure, ...]:
         """The derived values that Spark computes. A generation's start leaves some of their rows without one."""
         return tuple(one for one in self.measures if one.kind == STORED)

@@ -72,8 +72,8 @@ def stored_measure(name: str, text: str, measures: Mapping[str, Measure]) -> Mea
     partial = Partial(name, "double", events, over_both, _no_merge, mergeable=False)
     if len(over_both) > SQL_MAX:
         raise UsageError(
-            f"has {len(over_both):,} characters as Spark's SQL, where each name stands for its aggregate; allowed: "
-            f"{SQL_MAX:,}. Name fewer measures"
+            f"has {len(over_both):,} characters as Spark's SQL, where each name stands for its aggregate; "
+            f"allowed: {SQL_MAX:,}. Name fewer measures"
         )
     inputs = {part.column: part for one in translator.used.values() for part in one.partials}
     return Measure(name, STORED, (partial,), lambda row: row[name], "double", inputs=tuple(inputs.values()))

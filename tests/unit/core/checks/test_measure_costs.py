@@ -61,7 +61,7 @@ def test_without_an_output_nothing_is_written_there() -> None:
 def test_what_a_generation_takes_over() -> None:
     told = {one.name: one.restore for one in costs_of(IN_STATE)}
     assert told["n"] == "takes over every value"
-    assert told["each"].startswith("takes over each value of a row that takes no more events")
+    assert told["each"].startswith("takes over the values of rows that take no more events")
     assert told["planes"].startswith("takes over nothing")
     own = replace(FLIGHTS, measures=(value("c", FieldType("long")),))
     assert costs_of(own)[0].restore.startswith("cannot start")
@@ -71,5 +71,5 @@ def test_doctor_names_what_is_large_and_what_is_in_state() -> None:
     assert "of which planes 4,139 B" in check_measures(IN_ROWS).found
     found = check_measures(IN_STATE).found
     assert "In Spark's state alone: planes 4,139 B" in found
-    assert found.endswith("a row of its parent that takes another event has no each")
+    assert found.endswith("where it cannot, each has no value")
     assert "of which" not in found

@@ -113,4 +113,4 @@ def test_an_expression_that_would_be_very_long_in_sql_is_refused() -> None:
     known = {"p": replace(MEASURES["planes"], name="p", partials=(partial,))}
     assert stored_measure("d", "p + p", known)
     with pytest.raises(UsageError, match=r"has \d+,\d+ characters as Spark's SQL.*allowed: 100,000"):
-        stored_measure("d", " + ".join(["p"] * 8), known)
+        stored_measure("d", " + ".join(["p"] * 12), known)
