@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -94,9 +95,7 @@ def test_sql_says_what_python_says(spark: SparkSession) -> None:
         for name, text in wanted.items():
             mine = derived_measure(name, text, MEASURES).present(read)
             theirs = row[f"c_{name}"]
-            kinds.add(
-                "null" if mine is None else str(mine) if mine != mine or abs(mine) == float("inf") else "number"
-            )
+            kinds.add("null" if mine is None else "number" if math.isfinite(mine) else str(mine))
             if mine is None:
                 assert theirs is None, (text, read)
             else:

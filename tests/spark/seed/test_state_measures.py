@@ -77,7 +77,8 @@ PLAIN = {"sales": "count(*)", "pieces": "sum(pieces)::BIGINT"}
 STORED = {
     "per_product": "round(count(*)::DOUBLE / nullif(count(distinct product), 0), 3)",
     "worth": "sum(price)::DOUBLE / nullif(sum(pieces) - 3, 0)",
-    "spread": f"case when count(pieces) > 0 then greatest(max(pieces), {LAST}, -2) - least(avg(pieces), {LAST}) end",
+    "spread": f"case when count(pieces) > 0 then greatest(max(pieces), {LAST}, -2) "
+    f"- least(avg(pieces), {LAST}) end",
 }
 
 
