@@ -21,8 +21,8 @@ from cutwater.core.generations.recount import event_count, events_since_ms
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.stored_values import WHOLE
 from cutwater.core.job.measures import SEED
-from cutwater.core.job.stored_values import WHOLE
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from cutwater.core.protocol.records import Milestone

@@ -16,9 +16,8 @@ from cutwater.adapters.job_files.errors import JobErrors
 from cutwater.adapters.job_files.event_schema import event_format, field_types, find_schema
 from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
-from cutwater.adapters.job_files.kept_checks import STATE, check_kept
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
-from cutwater.adapters.job_files.rule_checks import frame
+from cutwater.adapters.job_files.rule_checks import STATE, check_kept, frame
 from cutwater.adapters.job_files.source_fields import (
     ARRAY,
     COLUMNS,
@@ -49,10 +48,10 @@ from cutwater.core.events.formats import (
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, Job, Objectives
+from cutwater.core.job.kinds.stored_values import stored_measure
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import HLL, THETA, Measure
 from cutwater.core.job.row_room import require_room
-from cutwater.core.job.stored_values import stored_measure
 from cutwater.core.util.suggestions import value_text
 
 __all__ = ["load_job", "parse_duration"]

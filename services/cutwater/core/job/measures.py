@@ -80,7 +80,7 @@ COUNTABLE = frozenset({"int", "long", "string", "bytes"})
 VALUE = "value"
 """The kind of a column of a user's own query. Cutwater merges it only as the job file says."""
 STORED = "stored"
-"""The kind of a derived value that Spark computes, and a row stores: `core.job.stored_values`."""
+"""The kind of a derived value that Spark computes, and a row stores: `core.job.kinds.stored_values`."""
 PLAIN = frozenset({"count", "sum", "min", "max", "every", "any", VALUE, STORED})
 
 

@@ -10,9 +10,9 @@ from cutwater.core.checks.event_sample import RowSizes
 from cutwater.core.checks.measure_costs import check_measures, costs_of
 from cutwater.core.job.derived_values import derived_measure
 from cutwater.core.job.job import Output
+from cutwater.core.job.kinds.stored_values import stored_measure
 from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.measures import FieldType, value
-from cutwater.core.job.stored_values import stored_measure
 from support.cli.verb_records import JOB as FLIGHTS
 
 _SKETCHES = HllSketches()

@@ -15,9 +15,9 @@ from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.generations.job_change import Fate, JobChange, compare_jobs, complete_from_ms, shown_from
 from cutwater.core.job.derived_values import derived_measure
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.stored_values import stored_measure
 from cutwater.core.job.measure_kinds import build
 from cutwater.core.job.measures import LONG, FieldType, Measure
-from cutwater.core.job.stored_values import stored_measure
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.past.replayed_rows import ReplayMerge, merging
 from cutwater.core.past.state_difference import ShownRow

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from cutwater.adapters.sketches import HllSketches, ThetaSketches
 from cutwater.core.errors import UsageError
 from cutwater.core.job.derived_values import derived_measure
+from cutwater.core.job.kinds.stored_values import SQL_MAX, stored_measure
 from cutwater.core.job.measure_kinds import By, build
 from cutwater.core.job.measures import LONG, STORED, THETA, FieldType, Measure, merged_row
-from cutwater.core.job.stored_values import SQL_MAX, stored_measure
 
 _SKETCHES = HllSketches()
 MEASURES: dict[str, Measure] = {

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 from cutwater.adapters.sketches import HllSketches, ThetaSketches
 from cutwater.core.job.derived_values import derived_measure
+from cutwater.core.job.kinds.stored_values import stored_measure
 from cutwater.core.job.measure_kinds import By, build
 from cutwater.core.job.measures import DOUBLE, LONG, THETA, FieldType, Measure
-from cutwater.core.job.stored_values import stored_measure
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
