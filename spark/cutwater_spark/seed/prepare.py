@@ -87,13 +87,14 @@ class SeedPreparation:
         seeding, claim = seeding_of(self._cluster, self._job, candidate, parent), candidate.claim
         folder = made = checkpoint.seed_folder(self._attempt)
         if self._job.state_measures:
-            folder = f"{made}-rows"
+            folder = checkpoint.seed_rows_folder(self._attempt)
         if why := self._from_changelog(seeding, parent, folder):
             self._from_snapshots(seeding, claim, why, checkpoint, folder)
         # Last: the parent's next epoch may be about to end.
         seed = Seed(made, floor_of(self._cluster, claim, parent))
         if folder != made:
             self._recount(candidate, parent, seed, folder)
+            checkpoint.drop_seed_rows(self._attempt)
         reach("seed-written")
         checkpoint.keep_seed(self._attempt, seed.floor_ms)
         reach("seed-kept")
@@ -109,7 +110,7 @@ class SeedPreparation:
         why = recount_obstacle(job, parent, candidate.redefinition is not None, candidate.reopening is not None)
         ranges = {} if why else recount.ranges(parent, floor_ms)
         events = sum(end - first for first, end in ranges.values())
-        if events > most:
+        if ranges and (events := events + recount.listed()) > most:
             why, ranges = f"{events:,} events would be read; CUTWATER_RECOUNT_EVENTS allows {most:,}", {}
         with log_progress(self._log, RECOUNTING, events, self._spark):
             found = recount.write(rows, seed.folder, parent, floor_ms, ranges)

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from cutwater.adapters.avro.codec import protocol_codec
-from cutwater.adapters.kafka.client import first_since, make_consumer
+from cutwater.adapters.kafka.client import first_since, make_consumer, partition_count
 from cutwater.adapters.kafka.client_config import Cluster
+from cutwater.adapters.kafka.offsets import Offsets
 from cutwater.core.generations.recount import event_count, events_since_ms
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.event_decoding import Decoding
@@ -50,6 +51,8 @@ class Recount:
     def __init__(self, spark: SparkSession, cluster: Cluster, job: Job, decoding: Decoding) -> None:
         self._spark, self._cluster = spark, cluster
         self._job, self._known = decoding.applied(job), decoding.known
+        self._lists = {topics.late(job.name): "late_key", topics.dead_letters(job.name): "dead_letter_key"}
+        self._offsets = Offsets(cluster)
 
     def ranges(self, parent: Milestone, floor_ms: int) -> dict[TopicPartition, tuple[int, int]]:
         """Return where the events of rows above the floor are, by the records' times."""
@@ -60,6 +63,16 @@ class Recount:
                 if first < cut:
                     found[place] = first, cut
         return found
+
+    def listed(self) -> int:
+        """Return how many entries the lists of late and rejected events have: all of them are read, too."""
+        return sum(
+            high - low
+            for topic in self._lists
+            for low, high in self._offsets.topic_bounds(
+                topic, range(partition_count(self._cluster, topic))
+            ).values()
+        )
 
     def write(self, rows: str, folder: str, parent: Milestone, floor_ms: int, ranges: Ranges) -> Recounted:
         """Write the seed's `rows` with the state's columns to `folder`; without ranges all are incomplete."""
@@ -114,8 +127,7 @@ class Recount:
 
     def _listed(self) -> DataFrame:
         """Return the places of all events that were listed as late or rejected, by whatever generation."""
-        lists = {topics.late(self._job.name): "late_key", topics.dead_letters(self._job.name): "dead_letter_key"}
-        late, dead = (self._places(topic, record) for topic, record in lists.items())
+        late, dead = (self._places(topic, record) for topic, record in self._lists.items())
         return late.union(dead).distinct()
 
     def _places(self, topic: str, record: str) -> DataFrame:
