@@ -7,7 +7,7 @@ are all of them (`WHOLE`). `cutwater.core.generations.recount` has the rules.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from cutwater.adapters.avro.codec import protocol_codec
 from cutwater.adapters.kafka.client import first_since, make_consumer, partition_count
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.kafka.offsets import Offsets
+from cutwater.core.events.formats import WriterSchema
 from cutwater.core.generations.recount import event_count, events_since_ms
 from cutwater.core.generations.source_topics import Sources
 from cutwater.core.job.event_decoding import Decoding
@@ -48,8 +49,11 @@ class Recounted(NamedTuple):
 
 
 class Recount:
-    def __init__(self, spark: SparkSession, cluster: Cluster, job: Job, decoding: Decoding) -> None:
-        self._spark, self._cluster = spark, cluster
+    def __init__(
+        self, spark: SparkSession, cluster: Cluster, job: Job, decoding: Decoding, region: str
+    ) -> None:
+        """`region`: where the generation runs, and its parent did."""
+        self._spark, self._cluster, self._region = spark, cluster, region
         self._job, self._known = decoding.applied(job), decoding.known
         self._lists = {topics.late(job.name): "late_key", topics.dead_letters(job.name): "dead_letter_key"}
         self._offsets = Offsets(cluster)
@@ -76,37 +80,18 @@ class Recount:
 
     def write(self, rows: str, folder: str, parent: Milestone, floor_ms: int, ranges: Ranges) -> Recounted:
         """Write the seed's `rows` with the state's columns to `folder`; without ranges all are incomplete."""
-        job, count = self._job, event_count(self._job)
-        inputs = [part.column for one in job.state_measures for part in one.partials]
-        counted = self._counted(parent, floor_ms, ranges).alias("c")
-        seeds = self._spark.read.parquet(rows).alias("s")
-        same = f"c.__events is not null and c.__events = s.{SEED}.{name(count)}" if count else "false"
-        [partials] = [field.dataType for field in seeds.schema if field.name == SEED]
-        columns = {one: f"s.{SEED}.{name(one)}" for one in partials.names}
-        columns |= {**{one: f"c.{name(one)}" for one in inputs}, WHOLE: same}
-        struct = ", ".join(f"{text(column)}, {sql}" for column, sql in columns.items())
-        joined = seeds.join(counted, F.expr("s.__key = c.__key and s.__window.end = c.__window.end"), "left")
-        made = joined.selectExpr("s.__key", "s.__window", f"named_struct({struct}) as {SEED}")
+        counts = partitions_of(self._cluster, self._job, parent.source_cut)
+        sources = Sources(self._job.topic, self._region, counts)
+        counted = counted_rows(self._records(ranges), self._job, self._known, sources, floor_ms)
+        made = with_state(self._spark.read.parquet(rows), counted, self._job)
         seen = Observation("cutwater_recounted")
-        counts = {
+        told = {
             "open_rows": f"count_if(__window.end > timestamp_millis({floor_ms}L))",
             "whole": f"count_if({SEED}.{WHOLE})",
         }
-        made = made.observe(seen, *(F.expr(f"{sql} as {to}") for to, sql in counts.items()))
+        made = made.observe(seen, *(F.expr(f"{sql} as {to}") for to, sql in told.items()))
         made.write.mode("overwrite").parquet(folder)
         return Recounted(**seen.get)
-
-    def _counted(self, parent: Milestone, floor_ms: int, ranges: Ranges) -> DataFrame:
-        """Return the partials of the events' rows, with their number of events."""
-        job = self._job
-        counts = partitions_of(self._cluster, job, parent.source_cut)
-        sources = Sources(job.topic, parent.generation.region, counts)
-        used = decode(self._records(ranges), job, self._known, sources)
-        windowed = used.selectExpr(f"{window_of(job)} as __window", "*")
-        partials = [part for one in job.state_measures for part in one.partials]
-        made = [F.expr(one.over_events).alias(one.column) for one in partials]
-        above = windowed.where(f"__window.end > timestamp_millis({floor_ms}L)")
-        return above.groupBy("__window", "__key").agg(*made, F.expr("count(1) as __events"))
 
     def _records(self, ranges: Ranges) -> DataFrame:
         if not ranges:
@@ -145,3 +130,28 @@ class Recount:
             .option("includeHeaders", "true")
             .load()
         )
+
+
+def counted_rows(
+    records: DataFrame, job: Job, known: Sequence[WriterSchema], sources: Sources, floor_ms: int
+) -> DataFrame:
+    """Return the state's partials of the records' rows above a floor, with the number of events in `__events`."""
+    windowed = decode(records, job, known, sources).selectExpr(f"{window_of(job)} as __window", "*")
+    partials = [part for one in job.state_measures for part in one.partials]
+    made = [F.expr(one.over_events).alias(one.column) for one in partials]
+    above = windowed.where(f"__window.end > timestamp_millis({floor_ms}L)")
+    return above.groupBy("__window", "__key").agg(*made, F.expr("count(1) as __events"))
+
+
+def with_state(seeds: DataFrame, counted: DataFrame, job: Job) -> DataFrame:
+    """Return the seeds with the state's partials, and with `WHOLE`: whether they are of all events of the row."""
+    count = event_count(job)
+    same = f"c.__events is not null and c.__events = s.{SEED}.{name(count)}" if count else "false"
+    [partials] = [field.dataType for field in seeds.schema if field.name == SEED]
+    columns = {one: f"s.{SEED}.{name(one)}" for one in partials.names}
+    columns |= {part.column: f"c.{name(part.column)}" for one in job.state_measures for part in one.partials}
+    columns[WHOLE] = same
+    struct = ", ".join(f"{text(column)}, {sql}" for column, sql in columns.items())
+    on = F.expr("s.__key = c.__key and s.__window.end = c.__window.end")
+    joined = seeds.alias("s").join(counted.alias("c"), on, "left")
+    return joined.selectExpr("s.__key", "s.__window", f"named_struct({struct}) as {SEED}")
