@@ -118,7 +118,7 @@ def rows_of(given: Events) -> dict[tuple[str, int], list[int]]:
     return found
 
 
-def test_a_value_is_exact_or_null(spark: SparkSession, job: Job) -> None:
+def test_a_value_is_exact_or_null(spark: SparkSession, job: Job, tmp_path: Path) -> None:
     """Null only of a row with events of before and after, of which the recount has not found all of before."""
     every = events()
     below, above = every[:BELOW], every[BELOW:]
@@ -127,9 +127,9 @@ def test_a_value_is_exact_or_null(spark: SparkSession, job: Job) -> None:
     in_rows = [part for one in job.measures for part in one.partials]
     first = aggregate(decode(records(spark, below), job, known, sources), job)
     made = ", ".join(f"'{part.column}', `{part.column}`" for part in in_rows)
-    seeds = first.selectExpr("__key", "__window", f"named_struct({made}) as {SEED}")
+    seeds = stored(first.selectExpr("__key", "__window", f"named_struct({made}) as {SEED}"), tmp_path / "rows")
     counted = counted_rows(records(spark, found), job, known, sources, 0)
-    seed = with_state(seeds, counted, job)
+    seed = stored(with_state(seeds, counted, job), tmp_path / "seed")
     later = decode(records(spark, above), job, known, sources)
     told = aggregate(later, job, seed).select("*", F.expr("unix_millis(__window.start) as start_ms")).collect()
     served = {(row["__key"], row.start_ms): row for row in told}
@@ -146,6 +146,12 @@ def test_a_value_is_exact_or_null(spark: SparkSession, job: Job) -> None:
                 assert served[place][name] is None, (name, place)
             else:
                 assert served[place][name] == pytest.approx(row[name], rel=1e-12), (name, place)
+
+
+def stored(rows: DataFrame, folder: Path) -> DataFrame:
+    """As a driver has them: read from files."""
+    rows.write.parquet(str(folder))
+    return rows.sparkSession.read.parquet(str(folder))
 
 
 def oracle(every: Events) -> dict[tuple[str, int], dict[str, Any]]:
