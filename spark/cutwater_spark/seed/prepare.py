@@ -106,7 +106,8 @@ class SeedPreparation:
         if self._decoding is None:
             raise UsageError("a seed with measures of kept: state needs the decoding of the events")
         begins = start_state(self._cluster, job, self._generation, parent, seed.floor_ms)
-        recount, floor_ms = Recount(self._spark, self._cluster, job, self._decoding, self._generation.region), begins.floor_ms
+        recount = Recount(self._spark, self._cluster, job, self._decoding, self._generation.region)
+        floor_ms = begins.floor_ms
         why = recount_obstacle(job, parent, candidate.redefinition is not None, candidate.reopening is not None)
         ranges = {} if why else recount.ranges(parent, floor_ms)
         events = sum(end - first for first, end in ranges.values())

@@ -49,9 +49,7 @@ class Recounted(NamedTuple):
 
 
 class Recount:
-    def __init__(
-        self, spark: SparkSession, cluster: Cluster, job: Job, decoding: Decoding, region: str
-    ) -> None:
+    def __init__(self, spark: SparkSession, cluster: Cluster, job: Job, decoding: Decoding, region: str) -> None:
         """`region`: where the generation runs, and its parent did."""
         self._spark, self._cluster, self._region = spark, cluster, region
         self._job, self._known = decoding.applied(job), decoding.known
