@@ -31,7 +31,7 @@ from cutwater.verify.state import fill_from_state
 from support.harness import GENERATION, Flow, flow
 from support.lineage import Second, read_all
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 
 MINUTE_MS = 60_000
 SIZE_MS = 10 * MINUTE_MS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.job.measures import FieldType
+from cutwater.core.job.usable_events import find_flaw
 
 EVENT = {
     "type": "record",
@@ -82,7 +85,10 @@ def test_the_bound_of_a_value_holds_for_measures_in_state(tmp_path: Path) -> Non
     (tmp_path / "flight.avsc").write_text(json.dumps(wide))
     (tmp_path / "job.yaml").write_text(text)
     job = load_job(tmp_path / "job.yaml")
-    assert [one.limit.field for one in job.counted_measures if one.limit] == ["miles"]
+    event = {"airport": "JFK", "at": 1_700_000_000_000_000, "plane": None, "miles": Decimal(10) ** 30}
+    flaw = find_flaw(job, {"airport": FieldType("string")}, event, None)
+    assert flaw is not None
+    assert "may add to measure 'planes'" in flaw.rule
 
 
 REFUSED = {
