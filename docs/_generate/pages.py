@@ -101,6 +101,59 @@ derived:
   needs a new output: the publisher refuses and says how. With json they may change, too.
 - An attached query has none: compute the column in the query.
 """
+_KEPT = """\
+## Measures that only Spark's state has
+
+```yaml
+measures:
+  flights: {measure: count}
+  planes: {measure: distinct, field: tail_number, kept: state}
+derived:
+  flights_per_plane: round(flights / planes, 1)
+```
+
+With `kept: state` a measure's partials are in Spark's state and its checkpoint only. A row does not have them:
+not in the changelog, views, snapshots, API, exports or output. A row has what `derived` computes from the
+measure: such a derived value is **stored**. Spark computes it, and it is one double in the row. Here a row has 9
+bytes in place of up to 4 KB. `cutwater plan` prints the bytes of each choice, and `cutwater doctor` what is kept
+where.
+
+| | `kept: changelog`, the default | `kept: state` | a derived value | a stored value |
+|---|---|---|---|---|
+| bytes in changelog, view, snapshot | its partials | none | none | 9 |
+| bytes in Spark's state | its partials | its partials | none | none |
+| seen in API and output | yes | no | yes | yes |
+| merged (sliding windows, regions) | yes | no | follows its measures | no: null |
+| another expression | | | at any time | is another value: a new generation |
+| a new generation | takes it over | does not have it | follows its measures | exact or null, see below |
+
+What cannot be exact is refused, with the line of the job file:
+
+- A measure of `kept: state` needs a derived value that reads it; otherwise nobody would see it.
+- Windows must not overlap: readers merge sliding windows of panes.
+- At least one measure is kept in the changelog.
+- An expression that reads one may have `count`, `sum`, `min`, `max`, `first`, `last`, `min_by`, `max_by` of
+  numbers, `avg` without a `scale`, and `distinct`, wherever they are kept. It names no other derived value.
+  Other derived values may read a stored one.
+- `renamed_from` has no meaning for it.
+
+Spark computes with doubles as readers do, and divides to null by 0. Its `avg` may differ from the readers' in
+the last digit.
+
+**A new generation** (`generation start`, `rollback`, `failover`, a canary, a lost checkpoint) starts from rows,
+which lack the measure. A stored value is then exact or null, row by row:
+
+- A row that takes no more events keeps its value: that is every closed window.
+- A row whose first event comes after the milestone has its value.
+- For the other rows, of windows that are open at the milestone, the driver reads their events again from the
+  source, up to the milestone's cut. It counts them if the row's number of events is the same; so the job needs a
+  `{measure: count}` in the changelog. Otherwise the row's value is null.
+
+No event is read again if more than `CUTWATER_RECOUNT_EVENTS` were needed (10,000,000), if the generation has
+another job file or counts late events, if the job has `source.transform`, or after a failover; the driver logs
+why. Every row from *window X* on has a value: `cutwater generation start --dry-run` names that window. A canary
+and `cutwater replay` do not compare stored values.
+"""
 _KEYS = """`key` may be a list of at most 8, as in `key: [airport, carrier]`: events are grouped by all of these
 columns. A row's key is then a JSON array of their values as texts, `["JFK","UA"]`. Rows of the HTTP API,
 `cutwater get`, the output, exports and the clients have each column beside it, in its type. With an empty list,
@@ -253,7 +306,7 @@ def job_page() -> str:
     parts.append(_table("measures: one per name", MeasureModel))
     kinds = "\n".join(f"| `{kind}` | {', '.join(sorted(types))} |" for kind, (types, _) in KINDS.items())
     parts.append(f"## Measures and the types of their fields\n\n| measure | types |\n|---|---|\n{kinds}\n")
-    parts += [_VALUES, _DERIVED]
+    parts += [_VALUES, _DERIVED, _KEPT]
     parts.append(
         "## A query of your own\n\nWith `attached` instead of `source` and `measures`: see "
         "[ATTACH.md](ATTACH.md).\n"

@@ -160,7 +160,7 @@ class Attempt:
         if parent is not None:
             self._changelog.parent = parent
             with start.step("taking over the parent's state"):
-                about = (self._settings, self._number, now_ms, self._log, self._stop.is_set)
+                about = (self._settings, self._number, now_ms, self._log, self._stop.is_set, self._decoding)
                 seed = SeedPreparation(self._spark, job, *about).prepare(parent, self._checkpoint)
             self.origin = start_state(cluster, job, self._generation, parent, seed.floor_ms)
             self.seed = seed.folder

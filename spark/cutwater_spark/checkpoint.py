@@ -70,6 +70,14 @@ class Checkpoint:
     def seed_folder(self, attempt: int) -> str:
         return f"{self.location}/{_SEEDS}/{attempt}"
 
+    def seed_rows_folder(self, attempt: int) -> str:
+        """Return where an attempt's seed is before measures of `kept: state` are counted again."""
+        return f"{self.seed_folder(attempt)}-rows"
+
+    def drop_seed_rows(self, attempt: int) -> None:
+        """Delete the rows of the folder before, once the seed is written."""
+        self._files.delete(self._path(self.seed_rows_folder(attempt)), True)
+
     def keep_seed(self, attempt: int, floor_ms: int) -> None:
         """Record that the seed of this attempt is complete, with its floor.
 

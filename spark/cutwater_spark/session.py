@@ -113,7 +113,7 @@ def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, st
 
 
 def _object_groups(job: Job) -> int:
-    return THETA_GROUPS_MAX if any(one.sketch == THETA for one in job.measures) else OBJECT_GROUPS_MAX
+    return THETA_GROUPS_MAX if any(one.sketch == THETA for one in job.counted_measures) else OBJECT_GROUPS_MAX
 
 
 def _archive(path: str) -> str:

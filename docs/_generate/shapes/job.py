@@ -405,6 +405,19 @@ class Estimate(TypedDict):
     disk_bytes_after_30_days: float
 
 
+class MeasureCost(TypedDict):
+    name: str
+    kept: Literal["changelog", "state", "stored", "derived"]
+    """`stored`: a derived value that Spark computes and rows have."""
+    row_bytes: float
+    """In changelog, views, snapshots and seeds; at most, if no sample tells."""
+    output_bytes: float
+    state_bytes: float
+    """In Spark's state."""
+    restore: str
+    """What a generation from a milestone has of it."""
+
+
 class Plan(TypedDict):
     job: str
     source: str
@@ -413,6 +426,7 @@ class Plan(TypedDict):
     warnings: list[str]
     acls: list[Acl]
     mirrors: list[Mirror]
+    measures: list[MeasureCost]
     load: Load
     measured: Measured | None
     """Null if the job has not run on this cluster."""

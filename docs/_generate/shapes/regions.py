@@ -77,9 +77,19 @@ class Undone(TypedDict):
 
 class MeasureChange(TypedDict):
     name: str
-    fate: Literal["carried over", "renamed", "added", "replaced", "removed", "derived", "not possible"]
+    fate: Literal[
+        "carried over",
+        "renamed",
+        "carried over in part",
+        "added",
+        "replaced",
+        "removed",
+        "derived",
+        "kept in state",
+        "not possible",
+    ]
     before: str | None
-    """Its name in the parent's job file, if it is carried over, renamed or removed."""
+    """Its name in the parent's rows, if it is carried over, renamed, removed or now kept in state."""
     reason: str | None
 
 
@@ -149,7 +159,7 @@ class Claimed(TypedDict):
     undone: Undone | None
     """What a rollback undoes."""
     change: Change | None
-    """What differs with --job-file."""
+    """What differs with --job-file; with --dry-run also what a job with measures of kept: state leaves behind."""
     moved: Moved | None
     """With --dry-run and another number of partitions: what gets another partition."""
 

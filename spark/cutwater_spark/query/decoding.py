@@ -185,7 +185,7 @@ def _too_far(job: Job, time: str) -> Iterator[Flaw]:
 
 def _no_room(job: Job, values: Mapping[str, str]) -> Iterator[Flaw]:
     """Yield what a measure could not hold: an overflow or too large a row would end the query at each start."""
-    limits = {one.limit: one.name for one in job.measures if one.limit and one.limit.field in values}
+    limits = {one.limit: one.name for one in job.counted_measures if one.limit and one.limit.field in values}
     for limit, measure in limits.items():
         value = values[limit.field]
         beyond = f"{value} is not null and try_cast({value} as {limit.type}) is null"

@@ -22,9 +22,12 @@ from cutwater.adapters.runtime.crash_points import reach
 from cutwater.adapters.topics.candidates import candidates, origin_parent
 from cutwater.adapters.topics.commit_stream import values
 from cutwater.adapters.topics.log_evidence import LogCheck
-from cutwater.core.errors import DivergenceError
+from cutwater.core.errors import DivergenceError, UsageError
+from cutwater.core.generations.candidates import Candidate
+from cutwater.core.generations.recount import recount_obstacle
 from cutwater.core.generations.seed_check import require_state, require_taken
 from cutwater.core.generations.start_state import floor_behind, require_kept
+from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Barrier, Claim, Milestone
@@ -34,12 +37,14 @@ from cutwater.views.snapshots.snapshot_set import StoredSeeds
 from cutwater_spark.checkpoint import Checkpoint, Seed
 from cutwater_spark.seed.from_changelog import write_seed
 from cutwater_spark.seed.from_snapshot import write_lines, write_stored
-from cutwater_spark.seed.parent import Seeding, seeding_of
+from cutwater_spark.seed.parent import Seeding, seeding_of, start_state
 from cutwater_spark.seed.progress import log_progress, log_rows
+from cutwater_spark.seed.recounted_state import Recount
 
 SIGNALS_MAX = 10_000
 """Signals that are read after the parent milestone; the next barrier, if there is one, is among the first."""
 READING = "the parent's state is being read"
+RECOUNTING = "events are counted again"
 _LINES = "rows.txt"
 
 
@@ -53,10 +58,13 @@ class SeedPreparation:
         now_ms: Callable[[], int],
         log: Any,
         stopped: Callable[[], bool],
+        decoding: Decoding | None = None,
     ) -> None:
+        """`decoding`: of the events, for a job with measures of `kept: state`."""
         self._spark, self._job, self._settings = spark, job, settings
         self._cluster, self._generation = settings.cluster, settings.generation
         self._attempt, self._now_ms, self._log, self._stopped = attempt, now_ms, log, stopped
+        self._decoding = decoding
 
     def prepare(self, parent: Milestone, checkpoint: Checkpoint) -> Seed:
         """Return the seed, files and floor; write it if no earlier attempt has. Call it after fencing.
@@ -77,15 +85,38 @@ class SeedPreparation:
         checkpoint.drop_seeds()
         candidate = candidates(self._cluster, self._job.name).require(self._generation)
         seeding, claim = seeding_of(self._cluster, self._job, candidate, parent), candidate.claim
-        folder = checkpoint.seed_folder(self._attempt)
+        folder = made = checkpoint.seed_folder(self._attempt)
+        if self._job.state_measures:
+            folder = checkpoint.seed_rows_folder(self._attempt)
         if why := self._from_changelog(seeding, parent, folder):
             self._from_snapshots(seeding, claim, why, checkpoint, folder)
         # Last: the parent's next epoch may be about to end.
-        seed = Seed(folder, floor_of(self._cluster, claim, parent))
+        seed = Seed(made, floor_of(self._cluster, claim, parent))
+        if folder != made:
+            self._recount(candidate, parent, seed, folder)
+            checkpoint.drop_seed_rows(self._attempt)
         reach("seed-written")
         checkpoint.keep_seed(self._attempt, seed.floor_ms)
         reach("seed-kept")
         return seed
+
+    def _recount(self, candidate: Candidate, parent: Milestone, seed: Seed, rows: str) -> None:
+        """Write the seed from its rows: with the measures of `kept: state`, as far as events tell them."""
+        job, most = self._job, self._settings.recount_events
+        if self._decoding is None:
+            raise UsageError("a seed with measures of kept: state needs the decoding of the events")
+        begins = start_state(self._cluster, job, self._generation, parent, seed.floor_ms)
+        recount = Recount(self._spark, self._cluster, job, self._decoding, self._generation.region)
+        floor_ms = begins.floor_ms
+        why = recount_obstacle(job, parent, candidate.redefinition is not None, candidate.reopening is not None)
+        ranges = {} if why else recount.ranges(parent, floor_ms)
+        events = sum(end - first for first, end in ranges.values())
+        if ranges and (events := events + recount.listed()) > most:
+            why, ranges = f"{events:,} events would be read; CUTWATER_RECOUNT_EVENTS allows {most:,}", {}
+        with log_progress(self._log, RECOUNTING, events, self._spark):
+            found = recount.write(rows, seed.folder, parent, floor_ms, ranges)
+        told = {"open_rows": found.open_rows, "whole": found.whole, "events": 0 if why else events}
+        self._log.info("measures that are kept in state are counted again", **told, reason=why or None)
 
     @property
     def _fetch_folder(self) -> Path:

@@ -25,6 +25,7 @@ from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.job.kinds.quantiles import EMPTY
+from cutwater.core.job.measures import Measure, Partial
 from cutwater.core.protocol.changelog_rows import Writer
 from cutwater_spark.attempt import location_of
 from cutwater_spark.checkpoint import Checkpoint
@@ -47,10 +48,10 @@ def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str
     buffers: dict[str, int] = {}
     names: list[str] = []
     found = []
-    for partial in (partial for measure in job.measures for partial in measure.partials):
+    for measure, partial in ((one, partial) for one in job.measures for partial in one.partials):
         sql, made = partial.over_both if seeded else partial.over_events, ""
         while call := _aggregate(sql):
-            wanted = _buffers(call.kind, partial.avro)
+            wanted = _buffers(call.kind, _type_of(call.text, measure, partial))
             if call.text not in buffers:
                 buffers[call.text] = len(names)
                 names += wanted
@@ -62,6 +63,12 @@ def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str
     if there != names:
         raise UsageError(f"the state holds {', '.join(there)}, but the job's measures need {', '.join(names)}")
     return found
+
+
+def _type_of(aggregate: str, measure: Measure, partial: Partial) -> object:
+    """Return the Avro type of an aggregate's result: a stored value is computed from those of other measures."""
+    owners = (one for one in measure.inputs if aggregate in one.over_both or aggregate in one.over_events)
+    return next(owners, partial).avro
 
 
 _BUFFERS = {"avg": ["sum", "count"], "var_pop": ["n", "avg", "m2"]}

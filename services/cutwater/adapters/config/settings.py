@@ -443,6 +443,12 @@ class Settings(BaseSettings):
         description="Clear windows once this share of the changelog, in event time, is below the horizon; 1 for "
         "never.",
     )
+    recount_events: int = Field(
+        10_000_000,
+        ge=0,
+        description="The most events that a new generation reads once more for measures of kept: state. If it "
+        "needs more it counts none again; 0 for never.",
+    )
     failover_min_age_s: float = Field(
         90.0,
         ge=0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutwater.adapters.job_files.attached_query import compile_attached
 from cutwater.adapters.job_files.document.yaml_reader import Place, read_document
@@ -17,7 +17,7 @@ from cutwater.adapters.job_files.event_schema import event_format, field_types, 
 from cutwater.adapters.job_files.expressions import compile_columns
 from cutwater.adapters.job_files.field_checks import check_fields, is_attached
 from cutwater.adapters.job_files.models import AttachedModel, JobModel, MeasureModel, SourceModel, parse_duration
-from cutwater.adapters.job_files.rule_checks import frame
+from cutwater.adapters.job_files.rule_checks import STATE, check_kept, frame
 from cutwater.adapters.job_files.source_fields import (
     ARRAY,
     COLUMNS,
@@ -48,6 +48,7 @@ from cutwater.core.events.formats import (
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform
 from cutwater.core.job.derived_values import DERIVED, derived_measure, names_in
 from cutwater.core.job.job import TAKEN_COLUMNS, Job, Objectives
+from cutwater.core.job.kinds.stored_values import stored_measure
 from cutwater.core.job.measure_kinds import KINDS, PARAMETERS, SYNONYMS, By, build
 from cutwater.core.job.measures import HLL, THETA, Measure
 from cutwater.core.job.row_room import require_room
@@ -127,7 +128,8 @@ def _compile(path: Path, model: JobModel, upstream: Upstream | None, errors: Job
         lateness_ms=model.lateness,
         retention_ms=model.retention,
         shards=shared.shards,
-        measures=measures,
+        measures=measures.shown,
+        state_measures=measures.in_state,
         max_ahead_ms=model.max_ahead,
         max_behind_ms=model.max_behind,
         max_jump_ms=model.max_jump,
@@ -174,14 +176,23 @@ def _check_message(source: SourceModel, errors: JobErrors) -> None:
         errors.add(_MESSAGE, f"belongs to the format {CONFLUENT_PROTOBUF}; this one is {source.format}")
 
 
-def _measures(model: JobModel, types: Types | None, errors: JobErrors) -> tuple[Measure, ...]:
+class _Measures(NamedTuple):
+    shown: tuple[Measure, ...]
+    """What rows have, and derived values."""
+    in_state: tuple[Measure, ...]
+
+
+def _measures(model: JobModel, types: Types | None, errors: JobErrors) -> _Measures:
     """Return the valid measures, after checking that no two of them share a column."""
     tried = [_measure(name, one, model, types, errors) for name, one in model.measures.items()]
     built = tuple(one for one in tried if one is not None)
     _check_columns(built, errors)
-    built += _derived(model, built, errors)
-    errors.attempt(("measures",), lambda: require_room(built))
-    return built
+    check_kept(model, errors)
+    in_state = tuple(one for one in built if model.measures[one.name].kept == STATE)
+    shown = tuple(one for one in built if model.measures[one.name].kept != STATE)
+    shown += _derived(model, built, errors)
+    errors.attempt(("measures",), lambda: require_room(shown))
+    return _Measures(shown, in_state)
 
 
 def _measure(
@@ -230,7 +241,8 @@ def _derived(model: JobModel, built: tuple[Measure, ...], errors: JobErrors) -> 
         taken[name.lower()] = name
         one = None
         if not names_in(text) & unknown:
-            one = errors.attempt(place, partial(derived_measure, name, text, known))
+            stored = any(model.measures[of].kept == STATE for of in names_in(text) & model.measures.keys())
+            one = errors.attempt(place, partial(stored_measure if stored else derived_measure, name, text, known))
         if one is None:
             unknown.add(name)
         else:

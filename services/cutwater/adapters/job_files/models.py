@@ -329,6 +329,11 @@ class MeasureModel(Model):
         "most 32 KB, is exact up to 4,096 different values, and tells how many values several rows share "
         "(`cutwater distinct`).",
     )
+    kept: Literal["changelog", "state"] = Field(
+        "changelog",
+        description="Where its partials are. changelog: in each row, so views, API, output and a new generation "
+        "have them. state: in Spark's state only, and rows have what `derived` computes from it; see below.",
+    )
     renamed_from: str | None = Field(
         None,
         description="Its name in the job file before, for `cutwater generation start --job-file`: the generation "

@@ -32,19 +32,24 @@ def _measure_json(one: MeasureChange) -> dict[str, Any]:
     return {"fate": one.fate.value, "before": one.before or None, "reason": one.why or None}
 
 
-def print_change(change: Change) -> None:
-    """Print each measure and each part of the job file that differs."""
+def print_change(change: Change, another: bool) -> None:
+    """Print each measure and each part of the job file that differs. `another`: it is not the parent's file."""
     from_x = iso(change.complete_from_ms) if change.complete_from_ms else ""
     rows = [(f"measure {one.name}", one.fate.value, _measure_text(one, from_x)) for one in change.found.measures]
     rows += [(one.part, f"{one.before} -> {one.after}", _part_text(one, from_x)) for one in change.found.parts]
-    out.table(table("the job file beside the parent's", _COLUMNS, rows))
-    if not change.found.changes_rows and not change.found.obstacles:
+    title = "the job file beside the parent's" if another else "what the generation takes over"
+    out.table(table(title, _COLUMNS, rows))
+    if another and not change.found.changes_rows and not change.found.obstacles:
         print_note(
             "its rows are the parent's: a restart with the new job file does the same, without a generation"
         )
 
 
 def _measure_text(one: MeasureChange, from_x: str) -> str:
+    if one.fate is Fate.PARTLY and from_x:
+        return f"complete from window {from_x} on; {one.why}"
+    if one.fate is Fate.IN_STATE:
+        return "in no row: the source must tell the events before the milestone"
     if one.fate in (Fate.ADDED, Fate.REPLACED):
         complete = f"complete from window {from_x} on" if from_x else "starts empty"
         return f"{complete}; {one.why}" if one.why else complete

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,11 +12,12 @@ from cutwater.cli.generations.change import change_json, print_change
 from cutwater.cli.options import JobContext
 from cutwater.cli.report import iso, out, print_json
 from cutwater.core.errors import UsageError
+from cutwater.core.job.measures import Measure
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Claim
 from cutwater.operations.generations.claim_check import require_works
 from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
-from cutwater.operations.generations.redefinition import Change
+from cutwater.operations.generations.redefinition import Change, state_change
 from cutwater.operations.generations.seed_source import SeedSource
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def claim(
     """
     settings, sources = place.settings, list[SeedSource]()
 
-    redefined, changes = words.redefined, list[Change]()
+    redefined, changes, stored = words.redefined, list[Change](), place.job.stored_values
 
     def require(planned: Planned) -> None:
         if planned.begun or planned.done:
@@ -58,7 +59,7 @@ def claim(
         if redefined is not None and not changes:
             changes.append(redefined.change(place.cluster, planned.claim))
             if changes[0].found.obstacles:
-                _print_claim(planned, None, None, True, as_json, more, changes[0])
+                _print_claim(planned, None, None, True, as_json, more, changes[0], words, stored)
                 changes[0].found.require_possible()
         store = place.stack.snapshots if place.stack else settings.snapshots
         try:
@@ -77,9 +78,13 @@ def claim(
         copies = copies_of(place.cluster, settings.replication_factor, settings.min_insync_replicas)
         planned = claims.ask(words, copies, require)
     source, change = sources[-1] if sources else None, changes[0] if changes else None
+    if dry_run and redefined is None and not planned.done:
+        change = state_change(place.cluster, planned.claim, place.job)
     shift = _count_moved(place, planned.claim) if dry_run else None
     if not silent:
-        _print_claim(planned, source, _undone(place, planned), dry_run, as_json, more, change, shift)
+        _print_claim(
+            planned, source, _undone(place, planned), dry_run, as_json, more, change, words, stored, shift
+        )
     return planned.claim
 
 
@@ -139,6 +144,8 @@ def _print_claim(
     as_json: bool,
     more: Mapping[str, Any] | None,
     change: Change | None,
+    words: GenerationRequest,
+    stored: Sequence[Measure],
     shift: Moved | None = None,
 ) -> None:
     made = planned.claim
@@ -161,7 +168,7 @@ def _print_claim(
         print_json(told)
         return
     if change is not None:
-        print_change(change)
+        print_change(change, another=words.redefined is not None)
         if change.found.obstacles:
             return
     if planned.again:
@@ -172,6 +179,12 @@ def _print_claim(
         line = f"{made.generation} {'would be claimed' if dry_run else 'is claimed'}"
     out.print(f"{line}: from {parent}, {made.partitions} partitions")
     out.print(str(source) if source else "its state has been read")
+    if change is None and stored:
+        names = ", ".join(one.name for one in stored)
+        out.print(
+            f"{names}: a measure is kept in state, so the driver counts the events of open windows again; where "
+            "it cannot, a row has no value. --dry-run tells from which window on every row has one"
+        )
     if shift is not None:
         out.print(_moved_text(shift))
         out.print(STAGES)

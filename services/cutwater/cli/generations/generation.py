@@ -112,6 +112,9 @@ def start(
     whether it is carried over, or from which window on it is complete. --dry-run prints that before anything is
     claimed. The claim carries the file with its schemas, so every process of the job finds it there.
 
+    With --dry-run, and measures of kept: state in the job file, the output tells from which window on every row
+    has its stored values. Before, a row has one only if its events can be counted again.
+
     If an open claim has the same parent (without --from: any milestone of the promoted generation), the same
     number of partitions and the same --job-file, the command continues with it and reports so. --another claims
     one more.

@@ -22,6 +22,7 @@ from cutwater.core.checks import acls, replication
 from cutwater.core.checks.cluster import ClusterFacts, check_cluster, check_topics
 from cutwater.core.checks.findings import Finding, Level, error, ok, skipped, worst
 from cutwater.core.checks.machine import MB, Need, check_machine, check_spark
+from cutwater.core.checks.measure_costs import check_measures
 from cutwater.core.checks.policy import check_policy
 from cutwater.core.checks.source_topic import check_rights, check_source
 from cutwater.core.errors import CutwaterError, UsageError
@@ -94,6 +95,7 @@ def findings_of(
         yield problem
     elif job:
         yield ok("job file", f"job {job.name}: {len(job.measures)} measures, windows of {job.window.size_ms:,} ms")
+        yield check_measures(job)
         if job_file and (found := check_transform(job, job_file)):
             yield found
         yield from check_policy(job, read_policy(settings.policy)) if settings.policy else ()

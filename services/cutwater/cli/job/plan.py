@@ -23,6 +23,7 @@ from cutwater.core.checks import acls, capacity, event_sample, replication
 from cutwater.core.checks.capacity import Load
 from cutwater.core.checks.event_sample import SampledEvent, SampleFigures
 from cutwater.core.checks.findings import Level
+from cutwater.core.checks.measure_costs import MeasureCost, costs_of
 from cutwater.core.checks.plan import Mirroring, Plan, size
 from cutwater.core.checks.policy import check_policy
 from cutwater.core.job.job import Job
@@ -146,6 +147,7 @@ def _plan(job: Job, settings: Settings, cluster: Cluster | None, said: LoadOptio
         acls=acls.required_acls(job.name, job.source, settings.generation),
         load=load,
         estimate=comes_to,
+        measures=costs_of(job, sampled.state if sampled else None),
         measured=measured,
         sampled=sampled,
         unknown=capacity.list_uncertainties(job, sampled, measured is not None, other_load),
@@ -194,7 +196,17 @@ def _show(made: Plan, principal: str) -> None:
     out.print(f"as one user, {len(commands)} commands:")
     for line in commands:
         out.print(f"  {line}", whole=True)
+    out.table(_costs(made.measures))
     out.table(table(_load(made), ("what", "how much"), _amounts(made)))
+
+
+def _costs(measures: Sequence[MeasureCost]) -> Table:
+    columns = (
+        *("measure", "kept", Column("changelog and view", 1), Column("output", 1), Column("Spark's state", 1)),
+        Column("a generation from a milestone", below=True),
+    )
+    rows = ((one.name, one.kept, *map(size, one.bytes), one.restore) for one in measures)
+    return table("bytes of each measure in one row, at most", columns, rows)
 
 
 def _rights(title: str, listed: Sequence[acls.Acl]) -> Table:

@@ -144,8 +144,9 @@ def _driver(job: str, source: str) -> Iterator[Acl]:
     yield Acl("driver", "topic", topics.milestones(job), ("Read",))
     yield Acl("driver", "topic", topics.candidates(job), ("Read",))
     yield _mirrored("driver", job)
-    yield Acl("driver", "topic", topics.dead_letters(job), ("Write",))
-    yield Acl("driver", "topic", topics.late(job), ("Write",))
+    # What is listed is not counted again for measures of kept: state.
+    yield Acl("driver", "topic", topics.dead_letters(job), ("Read", "Write"))
+    yield Acl("driver", "topic", topics.late(job), ("Read", "Write"))
     yield Acl("driver", "topic", topics.history(job), ("Write",))
     yield Acl("driver", "transactional-id", topics.generation_ids(job), ("Write",), prefixed=True)
     yield _group("driver")

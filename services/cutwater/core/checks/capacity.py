@@ -73,6 +73,8 @@ class Sizes:
     written: float
     """In the changelog, as an epoch writes it."""
     output: float
+    state_only: float = 0.0
+    """Of a row, what only Spark's state has: the measures of `kept: state`."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def estimate(
     output = _output_rows(job, load, rows_per_s, left_per_day / DAY_S) * size.output
     view = live * size.row
     kept = view if job.max_bytes is None else min(view, float(job.max_bytes))
-    state = open_windows * keys_per_window * size.row * STATE_VERSIONS
+    state = open_windows * keys_per_window * (size.row + size.state_only) * STATE_VERSIONS
     return Estimate(
         rows_per_s=rows_per_s,
         row_bytes=size.row,
@@ -242,7 +244,7 @@ def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, 
 def sketch_doubts(job: Job) -> list[str]:
     """Return what the sizes of sketches depend on, if no event was sampled."""
     sketched: dict[tuple[int, int], list[str]] = {}
-    for one in job.measures:
+    for one in job.counted_measures:
         if one.kind == "distinct":
             sketched.setdefault(sketch_bounds(one), []).append(one.name)
     return [
@@ -274,13 +276,24 @@ def sizes_of(job: Job, state: RowSizes | None = None, written: RowSizes | None =
     """Return the sizes of the job's records, by the types of its measures and the sampled texts and sketches."""
     state = state or RowSizes()
     output = 0.0 if job.output.mode == "none" else _output_bytes(job, state)
-    return Sizes(row_bytes_of(job, state), row_bytes_of(job, written or state), output)
+    in_state = sum(partial_bytes(one, state) for one in job.state_measures)
+    return Sizes(row_bytes_of(job, state), row_bytes_of(job, written or state), output, in_state)
 
 
 def row_bytes_of(job: Job, known: RowSizes | None = None) -> float:
     known = known or RowSizes()
-    values = sum(_bytes_of(partial.avro, one, known) for one in job.measures for partial in one.partials)
+    values = sum(partial_bytes(one, known) for one in job.measures)
     return RECORD_BYTES + HEADERS_BYTES + _key_bytes(known) + SINGLE_OBJECT_BYTES + values
+
+
+def partial_bytes(measure: Measure, known: RowSizes) -> float:
+    """Return the bytes of a measure's partials in a row; 0 of a derived value that readers compute."""
+    return sum(_bytes_of(partial.avro, measure, known) for partial in measure.partials)
+
+
+def shown_bytes(measure: Measure, known: RowSizes) -> float:
+    """Return the bytes of what users see of a measure, in Avro."""
+    return _bytes_of(measure.output, replace(measure, kind=""), known)
 
 
 def _key_bytes(known: RowSizes) -> float:
@@ -288,7 +301,7 @@ def _key_bytes(known: RowSizes) -> float:
 
 
 def _output_bytes(job: Job, known: RowSizes) -> float:
-    presented = sum(_bytes_of(one.output, replace(one, kind=""), known) for one in job.measures)
+    presented = sum(shown_bytes(one, known) for one in job.measures)
     if job.output.format != JSON:
         return RECORD_BYTES + known.key + SINGLE_OBJECT_BYTES + 5 + known.key + WINDOW_BYTES + presented
     names = sum(len(one.name) + JSON_FIELD_BYTES for one in job.measures)

@@ -111,7 +111,7 @@ def measure_sample(
     inside = max(sum(low <= one.time_ms <= high for one in events), 1)
     rate = inside / max((high - low) / 1_000, 1.0)
     per_epoch = min((per_second or rate) * epoch_s, float(job.max_events_per_epoch))
-    measures = [one for one in job.measures if one.kind == "distinct" and one.field]
+    measures = [one for one in job.counted_measures if one.kind == "distinct" and one.field]
     rows, written, epochs = _fold(job, events, measures, max(round(per_epoch), 1))
     size, slide = job.row_windows.size_ms, job.row_windows.slide_ms
     whole = [start for start in range(low + -low % slide, high - size + 1, slide)]
@@ -197,7 +197,7 @@ def _edges(events: Sequence[SampledEvent]) -> tuple[int, int]:
 
 def _texts(job: Job, events: Sequence[SampledEvent]) -> dict[str, float]:
     found = {}
-    for name in {one.field for one in job.measures if one.field}:
+    for name in {one.field for one in job.counted_measures if one.field}:
         lengths = list(_lengths(one.fields.get(name) for one in events))
         if lengths:
             found[name] = sum(lengths) / len(lengths)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from cutwater.core.checks.acls import Acl
 from cutwater.core.checks.capacity import Estimate, Load
 from cutwater.core.checks.event_sample import SampleFigures
+from cutwater.core.checks.measure_costs import MeasureCost
 from cutwater.core.checks.replication import Replication
 from cutwater.core.protocol.topics import TopicSpec
 
@@ -48,6 +49,7 @@ class Plan:
     """None if no event of the source could be read."""
     unknown: Sequence[str] = ()
     """Why figures are only upper bounds; empty if they are good to a factor of two."""
+    measures: Sequence[MeasureCost] = ()
     mirrors: Sequence[Mirroring] = field(default=())
     """At most one: the region that is mirrored here."""
 
@@ -60,6 +62,7 @@ class Plan:
             "warnings": list(self.warnings),
             "acls": [one.plain() for one in self.acls],
             "mirrors": [{**one._asdict(), "acls": [acl.plain() for acl in one.acls]} for one in self.mirrors],
+            "measures": [one._asdict() for one in self.measures],
             "load": asdict(self.load),
             "measured": asdict(self.measured) if self.measured else None,
             "sampled": asdict(self.sampled) if self.sampled else None,

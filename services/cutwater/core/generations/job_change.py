@@ -6,6 +6,10 @@ events below the milestone's source cut. These all lie before the end of the par
 that start there or later are complete, which is the *window X* of a change. What decides which events count, such
 as a filter, holds for the events after the cut: rows below window X are in part by the old one.
 
+A stored value (of measures that are kept in state) is carried over in part: the parent's rows have the value, and
+not what it was computed from. A row that takes no event after the milestone keeps it. One that does has none,
+unless its events are counted again (`recount`). So these values, too, are complete from window X on.
+
 A coarser key and a larger pane are merges: each row of the parent has one place in the new state, and the rows of
 one place are merged by the query itself, which takes any number of seeds.
 """
@@ -21,27 +25,36 @@ from cutwater.core.errors import UsageError
 from cutwater.core.generations.seed_change import SeedChange
 from cutwater.core.job.columns import Transform
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import Measure
+from cutwater.core.job.measures import STORED, Measure
 from cutwater.core.protocol.records import Milestone
 
 
 class Fate(StrEnum):
     CARRIED = "carried over"
     RENAMED = "renamed"
+    PARTLY = "carried over in part"
+    """A stored value: rows that take another event after the milestone may have none."""
     ADDED = "added"
     REPLACED = "replaced"
     """Added, and another measure of the same name is removed."""
     REMOVED = "removed"
     DERIVED = "derived"
     """Computed from other measures when it is shown: it has no state."""
+    IN_STATE = "kept in state"
+    """In Spark's state only, which no generation takes over: it counts the events after the milestone."""
     IMPOSSIBLE = "not possible"
+
+
+_NOT_COUNTED = "a row that takes another event before has it only if its events are counted again, else none"
+_KEEPS_ROWS = frozenset({Fate.CARRIED, Fate.PARTLY, Fate.DERIVED})
+_NOT_SHOWN = frozenset({Fate.REMOVED, Fate.IN_STATE})
 
 
 class MeasureChange(NamedTuple):
     name: str
     fate: Fate
     before: str = ""
-    """Its name in the parent's job, if it is carried over, renamed or removed."""
+    """Its name in the parent's rows, if it is carried over, renamed, removed or now kept in state."""
     why: str = ""
 
 
@@ -76,14 +89,16 @@ class JobChange:
     @property
     def has_new(self) -> bool:
         """Whether something is complete only from window X on."""
-        added = any(one.fate in (Fate.ADDED, Fate.REPLACED) for one in self.measures)
+        added = any(one.fate in (Fate.ADDED, Fate.REPLACED, Fate.PARTLY) for one in self.measures)
         return added or any(one.from_x for one in self.parts)
 
     @property
     def changes_rows(self) -> bool:
         """Whether the rows differ, and not only how long they are kept or which events can be read."""
-        kept = all(one.fate in (Fate.CARRIED, Fate.DERIVED) for one in self.measures)
-        return self.has_new or self.seeds.merges or not kept
+        kept = all(
+            one.fate in _KEEPS_ROWS or (one.fate is Fate.IN_STATE and not one.before) for one in self.measures
+        )
+        return not kept or self.seeds.merges or any(one.from_x for one in self.parts)
 
     def require_possible(self) -> None:
         """Raise UsageError with each obstacle if it is not possible."""
@@ -111,13 +126,14 @@ def compare_jobs(before: Job, after: Job) -> JobChange:
 def shown_from(row: Job, reader: Job) -> dict[str, str | None]:
     """Return for each measure of a reader's job file its name in a row of another job; None if that row does not
     have it."""
-    names = {
-        one.name: one.before or None for one in compare_jobs(row, reader).measures if one.fate is not Fate.REMOVED
-    }
+    fates = compare_jobs(row, reader).measures
+    names = {one.name: one.before or None for one in fates if one.fate not in _NOT_SHOWN}
     back = {one.before: one.name for one in compare_jobs(reader, row).measures if one.fate is Fate.RENAMED}
-    shown = {one.name for one in row.measures if not one.partials}
+    derived, stored = ({one.name for one in of} for of in (row.derived_values, row.stored_values))
     for one in reader.measures:
-        if not one.partials and one.name in shown:
+        # What a derived value means may change, and so may who computes it.
+        same = derived | stored if not one.partials else derived if one.kind == STORED else set[str]()
+        if one.name in same:
             names[one.name] = one.name
         names[one.name] = names[one.name] or back.get(one.name)
     return names
@@ -143,8 +159,10 @@ def _measures(before: Job, after: Job, merges: bool) -> Iterator[MeasureChange]:
     taken = {one.renamed_from for one in after.measures if one.renamed_from in known}
     changes = [_measure(one, known, taken, merges) for one in after.measures]
     yield from changes
+    in_state = [one.name for one in after.state_measures]
+    yield from (MeasureChange(name, Fate.IN_STATE, name if name in known else "") for name in in_state)
     left = {one.before for one in changes} | {one.name for one in changes if one.fate is Fate.REPLACED}
-    yield from (MeasureChange(name, Fate.REMOVED, name) for name in known if name not in left)
+    yield from (MeasureChange(name, Fate.REMOVED, name) for name in known if name not in {*left, *in_state})
 
 
 def _measure(one: Measure, known: Mapping[str, Measure], taken: Collection[str], merges: bool) -> MeasureChange:
@@ -156,6 +174,8 @@ def _measure(one: Measure, known: Mapping[str, Measure], taken: Collection[str],
         return _unknown(one, known)
     if unlike := _unlike(source, one):
         return _replaced(one, source, unlike, taken)
+    if one.kind == STORED:
+        return _stored(one, source, merges)
     if merges and any(partial.one_seed for partial in one.partials):
         return _no(one, f"rows of a {one.kind} cannot be merged here: remove it, and add it under another name")
     return MeasureChange(one.name, Fate.RENAMED if source.name != one.name else Fate.CARRIED, source.name)
@@ -174,6 +194,12 @@ def _replaced(one: Measure, source: Measure, unlike: str, taken: Collection[str]
     if one.name in taken:  # the parent's measure of this name continues under another
         return MeasureChange(one.name, Fate.ADDED)
     return MeasureChange(one.name, Fate.REPLACED, why=f"it {unlike}, so the parent's values are no part of it")
+
+
+def _stored(one: Measure, source: Measure, merges: bool) -> MeasureChange:
+    if merges:
+        return MeasureChange(one.name, Fate.REPLACED, why="rows are merged, and nobody can merge its values")
+    return MeasureChange(one.name, Fate.PARTLY, source.name, _NOT_COUNTED)
 
 
 def _no(one: Measure, why: str) -> MeasureChange:

@@ -78,7 +78,7 @@ _ALLOWED = f"allowed: numbers, names of measures, + - * /, parentheses, {', '.jo
 def derived_measure(name: str, text: str, measures: Mapping[str, Measure]) -> Measure:
     """Return the measure of an expression over others. Raises UsageError if it is not one."""
     translator = _Translator(text, measures)
-    compute = translator.translate(_parse(text), 0)
+    compute = translator.translate(parse_expression(text), 0)
     columns = [column for one in translator.used.values() for column in columns_of(one)]
     return Measure(name, DERIVED, (), compute, "double", reads=tuple(dict.fromkeys(columns)))
 
@@ -91,12 +91,13 @@ def columns_of(measure: Measure) -> tuple[str, ...]:
 def names_in(text: str) -> set[str]:
     """Return the names in an expression; none if it is not one."""
     try:
-        return {one.id for one in ast.walk(_parse(text)) if isinstance(one, ast.Name)}
+        return {one.id for one in ast.walk(parse_expression(text)) if isinstance(one, ast.Name)}
     except UsageError:
         return set()
 
 
-def _parse(text: str) -> ast.expr:
+def parse_expression(text: str) -> ast.expr:
+    """Return the tree of an expression. Raises UsageError if it is none."""
     if len(text) > TEXT_MAX:
         raise UsageError(f"has {len(text)} characters; allowed: {TEXT_MAX}")
     try:

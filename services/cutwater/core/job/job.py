@@ -21,7 +21,7 @@ from cutwater.core.events.key_columns import (
 )
 from cutwater.core.events.rejection import MAX_BEHIND_MS
 from cutwater.core.job.columns import ComputedColumn, Explode, Transform, TransformColumn
-from cutwater.core.job.measures import FieldType, Measure
+from cutwater.core.job.measures import STORED, FieldType, Measure
 from cutwater.core.job.shards import ShardMap
 from cutwater.core.job.windows import WindowSpec
 
@@ -79,6 +79,7 @@ class Job:
     retention_ms: int
     shards: ShardMap
     measures: tuple[Measure, ...]
+    """What rows have and users see, derived values last."""
     max_ahead_ms: int
     """An event time further ahead of its Kafka record's timestamp is rejected, and moves no watermark."""
     max_event_bytes: int
@@ -118,6 +119,8 @@ class Job:
     key_columns: tuple[KeyColumn, ...] | None = None
     """The columns of a key that is a list in the job file; none makes one row a window. None: no list."""
     objectives: Objectives = Objectives()
+    state_measures: tuple[Measure, ...] = ()
+    """The measures that only Spark's state has (`kept: state`), for the stored values among `measures`."""
     upstream: str = ""
     """The job whose output is the source; its end markers are no events. Empty for a topic of events."""
     attached: Attached | None = None
@@ -148,6 +151,21 @@ class Job:
         """The types of an event's columns, computed ones and those of the user's function."""
         added = {one.name: one.type for one in self.added_columns}
         return {**{one.name: one.type for one in self.columns}, **added}
+
+    @property
+    def counted_measures(self) -> tuple[Measure, ...]:
+        """The measures that Spark computes for each row, whether the row has them or not."""
+        return (*self.measures, *self.state_measures)
+
+    @property
+    def derived_values(self) -> tuple[Measure, ...]:
+        """The derived values that readers compute."""
+        return tuple(one for one in self.measures if not one.partials)
+
+    @property
+    def stored_values(self) -> tuple[Measure, ...]:
+        """The derived values that Spark computes. A generation's start leaves some of their rows without one."""
+        return tuple(one for one in self.measures if one.kind == STORED)
 
     @property
     def key_parts(self) -> tuple[KeyColumn, ...]:

@@ -79,7 +79,9 @@ ORDERED = NUMBERS | TIMES | {"string", "boolean"}
 COUNTABLE = frozenset({"int", "long", "string", "bytes"})
 VALUE = "value"
 """The kind of a column of a user's own query. Cutwater merges it only as the job file says."""
-PLAIN = frozenset({"count", "sum", "min", "max", "every", "any", VALUE})
+STORED = "stored"
+"""The kind of a derived value that Spark computes, and a row stores: `core.job.kinds.stored_values`."""
+PLAIN = frozenset({"count", "sum", "min", "max", "every", "any", VALUE, STORED})
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class Partial:
     """Replaces `over_events` in a job's definition if that text has changed and old rows merge with new ones."""
     one_seed: bool = False
     """Whether `over_both` is right for one seed a row only, and not where several rows of a parent become one."""
+    mergeable: bool = True
+    """Whether two values can be merged; otherwise a row that is merged of two has none."""
 
     @property
     def meaning(self) -> str:
@@ -146,6 +150,8 @@ class Measure:
     """The number of values if users see a list; else 0. Rows have no order by a list."""
     reads: tuple[str, ...] = ()
     """The columns of other measures' partials that a derived value is computed from. It has no partials."""
+    inputs: tuple[Partial, ...] = ()
+    """The partials that Spark computes a stored value from, in its state."""
     merges_by: str = ""
     """How two values of a column of a user's own query merge; empty: the job file does not say."""
     sketch: str = ""
@@ -193,10 +199,12 @@ def merged_row(measures: Sequence[Measure], one: Partials, other: Partials) -> d
 
 def row_merge(measures: Sequence[Measure]) -> Callable[[Partials, Partials], dict[str, Any]]:
     """Return `merged_row` for many rows."""
-    parts = [(partial.column, partial.merge) for measure in measures for partial in measure.partials]
+    every = [partial for measure in measures for partial in measure.partials]
+    parts = [(partial.column, partial.merge) for partial in every if partial.mergeable]
+    unmerged = {partial.column: None for partial in every if not partial.mergeable}
 
     def merged(one: Partials, other: Partials) -> dict[str, Any]:
-        made = {}
+        made: dict[str, Any] = dict(unmerged)
         for column, combine in parts:
             a, b = one[column], other[column]
             made[column] = b if a is None else a if b is None else combine(a, b)

@@ -82,7 +82,7 @@ def _of_key(job: Job, event: Mapping[str, Any]) -> Iterator[Flaw]:
 
 
 def _no_room(job: Job, event: Mapping[str, Any]) -> Iterator[Flaw]:
-    for measure in job.measures:
+    for measure in job.counted_measures:
         if measure.limit and not _fits(event[measure.limit.field], measure.limit):
             rule = f"is beyond {measure.limit.type}, which is what one event may add to measure '{measure.name}'"
             yield Flaw(rejection.NO_ROOM, rule, measure.limit.field)

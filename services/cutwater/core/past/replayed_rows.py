@@ -85,10 +85,12 @@ class ReplayMerge:
         self._measures = replayed.measures
         self._offsets = offsets
         self._places = [one.partials[0].column for one in replayed.measures if one.kind in POSITIONED]
-        mergeable = replayed.measures if before is None else merging(before, replayed)
+        mergeable = merging(replayed if before is None else before, replayed)
         self.names = frozenset(one.name for one in mergeable)
         """The measures that can be told of a merged row."""
         self._merged = {part.column: part.merge for one in mergeable for part in one.partials}
+        every = [part for one in replayed.measures for part in one.partials]
+        self._unmerged = {part.column: None for part in every if not part.mergeable}
 
     @property
     def keeps_bytes(self) -> bool:
@@ -102,7 +104,7 @@ class ReplayMerge:
         placed = self._with_offsets(replayed)
         if before is None:
             return placed
-        made = dict(placed)
+        made = {**placed, **self._unmerged}
         for column, merge in self._merged.items():
             one, other = before[column], placed[column]
             made[column] = other if one is None else one if other is None else merge(one, other)
@@ -125,7 +127,8 @@ class ReplayMerge:
 def merging(before: Job, after: Job) -> list[Measure]:
     """Return the measures of `after` whose rows merge with those of `before`: of one name, kind and form."""
     known = {one.name: (one.kind, _form(one)) for one in before.measures}
-    found = [one for one in after.measures if known.get(one.name) == (one.kind, _form(one))]
+    alike = [one for one in after.measures if known.get(one.name) == (one.kind, _form(one))]
+    found = [one for one in alike if all(part.mergeable for part in one.partials)]
     columns = {part.column for one in found for part in one.partials}
     return [one for one in found if columns.issuperset(one.reads)]
 

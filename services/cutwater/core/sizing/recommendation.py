@@ -119,7 +119,7 @@ def rows_of(job: Job, demand: Demand, events: float, span_s: float) -> float:
 def event_us(job: Job, machine: Machine) -> float:
     """Return the driver's CPU time for an event, without the rows that it changes."""
     heavy = _heavy(job)
-    return machine.event_us + machine.measure_us * (len(job.measures) - heavy) + machine.sketch_us * heavy
+    return machine.event_us + machine.measure_us * (len(job.counted_measures) - heavy) + machine.sketch_us * heavy
 
 
 def row_us(job: Job, machine: Machine) -> float:
@@ -143,7 +143,7 @@ def epoch_s_of(job: Job, demand: Demand, machine: Machine, cores: int) -> float:
 
 def _heavy(job: Job) -> int:
     """Return how many measures keep more than a number."""
-    return sum(one.kind not in _LIGHT for one in job.measures)
+    return sum(one.kind not in _LIGHT for one in job.counted_measures)
 
 
 def _driver_cores(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:

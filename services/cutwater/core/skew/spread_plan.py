@@ -132,7 +132,7 @@ def order_losses(job: Job) -> tuple[str, ...]:
     """
     return tuple(
         f"{one.name} ({one.kind}): {ORDERED_KINDS[one.kind]} the partition decides, no longer the order of sending"
-        for one in job.measures
+        for one in job.counted_measures
         if one.kind in ORDERED_KINDS
     )
 

@@ -73,6 +73,17 @@ class Change:
     """The start of the first window that is complete in everything new; 0 if nothing is."""
 
 
+def state_change(cluster: Cluster, claim: Claim, own: Job) -> Change | None:
+    """Return what a generation with its parent's job file leaves behind, and from when on it is complete; None if
+    nothing. `own`: the job of this process. Raises UsageError if the parent's job file is not known."""
+    parent = parent_of(claim)
+    job = GenerationJobs.on(cluster, own).at(parent)
+    found = compare_jobs(job, job)
+    if not found.has_new:
+        return None
+    return Change(found, complete_from_ms(found, job, job, parent, newest_row_end_ms(cluster, claim, job)))
+
+
 def newest_row_end_ms(cluster: Cluster, claim: Claim, before: Job) -> int:
     """Return the end of the newest row of the parent's state, or a later time; 0 without rows.
 

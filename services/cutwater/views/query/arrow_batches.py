@@ -126,7 +126,7 @@ def _row_by_row(measure: Measure, arrays: Arrays) -> list[Any]:
 
 
 _BY_KIND: dict[str, Callable[[Measure, Arrays], Any]] = {
-    **dict.fromkeys(("sum", "min", "max", "every", "any", "value"), _plain),
+    **dict.fromkeys(("sum", "min", "max", "every", "any", "value", "stored"), _plain),
     "count": _count,
     "avg": _average,
     **dict.fromkeys(("first", "last", "min_by", "max_by"), _positioned),

@@ -226,6 +226,7 @@ MAY_CHANGE = {
     "held_ms": 7,
     "max_bytes": 7,
     "objectives": Objectives(readable_p99_ms=2_000),
+    "state_measures": (OVER_B,),
 }
 """Another value of each field that may be another one in the next generation."""
 OF_OTHER_JOBS = {"name", "topic", "attached"}
