@@ -150,7 +150,12 @@ def claims(again: bool = False) -> Patch:
         put(generation, promoted=records.NEWEST, **place),
         put(promotion_wait, promoted=records.NEWEST, claims_of=made),
         put(
-            claim, claims_of=made, promoted=records.NEWEST, require_works=records.SEED, _count_moved=records.MOVED
+            claim,
+            claims_of=made,
+            promoted=records.NEWEST,
+            require_works=records.SEED,
+            _count_moved=records.MOVED,
+            state_change=None,
         ),
         put(rollback, **place),
         put(generation_hold, **place),

@@ -109,6 +109,7 @@ def test_the_roles_are_those_that_were_agreed() -> None:
     made = [one for one in vars(actions).values() if isinstance(one, Action)]
     assert made == [*ACTIONS, *OF_WATCH]
     roles = {one.name: one.role for one in OF_THE_CONSOLE}
-    assert {one for one, role in roles.items() if role is Role.OWNER} == {"generation promote", "generation abort"}
-    operators = {"snapshots create", "mirror pause", "mirror resume"}
+    owners = {"generation promote", "generation abort", "generation release"}
+    assert {one for one, role in roles.items() if role is Role.OWNER} == owners
+    operators = {"snapshots create", "mirror pause", "mirror resume", "generation hold"}
     assert {one for one, role in roles.items() if role is Role.OPERATOR} == operators
