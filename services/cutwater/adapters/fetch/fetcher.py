@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from math import inf
 from types import MappingProxyType
 from typing import Any
@@ -140,9 +141,9 @@ class Fetcher:
         return [partition for partition, way in self._ways.items() if way.chunks and not way.paused]
 
     def _wake(self) -> None:
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._nudge.set)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the thread has ended: nobody is to be woken
+                self._loop.call_soon_threadsafe(self._nudge.set)
 
     # From here on: in the thread.
 
