@@ -42,7 +42,7 @@ class Brokers:
         self._contact = BrokerLiveness(clock_s())
         self._trouble = ""
         self._hanging = HangingTransaction(cluster, topic, "a driver", clock_s=clock_s)
-        self._hidden = ""
+        self._hidden = False
 
     def on_error(self, error: KafkaError) -> None:
         """Keep the reason of a client's `error_cb`, for the case that the brokers are unreachable."""
@@ -77,12 +77,13 @@ class Brokers:
 
     def _show_hidden(self) -> None:
         """Log a line when an open transaction starts to hide the topic's end, and one when it has ended."""
-        if self._hanging.text == self._hidden:
+        # By whether there is one: its text counts the offsets behind it, which grow.
+        if bool(self._hanging.text) == self._hidden:
             return
-        self._hidden = self._hanging.text
-        self._metrics.waiting(bool(self._hidden))
+        self._hidden = bool(self._hanging.text)
+        self._metrics.waiting(self._hidden)
         if self._hidden:
-            self._log.warning("waiting", reason=self._hidden)
+            self._log.warning("waiting", reason=self._hanging.text)
         else:
             self._log.info("following", reason="the transaction that hid the barriers has ended")
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import (
+    AfterClaim,
     Canary,
     Candidacy,
     Claim,
@@ -65,19 +66,6 @@ class Candidate:
         return self.withdrawn is None
 
 
-_Later = (
-    Reopening
-    | Redefinition
-    | Canary
-    | Comparison
-    | Promotion
-    | Hold
-    | Schedule
-    | Withdrawal
-    | Decision
-    | Milestone
-)
-
 _NEWEST_COUNTS = {
     Canary: "canary",
     Comparison: "comparison",
@@ -88,7 +76,7 @@ _NEWEST_COUNTS = {
 """The field of a record of which the newest one counts."""
 
 
-def _after(known: Candidate, record: _Later) -> Candidate:
+def _after(known: Candidate, record: AfterClaim) -> Candidate:
     if isinstance(record, Milestone):
         again = known.newest is not None and known.newest.epoch == record.epoch
         return replace(known, newest=record, before=known.before if again else known.newest)

@@ -321,9 +321,8 @@ Signal = Start | Barrier | Committed | Heartbeat
 
 StreamRecord = Milestone | Heartbeat | Release
 
-Candidacy = (
-    Claim
-    | Reopening
+AfterClaim = (
+    Reopening
     | Redefinition
     | Canary
     | Comparison
@@ -334,4 +333,7 @@ Candidacy = (
     | Decision
     | Milestone
 )
+"""What follows a claim on the candidates topic."""
+
+Candidacy = Claim | AfterClaim
 """The records of the candidates topic; its milestones are those of candidates."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.cadence.comparison import WITHIN, ratios
-from support.cadence.recorded import CHANGING, recorded
+from support.cadence.trace_file import CHANGING, recorded
 from support.cadence.traces import TRACES, Trace, controlled
 
 RECORDED = recorded(CHANGING)
