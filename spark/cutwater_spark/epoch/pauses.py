@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from cutwater.adapters.avro.protocol_records import Record
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidacy, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import Tail
@@ -54,14 +55,23 @@ class CandidateTopic:
             return self._known
         self._looked_s = now_s
         try:
-            if self._tail is None:
-                self._tail = Tail(self._cluster, topics.candidates(self._job))
-            for record in self._tail.to_end():
+            for record in self._records():
                 self._known = self._known.after(candidacy(record))
         except CutwaterError as error:
             self._retry_s = now_s + RETRY_S
             self._log.warning("the job's candidates are not read", error=str(error)[:300])
         return self._known
+
+    def _records(self) -> Iterator[Record]:
+        """Return what came since the last look; at the first one, all up to the topic's end.
+
+        Only the first look asks for that end. The answer waits behind the consumer's own fetch, for up to half a
+        second, and every epoch would wait for it. What is written later arrives by itself.
+        """
+        if self._tail is not None:
+            return self._tail.poll(wait_s=0)
+        self._tail = Tail(self._cluster, topics.candidates(self._job))
+        return self._tail.to_end()
 
     def newest(self) -> Milestone | None:
         """Return the newest milestone of the commit stream; None if there is none, or no answer."""

@@ -486,7 +486,7 @@ class JobModel(Model):
         Field(description="What the job shall reach; see below. Without it nothing adapts but an epoch's size."),
     ] = ObjectivesModel()
     max_events_per_epoch: Count = Field(
-        1_000_000,
+        2_000_000,
         le=MAX_EVENTS_PER_EPOCH,
         description="Maximum number of events in one epoch. An epoch of a backlog reads as many as take about "
         "five seconds, at most these.",

@@ -179,9 +179,9 @@ class Tail:
         low, _ = bounds(self._read.consumer, topic, 0)
         self._read.begin({0: low})
 
-    def poll(self) -> Iterator[protocol_records.Record]:
+    def poll(self, wait_s: float = 0.05) -> Iterator[protocol_records.Record]:
         """Return new records, waiting up to 50 ms for the first."""
-        for message in self._read.read(0.05):
+        for message in self._read.read(wait_s):
             yield protocol_records.decode(bytes(message.value()))
 
     def to_end(self) -> Iterator[protocol_records.Record]:

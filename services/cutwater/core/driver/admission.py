@@ -11,6 +11,8 @@ TARGET_S = 5.0
 """The time that an epoch of a backlog may take."""
 FIRST = 200_000
 """The events of a driver's first epoch, in which the JVM compiles what it runs."""
+COLD = 0.5
+"""The share of the first full epoch's time that says something about the second one."""
 LEAST = 10_000
 """No time makes an epoch smaller: what it costs then is its own."""
 STEP = 4.0
@@ -40,7 +42,7 @@ class Admission:
 
     def __init__(self, events_max: int, bytes_max: int, target_s: float = TARGET_S) -> None:
         self._events_max, self._bytes_max, self._target_s = events_max, bytes_max, target_s
-        self._event_bytes = EventBytes()
+        self._event_bytes, self._cold = EventBytes(), True
         self.limit = min(events_max, FIRST)
         """The events that the next epoch may read."""
 
@@ -55,7 +57,8 @@ class Admission:
         self._event_bytes.add(events, size)
         limit = float(self.limit)
         if self.is_full(events):
-            wanted = events * self._target_s / max(seconds, 1e-3)
+            warm_s, self._cold = seconds * COLD if self._cold else seconds, False
+            wanted = events * self._target_s / max(warm_s, 1e-3)
             limit = max(min(max(wanted, limit / STEP), limit * STEP), LEAST)
         fitting = self._event_bytes.events_of(self._bytes_max)
         if fitting is not None:

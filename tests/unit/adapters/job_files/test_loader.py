@@ -85,7 +85,7 @@ def test_defaults_and_a_sliding_window(load: Load) -> None:
         del document[name]
     job = load(document)
     assert job.window == WindowSpec(60_000, 20_000)
-    assert (job.shards, job.max_events_per_epoch, job.shuffle_partitions) == (ShardMap(1024, 4), 1_000_000, 2)
+    assert (job.shards, job.max_events_per_epoch, job.shuffle_partitions) == (ShardMap(1024, 4), 2_000_000, 2)
 
 
 def test_derived_values_are_shown_and_belong_to_no_state(load: Load) -> None:

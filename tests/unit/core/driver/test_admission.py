@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.core.driver.admission import FIRST, LEAST, TARGET_S, Admission
+from cutwater.core.driver.admission import COLD, FIRST, LEAST, TARGET_S, Admission
 
 HUGE = 10**12
 EPOCHS = st.lists(
@@ -32,6 +32,16 @@ def test_a_backlog_is_read_in_epochs_of_about_five_seconds() -> None:
     slow = Admission(HUGE, HUGE)
     backlog(slow, 100)
     assert slow.limit == LEAST
+
+
+def test_the_first_full_epoch_takes_longer_than_the_next_one_will() -> None:
+    """One that is not full compiles little, so it does not count as the first."""
+    admission = Admission(HUGE, HUGE)
+    admission.epoch_took(1_000, 50_000, 9.0)
+    admission.epoch_took(FIRST, FIRST * 50, TARGET_S)
+    assert admission.limit == FIRST / COLD
+    admission.epoch_took(admission.limit, admission.limit * 50, TARGET_S)
+    assert admission.limit == FIRST / COLD
 
 
 def test_an_epoch_that_reads_less_than_it_may_changes_nothing() -> None:
