@@ -14,10 +14,10 @@ from cutwater.console.follower import JobFollower
 from cutwater.console.kafka_reader import KafkaReader
 from cutwater.console.ports import JobPlace
 from cutwater.core.monitoring.alert_rules import Limits
-from support.console.constructed import ConstructedView
+from support.console.sample_job import ConstructedView
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
-from support.watched import SpeakingDriver
+from support.speaking_driver import SpeakingDriver
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from cutwater.core.protocol import topics
 from cutwater.local.machine.ports import free_ports
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
-from support.watched import QUICK, SpeakingDriver, metric
+from support.speaking_driver import QUICK, SpeakingDriver, metric
 
 MODULE = "cutwater.watch"
 TOKEN, SECRET_PATH = "token-that-must-not-show", "/hook-key-that-must-not-show"

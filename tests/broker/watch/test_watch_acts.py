@@ -16,7 +16,7 @@ from cutwater.core.monitoring.alerts import on
 from cutwater.local.machine.ports import free_ports
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
-from support.watched import QUICK, SpeakingDriver, metric
+from support.speaking_driver import QUICK, SpeakingDriver, metric
 
 ACTING = {
     **QUICK,
