@@ -14,7 +14,7 @@ import pytest
 from cutwater.client import committed
 from cutwater.core.job.job import TOMBSTONE
 from cutwater.local import running_file
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.cli.jsonshapes import parsed
 from support.events import counting
 from support.harness import wait_until
@@ -38,17 +38,10 @@ Rows = dict[tuple[str, int], dict[str, Any]]
 def cli(tmp_path: Path) -> Iterator[Cli]:
     text = counting.job_text("counts", partitions=2)
     assert MEASURES in text
-    (tmp_path / "job.yaml").write_text(text)
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
     (tmp_path / "new.yaml").write_text(text.replace(MEASURES, CHANGED))
     (tmp_path / "finer.yaml").write_text(text.replace("size: 1m", "size: 30s"))
-    made = Cli(tmp_path)
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(tmp_path, text) as made:
         yield made
-    finally:
-        made.run("down")
 
 
 def produce(cli: Cli, events: list[dict[str, Any]]) -> None:

@@ -62,11 +62,12 @@ class Cli:
 
 
 @contextmanager
-def running_stack(folder: Path, text: str, *options: str, **env: str) -> Iterator[Cli]:
-    """A stack of a job file whose schema is that of counting, until the block ends. `options`: of `up`. `env`: as
-    of `Cli`."""
+def running_stack(
+    folder: Path, text: str, *options: str, schema: str = counting.SCHEMA, **env: str
+) -> Iterator[Cli]:
+    """A stack of a job file, until the block ends. `options`: of `up`. `env`: as of `Cli`."""
     (folder / "job.yaml").write_text(text)
-    (folder / "event.avsc").write_text(counting.SCHEMA)
+    (folder / "event.avsc").write_text(schema)
     made = Cli(folder, **env)
     done = made.run("up", made.job_file, "--detach", *options)
     assert done.returncode == 0, done.stderr
