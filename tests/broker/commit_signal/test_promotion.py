@@ -28,7 +28,8 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Hold, Promotion, Schedule, Start, Withdrawal
 from cutwater.core.protocol.stream_audit import check
-from cutwater.operations.generations.claims import Claims, GenerationRequest, RequestedBounds
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import GenerationRequest, RequestedBounds
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
 

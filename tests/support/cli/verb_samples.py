@@ -52,7 +52,7 @@ from cutwater.local.calibration.run import Calibration
 from cutwater.local.chaos.replay import ReplayComparison
 from cutwater.local.chaos.run import ChaosResult
 from cutwater.mirror.resync.resync import CopyState
-from cutwater.operations.generations.claims import Planned
+from cutwater.operations.generations.requests import Planned
 from cutwater.operations.job_status import OpenTransaction
 from cutwater.operations.load_sender import Delivery
 from cutwater.operations.regions.failover import Releasing
