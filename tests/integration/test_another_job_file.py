@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,6 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     (tmp_path / "finer.yaml").write_text(text.replace("size: 1m", "size: 30s"))
     with running_stack(tmp_path, text) as made:
         yield made
-
-
-def produce(cli: Cli, events: list[dict[str, Any]]) -> None:
-    lines = [
-        json.dumps({**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()}) for one in events
-    ]
-    file = cli.folder / "events.jsonl"
-    file.write_text("\n".join(lines) + "\n")
-    assert cli.json("produce", str(file))["delivered"] == len(events)
 
 
 def rows(events: list[dict[str, Any]], new: bool) -> Rows:
@@ -107,7 +98,7 @@ def published(cli: Cli, job_file: str, rows_wanted: Rows) -> Rows:
 @pytest.mark.timeout(1_200)  # three Spark drivers, two of them at a time
 def test_another_job_file_and_back(cli: Cli) -> None:
     """With no restart of any process, and readers of both job files."""
-    produce(cli, EVENTS[:BELOW])
+    cli.produce(EVENTS[:BELOW])
     wait_until(lambda: cli.events_shown() == BELOW, "the first events are served")
     refused = cli.run("generation", "start", "--job-file", str(cli.folder / "finer.yaml"), "--dry-run", "--json")
     assert refused.returncode == 2
@@ -127,12 +118,12 @@ def test_another_job_file_and_back(cli: Cli) -> None:
     assert cli.json(*start)["again"] is True
     told = cli.run("generation", "job-file", generation)
     assert told.stdout == (cli.folder / "new.yaml").read_text()
-    produce(cli, EVENTS[BELOW:3_000])
+    cli.produce(EVENTS[BELOW:3_000])
     wait_until(
         lambda: cli.json("generation", "list")[1]["epoch"] is not None, "the candidate has a milestone", 240
     )
     cli.json("generation", "promote", generation, "--wait", "0")
-    produce(cli, EVENTS[3_000:])
+    cli.produce(EVENTS[3_000:])
     [shown] = cli.json("generation", "promote", generation)
     assert shown["state"] == "promoted"
     wanted = rows(EVENTS, new=True)

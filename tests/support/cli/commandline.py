@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,13 @@ class Cli:
         done = self.run(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         return parsed([*arguments], done.stdout)
+
+    def produce(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Produce events with a field `at` in ms since 1970; each must be delivered."""
+        lines = ({**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()} for one in events)
+        file = self.folder / "events.jsonl"
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+        assert self.json("produce", str(file))["delivered"] == len(events)
 
     def events_shown(self) -> int:
         """How many events the view's newest milestone holds; 0 while it shows none, or an older one.
