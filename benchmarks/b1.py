@@ -5,7 +5,6 @@ python -m benchmarks.b1 --pairs 5 --size 2000000
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import limits, machine, streams_program
-from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
-from benchmarks.harness.figures import Column, Figure, Run, document, markdown, ratios
+from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines, write_results
+from benchmarks.harness.figures import Column, Figure, document, markdown, ratios
 from benchmarks.latency.runs import broker
 from benchmarks.rehydrate.contest import Contest, Restore, Stage
 from benchmarks.rehydrate.ingest import ingest_rate
@@ -42,7 +41,7 @@ class RestoreOptions(Options):
 
 @dataclass(frozen=True)
 class RestoreCommand(Command):
-    """Has workloads beside contenders, and a table with a line for each of both."""
+    """Has workloads beside contenders."""
 
     options: type[Options] = RestoreOptions
 
@@ -54,46 +53,37 @@ class RestoreCommand(Command):
         lacking = NATIVE in options.contenders and not usable()
         return f"{NATIVE} needs the optional module: make native" if lacking else ""
 
-    def write(self, out: Path, written: Mapping[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> None:
-        (out / "b1.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-        (out / "b1.md").write_text(markdown(TITLE, written, runs, notes, COLUMNS, place), encoding="utf-8")
-
 
 COMMAND = RestoreCommand(
     "b1", TITLE, CONTENDERS, SIZE, SIZE_MAX, of="records of each log, about", by_default=DEFAULT_CONTENDERS
 )
 
 
-def of(value: Callable[[Restore], float]) -> Callable[[Run], float | None]:
-    """A figure of a restore."""
-    return lambda run: value(run) if isinstance(run, Restore) else None
-
-
-COLUMNS: tuple[Column, ...] = (
+COLUMNS: tuple[Column[Restore], ...] = (
     ("records/s", lambda run: run.events_per_s, ",.0f"),
     ("restore s", lambda run: run.drain_s, ".2f"),
-    ("first read s", of(lambda run: run.first_read_s), ".2f"),
+    ("first read s", lambda run: run.first_read_s, ".2f"),
     ("start s", lambda run: run.start_s, ".2f"),
     ("CPU-s", lambda run: run.cpu_s, ".1f"),
-    ("owed s", of(lambda run: run.settle_s), ".1f"),
-    ("owed CPU-s", of(lambda run: run.settle_cpu_s), ".1f"),
+    ("owed s", lambda run: run.settle_s, ".1f"),
+    ("owed CPU-s", lambda run: run.settle_cpu_s, ".1f"),
     ("start CPU-s", lambda run: run.start_cpu_s, ".1f"),
     ("broker CPU-s", lambda run: run.broker_cpu_s, ".1f"),
     ("peak MB", lambda run: run.memory_mb_peak, ",.0f"),
-    ("bound MB", lambda run: run.memory_mb_bound if isinstance(run, Restore) else None, ",.0f"),
+    ("bound MB", lambda run: run.memory_mb_bound, ",.0f"),
 )
-FIGURES: tuple[tuple[str, Callable[[Run], float | None]], ...] = (
+FIGURES: tuple[tuple[str, Callable[[Restore], float]], ...] = (
     ("", lambda run: run.events_per_s),
-    ("-first-read", of(lambda run: 1 / run.first_read_s)),
-    ("-cpu", of(lambda run: run.events / max(run.all_cpu_s, 1e-3))),
+    ("-first-read", lambda run: 1 / run.first_read_s),
+    ("-cpu", lambda run: run.events / max(run.all_cpu_s, 1e-3)),
     ("-memory", lambda run: 1 / run.memory_mb_peak),
 )
 """What follows the workload's name in that of a ratio, and the figure that is compared."""
 
 
-def place(run: Run) -> str:
+def place(run: Restore) -> str:
     """What a line of the table is about."""
-    return f"{run.workload}: {run.contender}" if isinstance(run, Restore) else run.contender
+    return f"{run.workload}: {run.contender}"
 
 
 def compared(runs: Sequence[Restore]) -> dict[str, dict[str, float]]:
@@ -123,8 +113,14 @@ def bench(options: Any) -> dict[str, Any]:
                 for name in order(options.contenders, pair):
                     runs.append(contest(stage, log, name, pair).run())
                     print_line(describe(runs[-1], options.pairs))
-            written = document("b1", about, runs, compared(runs))
-            COMMAND.write(options.out, written, runs, notes)  # after each pair: an interrupted run has results too
+            written = write(options.out, about, runs, notes)  # an interrupted run has results too
+    return written
+
+
+def write(out: Path, about: Mapping[str, Any], runs: Sequence[Restore], notes: Sequence[str]) -> dict[str, Any]:
+    """The result files of the runs so far."""
+    written = document("b1", about, runs, compared(runs))
+    write_results(out, written, markdown(TITLE, written, runs, notes, COLUMNS, place))
     return written
 
 

@@ -7,7 +7,6 @@ Each contender drains it until its results are durable, and once more until they
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import Any, Protocol
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.harness import limits, machine
-from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
+from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines, write_results
 from benchmarks.harness.figures import DURABLE, READABLE, Figure, Run, document, markdown, ratios
 from benchmarks.windows import columns, oracle
 from benchmarks.windows.contenders import Contest, Stage
@@ -43,7 +42,7 @@ BY_DEFAULT = (CUTWATER, NOOP, STREAMS)
 """Five pairs of all of them may take more than ten minutes on two cores."""
 
 
-def figures(shape: str) -> tuple[Figure, ...]:
+def figures(shape: str) -> tuple[Figure[Run], ...]:
     return (
         Figure(f"{shape}-durable", NOOP, lambda run: run.events_per_s),
         Figure(f"{shape}-warm", NOOP, lambda run: run.warm_events_per_s),
@@ -52,11 +51,11 @@ def figures(shape: str) -> tuple[Figure, ...]:
     )
 
 
-def readable_figures(shape: str) -> tuple[Figure, ...]:
+def readable_figures(shape: str) -> tuple[Figure[Run], ...]:
     return _beside_peers(f"{shape}-readable", f"{shape}-readable-memory")
 
 
-def _beside_peers(rate: str, memory: str) -> tuple[Figure, ...]:
+def _beside_peers(rate: str, memory: str) -> tuple[Figure[Run], ...]:
     """`rate`, `memory`: names of figures; that of CPU follows from the first."""
     return tuple(
         Figure(name, peer, of)
@@ -147,9 +146,7 @@ def write(out: Path, about: dict[str, Any], runs: Sequence[Run], notes: Sequence
         found |= ratios([run for run in mine if run.until == READABLE], CUTWATER, readable_figures(shape))
     found |= of_shaping(runs)
     written = document("b2", about, runs, found)
-    text = markdown(TITLE, written, runs, notes, of=name_of)
-    (out / "b2.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (out / "b2.md").write_text(text, encoding="utf-8")
+    write_results(out, written, markdown(TITLE, written, runs, notes, of=name_of))
     return written
 
 
@@ -157,7 +154,7 @@ def of_shaping(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
     """What a condition, computed columns and a key of two columns cost: `wide` with and without them."""
     ours = [run for run in runs if run.contender == CUTWATER and run.until != READABLE]
     by_shape = [replace(run, contender=str(run.shape)) for run in ours]
-    rates = (
+    rates: tuple[Figure[Run], ...] = (
         Figure(f"{SHAPED.name}-durable", WIDE.name, lambda run: run.events_per_s),
         Figure(f"{SHAPED.name}-durable-cpu", WIDE.name, lambda run: run.events_per_cpu_s),
     )

@@ -8,14 +8,13 @@ python -m benchmarks.b3 --contenders cutwater tuned --set CUTWATER_TRIGGER_MS=0 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, print_line, ratio_lines
+from benchmarks.harness.command import Command, print_line, ratio_lines, write_results
 from benchmarks.latency import limits, report
 from benchmarks.latency.outcome import CHANGELOG, READABLE, LatencyRun
 from benchmarks.latency.plot import draw
@@ -89,9 +88,7 @@ def write(
     written["verdicts"] = report.verdicts(runs, CUTWATER)
     if options.settings:
         written["tuned"] = dict(options.settings)
-    (options.out / "b3.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    text = report.markdown(TITLE, written, runs, written["verdicts"])
-    (options.out / "b3.md").write_text(text, encoding="utf-8")
+    write_results(options.out, written, report.markdown(TITLE, written, runs, written["verdicts"]))
     draw(runs, CUTWATER, options.out / "b3.png")
     return written
 

@@ -6,7 +6,6 @@ python -m benchmarks.b4 --parts lag --seconds 60
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import threading
@@ -18,8 +17,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import limits, machine
-from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines
-from benchmarks.harness.figures import Column, Figure, Run, document, markdown, ratios, spread, table
+from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines, write_results
+from benchmarks.harness.figures import Column, Figure, document, markdown, ratios, table
 from benchmarks.mirror import mirrormaker
 from benchmarks.mirror.contest import CONTENDERS, CUTWATER, Contest, Copy, Stage
 from benchmarks.mirror.lag import ARRIVED, ROUND_TRIP_MS, LagRun, follow, regions
@@ -37,13 +36,8 @@ LAG_MAX_MS = 2_000 + 1_000 * PERIOD_S
 """Of the p99 until a milestone is said to have arrived: two seconds, and what passes between two milestones."""
 
 
-def of(value: Callable[[Copy], float]) -> Callable[[Run], float | None]:
-    """A figure of a copy."""
-    return lambda run: value(run) if isinstance(run, Copy) else None
-
-
-COLUMNS: tuple[Column, ...] = (
-    ("MB per CPU-s", of(lambda run: run.mb_per_cpu_s), ",.1f"),
+COLUMNS: tuple[Column[Copy], ...] = (
+    ("MB per CPU-s", lambda run: run.mb_per_cpu_s, ",.1f"),
     ("records/s", lambda run: run.events_per_s, ",.0f"),
     ("drain s", lambda run: run.drain_s, ".1f"),
     ("CPU-s", lambda run: run.cpu_s, ".1f"),
@@ -52,17 +46,12 @@ COLUMNS: tuple[Column, ...] = (
     ("start CPU-s", lambda run: run.start_cpu_s, ".1f"),
     ("peak MB", lambda run: run.memory_mb_peak, ",.0f"),
 )
-FIGURES = [
-    Figure(name, peer, value)
-    for name, value in (
-        ("mirror-bytes-per-cpu", of(lambda run: run.mb_per_cpu_s)),
-        ("mirror-records-per-s", lambda run: run.events_per_s),
-        ("mirror-memory", lambda run: 1 / run.memory_mb_peak),
-    )
-    for peer in PEERS
-]
-
-
+RATES: tuple[tuple[str, Callable[[Copy], float]], ...] = (
+    ("mirror-bytes-per-cpu", lambda run: run.mb_per_cpu_s),
+    ("mirror-records-per-s", lambda run: run.events_per_s),
+    ("mirror-memory", lambda run: 1 / run.memory_mb_peak),
+)
+FIGURES = [Figure(name, peer, value) for name, value in RATES for peer in PEERS]
 PARTS = ("copy", "lag")
 PAIRS, SIZE, SIZE_MAX, SECONDS = 3, 1_000_000, 20_000_000, 30
 LAG_PAIRS_MAX = 2
@@ -108,9 +97,7 @@ class Results:
         if self.lags:
             written["runs"] += [asdict(run) for run in self.lags]
             text += "\n".join(["", "## Lag", "", *lag_table(self.lags), ""])
-        out = self._options.out
-        (out / "b4.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-        (out / "b4.md").write_text(text, encoding="utf-8")
+        write_results(self._options.out, written, text)
         return written
 
 
@@ -203,14 +190,9 @@ def describe(run: Copy, pairs: int) -> str:
 
 def lag_ratios(runs: Sequence[LagRun]) -> dict[str, dict[str, float]]:
     """The peer's p99 until a milestone is held, over ours until it is said to have arrived: above 1 is better."""
-    known = {(run.contender, run.pair): run.last["p99"] for run in runs}
-    found = {}
-    for peer in PEERS:
-        both = [pair for name, pair in known if name == peer and (CUTWATER, pair) in known]
-        if both:
-            quotients = [known[peer, pair] / known[CUTWATER, pair] for pair in both]
-            found[f"mirror-lag-p99/{peer}"] = spread(quotients)
-    return found
+    return ratios(
+        runs, CUTWATER, [Figure("mirror-lag-p99", peer, lambda run: 1 / run.last["p99"]) for peer in PEERS]
+    )
 
 
 def lag_table(runs: Sequence[LagRun]) -> list[str]:

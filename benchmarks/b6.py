@@ -5,7 +5,6 @@ python -m benchmarks.b6 --pairs 3 --size 4000000
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from benchmarks import b2
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines
+from benchmarks.harness.command import Command, Options, order, print_line, ratio_lines, write_results
 from benchmarks.harness.figures import Figure, Run, ratios
 from benchmarks.harness.figures import document as runs_document
 from benchmarks.harness.figures import markdown as runs_markdown
@@ -28,7 +27,7 @@ from cutwater.local.java import find_java
 TITLE = "B6: what the commit protocol costs, and how long a commit takes"
 PAIRS, SIZE = 3, 4_000_000
 """With a million events the first epoch, in which the JVM compiles, is a third of the drain."""
-FIGURES = (
+FIGURES: tuple[Figure[Run], ...] = (
     Figure("throughput", BARE, lambda run: run.events_per_s),
     Figure("warm-throughput", BARE, lambda run: run.warm_events_per_s),
     Figure("cpu", BARE, lambda run: run.events_per_cpu_s),
@@ -91,8 +90,7 @@ class Results:
             parts.append(
                 report.markdown("A commit, at a steady rate", latency, self.latencies, commits(self.latencies))
             )
-        (self._options.out / "b6.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-        (self._options.out / "b6.md").write_text("\n".join(parts), encoding="utf-8")
+        write_results(self._options.out, written, "\n".join(parts))
         return written
 
 

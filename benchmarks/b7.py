@@ -5,7 +5,6 @@ python -m benchmarks.b7 --size 10000000
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, Options, print_line, ratio_lines
+from benchmarks.harness.command import Command, Options, print_line, ratio_lines, write_results
 from benchmarks.harness.streams_program import TICKS
 from benchmarks.state.contenders import DriverContest, StreamsContest
 from benchmarks.state.contest import Stage, StateContest
@@ -77,8 +76,7 @@ def write(out: Path, about: Mapping[str, Any], runs: Sequence[Batches]) -> dict[
     exact = bool(runs) and all(one.exact for one in runs)
     told = [asdict(one) | {"p50_ms": one.p50_ms, "exact": one.exact} for one in runs]
     written = {"benchmark": "b7", "machine": dict(about), "exact": exact, "ratios": ratios(runs), "runs": told}
-    (out / "b7.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (out / "b7.md").write_text(markdown(TITLE, runs), encoding="utf-8")
+    write_results(out, written, markdown(TITLE, runs))
     return written
 
 

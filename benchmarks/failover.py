@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, print_line
+from benchmarks.harness.command import Command, print_line, write_results
 from cutwater.adapters.config.settings import environment, load_settings
 from cutwater.adapters.events.event_producer import EventWriter
 from cutwater.adapters.job_files.loader import load_job
@@ -220,8 +220,7 @@ def bench(options: Any) -> dict[str, Any]:
         "limit_s": LIMIT_S,
         "steps": [{"step": name, "seconds": seconds} for name, seconds in shares],
     }
-    (options.out / "failover.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "failover.md").write_text("\n".join(result_lines(written)) + "\n", encoding="utf-8")
+    write_results(options.out, written, "\n".join(result_lines(written)) + "\n")
     for line in result_lines(written):
         print_line(line)
     return written

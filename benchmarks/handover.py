@@ -5,7 +5,6 @@ python -m benchmarks.handover --size 1000000
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from benchmarks.generation_handover.readers import Load, OfTheApi, OfTheOutput
 from benchmarks.generation_handover.report import LIMIT_MORE_S, Moments, Records, figures, result_lines
 from benchmarks.generation_handover.stack import Stack, later
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, between, print_line
+from benchmarks.harness.command import Command, between, print_line, write_results
 from cutwater.adapters.topics.candidates import candidacies, candidates, promoted
 from cutwater.core.errors import UnavailableError
 from cutwater.core.protocol.generation import Generation
@@ -161,8 +160,7 @@ def bench(options: Any) -> dict[str, Any]:
         "limit_more_s": LIMIT_MORE_S,
         **figures(moments, records, handover.api, handover.output),
     }
-    (options.out / "handover.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "handover.md").write_text("\n".join(result_lines(TITLE, written)) + "\n", encoding="utf-8")
+    write_results(options.out, written, "\n".join(result_lines(TITLE, written)) + "\n")
     for line in result_lines(TITLE, written):
         print_line(line)
     return dict(written)

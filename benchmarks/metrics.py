@@ -29,7 +29,7 @@ from cutwater.local.processes.supervisor import Supervisor
 
 TITLE = "Metrics: the drain of B2 with them, and without"
 TOLD, SILENT = "metrics", "no-metrics"
-FIGURES = (
+FIGURES: tuple[Figure[Run], ...] = (
     Figure("rate", SILENT, lambda run: run.events_per_s),
     Figure("warm", SILENT, lambda run: run.warm_events_per_s),
     Figure("cpu", SILENT, lambda run: run.events_per_cpu_s),

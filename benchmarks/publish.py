@@ -35,7 +35,7 @@ from cutwater.local.processes.supervisor import Supervisor
 
 TITLE = "Publishing: changed rows of milestones to the output, a transaction each"
 CONTENDERS = (CUTWATER, BARE)
-FIGURES = (
+FIGURES: tuple[Figure[Run], ...] = (
     Figure("rows", BARE, lambda run: run.events_per_s),
     Figure("cpu", BARE, lambda run: run.events_per_cpu_s),
 )

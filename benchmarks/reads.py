@@ -5,7 +5,6 @@ python -m benchmarks.reads --rate 1000 --seconds 60
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, between, print_line
+from benchmarks.harness.command import Command, between, print_line, write_results
 from benchmarks.latency.runs import broker
 from benchmarks.reading import bare
 from benchmarks.reading.contest import Contest, ReadRun, Stage, percentiles
@@ -88,8 +87,7 @@ def bench(options: Any) -> dict[str, Any]:
         "runs": [asdict(run) for run in runs],
         "bare_ms": alone,
     }
-    (options.out / "reads.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "reads.md").write_text("\n".join(result_lines(written)) + "\n", encoding="utf-8")
+    write_results(options.out, written, "\n".join(result_lines(written)) + "\n")
     for line in result_lines(written):
         print_line(line)
     return written

@@ -5,7 +5,6 @@ python -m benchmarks.sizing --size 40000
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, print_line
+from benchmarks.harness.command import Command, print_line, write_results
 from benchmarks.harness.measurement import Sampler, cpu_between
 from benchmarks.soak.sizes import size_mb
 from cutwater.adapters.config.figure_files import read_figures
@@ -92,8 +91,7 @@ def bench(options: Any) -> dict[str, Any]:
         found[rate] = predict(rate, seconds, figures), measure(rate, seconds, options.seed)
         print_line(f"{rate:,} events/s: predicted {found[rate][0]}, measured {found[rate][1]}")
     written = document(about, asdict(figures), found)
-    (options.out / "sizing.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "sizing.md").write_text(table(found), encoding="utf-8")
+    write_results(options.out, written, table(found))
     return written
 
 

@@ -10,15 +10,14 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any
 
 from benchmarks.cadence.contest import FIXED, OBJECTIVE_MS, CadenceContest
 from benchmarks.cadence.outcome import CONTROLLER, CadenceRun, best_fixed, ratios, verdict
 from benchmarks.cadence.profiles import FLIGHTS, SPIKE, day_of_flights, plan_of, spike
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines
-from benchmarks.harness.figures import table
+from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines, write_results
+from benchmarks.harness.figures import Column, document, heading, medians, values_text
 from benchmarks.latency.runs import stage
 
 TITLE = "Cadence: an objective for readers, beside fixed settings"
@@ -48,8 +47,7 @@ COMMAND = CadenceCommand(
     "cadence", TITLE, CONTENDERS, RATE, RATE_MAX, of="events a second, besides the spike of ten times as many",
     pairs=PAIRS,
 )  # fmt: skip
-Column = tuple[str, Callable[[CadenceRun], float], str]
-COLUMNS: tuple[Column, ...] = (
+COLUMNS: tuple[Column[CadenceRun], ...] = (
     ("missed s", lambda run: run.missed_s, ".0f"),
     ("p99 ms", lambda run: run.p99_ms, ",.0f"),
     ("epochs", lambda run: run.epochs, ",.0f"),
@@ -85,37 +83,25 @@ def bench(options: Any) -> dict[str, Any]:
 def write(options: CadenceOptions, about: Mapping[str, Any], runs: Sequence[CadenceRun]) -> dict[str, Any]:
     """The result files of the runs so far; returns the document."""
     found = ratios(runs, OBJECTIVE_MS)
-    written = {
-        "benchmark": "cadence",
-        "machine": dict(about),
-        "exact": all(run.exact for run in runs),
-        "ratios": found,
+    written = document("cadence", about, runs, found, asdict) | {
         "profile": options.profile,
         "seconds": options.seconds,
         "verdicts": verdict(found, best_fixed(runs, OBJECTIVE_MS)),
-        "runs": [asdict(run) for run in runs],
     }
-    (options.out / "cadence.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "cadence.md").write_text("\n".join(result_lines(written, runs)) + "\n", encoding="utf-8")
+    write_results(options.out, written, "\n".join(result_lines(written, runs)) + "\n")
     return written
 
 
 def describe(run: CadenceRun) -> str:
     told = "exact" if run.exact else f"NOT EXACT: {run.fault}"
-    figures = ", ".join(f"{name} {value(run):{form}}" for name, value, form in COLUMNS)
-    return f"pair {run.pair} {run.contender:16} {figures}, {told}"
+    return f"pair {run.pair} {run.contender:16} {values_text(run, COLUMNS)}, {told}"
 
 
 def result_lines(written: Mapping[str, Any], runs: Sequence[CadenceRun]) -> list[str]:
     """For people: medians per contender, then the ratios."""
-    head = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
-    lines = [f"# {TITLE}", "", f"{head}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
+    lines = heading(TITLE, written)
     lines += [f"Readable within {OBJECTIVE_MS} ms; {written['profile']}, {written['seconds']} s.", ""]
-    rows = []
-    for name in dict.fromkeys(run.contender for run in runs):
-        own = [run for run in runs if run.contender == name]
-        rows.append([name, *(format(median(map(value, own)), form) for _, value, form in COLUMNS)])
-    lines += table(["median", *(name for name, _, _ in COLUMNS)], rows)
+    lines += medians(runs, COLUMNS)
     lines += ["", "A ratio above 1 means that the controller is better.", ""]
     return lines + [f"- {one}" for one in (*ratio_lines(written["ratios"]), *written["verdicts"])]
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.harness.figures import spread
+from benchmarks.harness import figures as harness
+from benchmarks.harness.figures import Figure
 from benchmarks.latency.delays import Floats, Ints
 
 NS_PER_S = 1_000_000_000
@@ -68,15 +69,13 @@ def measures(objective_ms: int) -> list[Measure]:
 
 def ratios(runs: Sequence[CadenceRun], objective_ms: int) -> dict[str, dict[str, float]]:
     """Each fixed setting's over the controller's, pair by pair: above 1 means that the controller is better."""
-    by_place = {(run.contender, run.pair): run for run in runs}
-    found = {}
-    for peer in dict.fromkeys(run.contender for run in runs if run.contender != CONTROLLER):
-        for name, of in measures(objective_ms):
-            both = [pair for one, pair in by_place if one == CONTROLLER and (peer, pair) in by_place]
-            if both:
-                quotients = [of(by_place[peer, pair]) / of(by_place[CONTROLLER, pair]) for pair in both]
-                found[f"{name}/{peer}"] = spread(quotients)
-    return found
+    peers = dict.fromkeys(run.contender for run in runs if run.contender != CONTROLLER)
+
+    def figure(name: str, peer: str, of: Callable[[CadenceRun], float]) -> Figure[CadenceRun]:
+        return Figure(name, peer, lambda run: 1 / of(run))
+
+    figures = [figure(name, peer, of) for peer in peers for name, of in measures(objective_ms)]
+    return harness.ratios(runs, CONTROLLER, figures)
 
 
 def best_fixed(runs: Sequence[CadenceRun], objective_ms: int) -> str | None:

@@ -91,10 +91,8 @@ class Command:
         return ""
 
     def write(self, out: Path, written: Mapping[str, Any], runs: Sequence[Run], notes: Sequence[str]) -> None:
-        """The result files of the runs so far, for programs and for people."""
-        data, text = self._files(out)
-        data.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-        text.write_text(markdown(self.title, written, runs, notes), encoding="utf-8")
+        """The result files of the runs so far."""
+        write_results(out, written, markdown(self.title, written, runs, notes))
 
     def run(
         self,
@@ -118,11 +116,19 @@ class Command:
             return INTERRUPTED
         for line in conclude(written["ratios"]):
             print_line(line)
-        print_line(f"written: {', '.join(map(str, self._files(options.out)))}")
+        print_line(f"written: {', '.join(map(str, result_files(options.out, self.name)))}")
         return 0 if written["exact"] else INEXACT
 
-    def _files(self, out: Path) -> tuple[Path, Path]:
-        return out / f"{self.name}.json", out / f"{self.name}.md"
+
+def result_files(out: Path, name: str) -> tuple[Path, Path]:
+    return out / f"{name}.json", out / f"{name}.md"
+
+
+def write_results(out: Path, written: Mapping[str, Any], text: str) -> None:
+    """The result files of a benchmark, for programs and for people."""
+    data, page = result_files(out, written["benchmark"])
+    data.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
 
 
 def between(least: int, most: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 DURABLE, READABLE = "durable", "readable"
 """What ends a drain: results are durable, or a `read_committed` consumer has received the last of them."""
@@ -48,20 +48,35 @@ class Run:
         return self.events / max(self.cpu_s, 1e-3)
 
 
+class Paired(Protocol):
+    """What every run has."""
+
+    @property
+    def contender(self) -> str: ...
+    @property
+    def pair(self) -> int: ...
+    @property
+    def exact(self) -> bool: ...
+
+
+R = TypeVar("R", bound=Paired)
+Drain = TypeVar("Drain", bound=Run)
+
+
 @dataclass(frozen=True)
-class Figure:
-    """A rate of ours beside the same rate of a peer."""
+class Figure(Generic[R]):
+    """A rate of ours beside the same rate of a peer: the greater, the better."""
 
     name: str
     peer: str
-    of: Callable[[Run], float | None]
+    of: Callable[[R], float | None]
 
     @property
     def label(self) -> str:
         return f"{self.name}/{self.peer}"
 
 
-def ratios(runs: Sequence[Run], ours: str, figures: Sequence[Figure]) -> dict[str, dict[str, float]]:
+def ratios(runs: Sequence[R], ours: str, figures: Sequence[Figure[R]]) -> dict[str, dict[str, float]]:
     """Ours divided by the peer's, pair by pair: above 1 means that we are better.
 
     Pairs that lack one of the two are left out, and a figure without any pair too.
@@ -89,28 +104,33 @@ def spread(quotients: Sequence[float]) -> dict[str, float]:
     }
 
 
+def with_rates(run: Run) -> dict[str, Any]:
+    """A run as its result file has it."""
+    rates = {"events_per_s": run.events_per_s, "events_per_cpu_s": run.events_per_cpu_s}
+    return {name: round(one, 3) if isinstance(one, float) else one for name, one in (asdict(run) | rates).items()}
+
+
 def document(
-    benchmark: str, machine: Mapping[str, Any], runs: Sequence[Run], found: Mapping[str, Mapping[str, float]]
+    benchmark: str,
+    machine: Mapping[str, Any],
+    runs: Sequence[R],
+    found: Mapping[str, Mapping[str, float]],
+    plain: Callable[[Any], dict[str, Any]] = with_rates,
 ) -> dict[str, Any]:
-    """The result file, in the form that all benchmarks share."""
+    """The result file, in the form that all benchmarks share. `plain`: how it has a run."""
     return {
         "benchmark": benchmark,
         "machine": dict(machine),
         "exact": bool(runs) and all(run.exact for run in runs),
         "ratios": {name: dict(one) for name, one in found.items()},
-        "runs": [_plain(run) for run in runs],
+        "runs": [plain(run) for run in runs],
     }
 
 
-def _plain(run: Run) -> dict[str, Any]:
-    rates = {"events_per_s": run.events_per_s, "events_per_cpu_s": run.events_per_cpu_s}
-    return {name: round(one, 3) if isinstance(one, float) else one for name, one in (asdict(run) | rates).items()}
-
-
-Column = tuple[str, Callable[[Run], float | None], str]
+Column = tuple[str, Callable[[R], float | None], str]
 """A column of the table: its name, the figure, how it is written."""
 
-COLUMNS: tuple[Column, ...] = (
+COLUMNS: tuple[Column[Run], ...] = (
     ("events/s", lambda run: run.events_per_s, ",.0f"),
     ("warm events/s", lambda run: run.warm_events_per_s, ",.0f"),
     ("events per CPU-s", lambda run: run.events_per_cpu_s, ",.0f"),
@@ -126,30 +146,32 @@ COLUMNS: tuple[Column, ...] = (
 def markdown(
     title: str,
     written: Mapping[str, Any],
-    runs: Sequence[Run],
+    runs: Sequence[Drain],
     limits: Sequence[str],
-    columns: Sequence[Column] = COLUMNS,
-    of: Callable[[Run], str] = lambda run: run.contender,
+    columns: Sequence[Column[Drain]] = COLUMNS,
+    of: Callable[[Drain], str] = lambda run: run.contender,
 ) -> str:
     """The same for people: medians per contender, then the ratios, then what to hold them against.
 
     `of`: what runs have in common whose medians are taken.
     """
-    machine = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
-    lines = [f"# {title}", "", f"{machine}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
-    lines += table(["median", *(name for name, _, _ in columns)], _medians(runs, columns, of))
-    lines += ["", "A ratio above 1 means that we are better.", ""]
-    lines += table(
-        ["ratio", "median", "min", "max", "pairs"],
-        [[name, *(str(one[part]) for part in ("median", "min", "max", "pairs"))] for name, one in
-         written["ratios"].items()],
-    )  # fmt: skip
+    lines = [*heading(title, written), *medians(runs, columns, of)]
+    lines += ["", "A ratio above 1 means that we are better.", "", *ratio_table(written["ratios"])]
     faults = [f"- {of(run)}, pair {run.pair}: {run.fault}" for run in runs if run.fault]
     lines += ["", *(f"- {limit}" for limit in limits), *faults]
     return "\n".join(lines) + "\n"
 
 
-def _medians(runs: Sequence[Run], columns: Sequence[Column], of: Callable[[Run], str]) -> list[list[str]]:
+def heading(title: str, written: Mapping[str, Any]) -> list[str]:
+    """The first lines of a page: what was measured on which machine, and whether every run was exact."""
+    machine = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
+    return [f"# {title}", "", f"{machine}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
+
+
+def medians(
+    runs: Sequence[R], columns: Sequence[Column[R]], of: Callable[[R], str] = lambda run: run.contender
+) -> list[str]:
+    """A table of the medians of runs that have `of` in common."""
     rows = []
     for name in dict.fromkeys(map(of, runs)):
         row = [name]
@@ -157,7 +179,17 @@ def _medians(runs: Sequence[Run], columns: Sequence[Column], of: Callable[[Run],
             known = [one for one in (value(run) for run in runs if of(run) == name) if one is not None]
             row.append(format(median(known), form) if known else "-")
         rows.append(row)
-    return rows
+    return table(["median", *(name for name, _, _ in columns)], rows)
+
+
+def values_text(run: R, columns: Sequence[Column[R]]) -> str:
+    """A run's figures in a line."""
+    return ", ".join(f"{name} {value(run):{form}}" for name, value, form in columns)
+
+
+def ratio_table(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    parts = ("median", "min", "max", "pairs")
+    return table(["ratio", *parts], [[name, *(str(one[part]) for part in parts)] for name, one in found.items()])
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

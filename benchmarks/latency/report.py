@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.harness.figures import spread, table
+from benchmarks.harness import figures
+from benchmarks.harness.figures import heading, ratio_table, spread, table
 from benchmarks.latency.outcome import APPENDED_READABLE, CHANGELOG, READABLE, VIEW, LatencyRun, better, plain
 
 PLACES = {
@@ -48,14 +49,7 @@ def document(
     limits: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The result file, in the form that all benchmarks share, with the limits beside."""
-    return {
-        "benchmark": benchmark,
-        "machine": dict(about),
-        "exact": bool(runs) and all(run.exact for run in runs),
-        "ratios": dict(found),
-        "limits_ms": dict(limits),
-        "runs": [plain(run) for run in runs],
-    }
+    return figures.document(benchmark, about, runs, found, plain) | {"limits_ms": dict(limits)}
 
 
 def verdicts(runs: Sequence[LatencyRun], ours: str) -> list[str]:
@@ -76,8 +70,7 @@ def verdicts(runs: Sequence[LatencyRun], ours: str) -> list[str]:
 
 def markdown(title: str, written: Mapping[str, Any], runs: Sequence[LatencyRun], notes: Sequence[str]) -> str:
     """For people: medians over the pairs."""
-    machine = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
-    lines = [f"# {title}", "", f"{machine}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
+    lines = heading(title, written)
     for rate in sorted({run.rate for run in runs}):
         at = [run for run in runs if run.rate == rate]
         lines += [f"## {rate:,} events/s", "", "Medians over the pairs, ms.", ""]
@@ -85,7 +78,7 @@ def markdown(title: str, written: Mapping[str, Any], runs: Sequence[LatencyRun],
             lines += [f"{what[0].upper()}{what[1:]}:", "", *_latencies(at, place), ""]
         lines += [*_costs(at), "", *_steps(at)]
     if written["ratios"]:
-        lines += ["## Ratios", "", "Above 1 means that we are faster.", "", *_ratios(written["ratios"]), ""]
+        lines += ["## Ratios", "", "Above 1 means that we are faster.", "", *ratio_table(written["ratios"]), ""]
     lines += [f"- {one}" for one in [*_limits(written["limits_ms"]), *notes]]
     lines += [f"- {run.contender}, {run.rate}/s, pair {run.pair}: {run.fault}" for run in runs if run.fault]
     return "\n".join(lines) + "\n"
@@ -129,11 +122,6 @@ def _steps(runs: Sequence[LatencyRun]) -> list[str]:
             ]
             lines += [f"Steps of {name}, ms by event:", "", *table(["step", "mean", "p50", "p99"], rows), ""]
     return lines
-
-
-def _ratios(found: Mapping[str, Mapping[str, float]]) -> list[str]:
-    rows = [[name, *(str(one[part]) for part in ("median", "min", "max", "pairs"))] for name, one in found.items()]
-    return table(["ratio", "median", "min", "max", "pairs"], rows)
 
 
 def _limits(found: Mapping[str, Mapping[str, float]]) -> list[str]:

@@ -5,16 +5,14 @@ python -m benchmarks.snapshots --size 800000 --seconds 30
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines
-from benchmarks.harness.figures import spread, table
+from benchmarks.harness.command import Command, Options, between, order, print_line, ratio_lines, write_results
+from benchmarks.harness.figures import Column, Figure, document, heading, medians, ratios, values_text
 from benchmarks.latency.runs import broker
 from benchmarks.rehydrate.log import Log
 from benchmarks.rehydrate.workloads import Workload
@@ -49,27 +47,18 @@ class SnapshotCommand(Command):
 COMMAND = SnapshotCommand("snapshots", TITLE, CONTENDERS, SIZE, SIZE_MAX, of="rows of the view", pairs=PAIRS)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A ratio above 1 means that ours is better."""
-
-    name: str
-    peers: tuple[str, ...]
-    of: Callable[[SnapshotRun], float]
-    """The larger the better."""
-
-
 _LAZY = "asynchronous-lazy"
-FIGURES = (
-    Figure("delay-p99", ("synchronous-eager", _LAZY, NONE), lambda run: 1 / run.delays["view"]["p99"]),
-    Figure("apply", ("synchronous-eager", _LAZY, NONE), lambda run: run.apply_rows_per_s),
-    Figure("catch-up", ("synchronous-eager", _LAZY, NONE), lambda run: run.catch_up_rows_per_s),
-    Figure("restore-killed", (_LAZY, NONE), lambda run: 1 / run.killed_restore_s),
-    Figure("uploaded", (_LAZY,), lambda run: 1 / run.uploaded_mb),
-    Figure("cpu", ("synchronous-eager", _LAZY, NONE), lambda run: 1 / run.cpu_s),
+_PEERS = ("synchronous-eager", _LAZY, NONE)
+RATES: tuple[tuple[str, tuple[str, ...], Callable[[SnapshotRun], float]], ...] = (
+    ("delay-p99", _PEERS, lambda run: 1 / run.delays["view"]["p99"]),
+    ("apply", _PEERS, lambda run: run.apply_rows_per_s),
+    ("catch-up", _PEERS, lambda run: run.catch_up_rows_per_s),
+    ("restore-killed", (_LAZY, NONE), lambda run: 1 / run.killed_restore_s),
+    ("uploaded", (_LAZY,), lambda run: 1 / run.uploaded_mb),
+    ("cpu", _PEERS, lambda run: 1 / run.cpu_s),
 )
-Column = tuple[str, Callable[[SnapshotRun], float], str]
-COLUMNS: tuple[Column, ...] = (
+FIGURES = [Figure(name, peer, of) for name, peers, of in RATES for peer in peers]
+COLUMNS: tuple[Column[SnapshotRun], ...] = (
     ("delay p50 ms", lambda run: run.delays["view"]["p50"], ",.0f"),
     ("p99", lambda run: run.delays["view"]["p99"], ",.0f"),
     ("max", lambda run: run.delays["view"]["max"], ",.0f"),
@@ -81,19 +70,6 @@ COLUMNS: tuple[Column, ...] = (
     ("restore, stopped, s", lambda run: run.stopped_restore_s, ".1f"),
     ("CPU-s", lambda run: run.cpu_s, ".1f"),
 )
-
-
-def ratios(runs: Sequence[SnapshotRun]) -> dict[str, dict[str, float]]:
-    """Ours over the peer's, pair by pair; a figure without any pair is left out."""
-    by_place = {(run.contender, run.pair): run for run in runs}
-    found = {}
-    for figure in FIGURES:
-        for peer in figure.peers:
-            both = [pair for name, pair in by_place if name == OURS and (peer, pair) in by_place]
-            quotients = [figure.of(by_place[OURS, pair]) / figure.of(by_place[peer, pair]) for pair in both]
-            if quotients:
-                found[f"{figure.name}/{peer}"] = spread(quotients)
-    return found
 
 
 def runs_of(options: SnapshotOptions) -> Iterator[SnapshotRun]:
@@ -120,41 +96,28 @@ def bench(options: Any) -> dict[str, Any]:
 
 def write(options: SnapshotOptions, about: Mapping[str, Any], runs: Sequence[SnapshotRun]) -> dict[str, Any]:
     """The result files of the runs so far; returns the document."""
-    written = {
-        "benchmark": "snapshots",
-        "machine": dict(about),
-        "exact": all(run.exact for run in runs),
-        "ratios": ratios(runs),
+    written = document("snapshots", about, runs, ratios(runs, OURS, FIGURES), asdict) | {
         "rows_per_s": options.rows,
         "store_mb_per_s": options.store,
         "every_s": options.every,
-        "runs": [asdict(run) for run in runs],
     }
-    (options.out / "snapshots.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "snapshots.md").write_text("\n".join(result_lines(written, runs)) + "\n", encoding="utf-8")
+    write_results(options.out, written, "\n".join(result_lines(written, runs)) + "\n")
     return written
 
 
 def describe(run: SnapshotRun) -> str:
     verdict = "exact" if run.exact else f"NOT EXACT: {run.fault}"
-    figures = ", ".join(f"{name} {value(run):{form}}" for name, value, form in COLUMNS)
-    return f"{run.contender:18} {figures}, {verdict}"
+    return f"{run.contender:18} {values_text(run, COLUMNS)}, {verdict}"
 
 
 def result_lines(written: Mapping[str, Any], runs: Sequence[SnapshotRun]) -> list[str]:
     """For people: medians per contender, then the ratios."""
-    head = ", ".join(f"{name} {value}" for name, value in written["machine"].items())
-    lines = [f"# {TITLE}", "", f"{head}; every run exact: {'yes' if written['exact'] else '**no**'}.", ""]
+    lines = heading(TITLE, written)
     lines += [
         f"{written['rows_per_s']:,} rows/s; an eager snapshot every {written['every_s']} s at most; a store of "
         f"{written['store_mb_per_s']} MB/s."
     ]
-    rows = [
-        [name, *(format(median(value(run) for run in runs if run.contender == name), form) for _, value, form in
-                 COLUMNS)]
-        for name in dict.fromkeys(run.contender for run in runs)
-    ]  # fmt: skip
-    lines += ["", *table(["median", *(name for name, _, _ in COLUMNS)], rows)]
+    lines += ["", *medians(runs, COLUMNS)]
     lines += ["", f"A ratio above 1 means that {OURS} is better.", ""]
     return lines + [f"- {one}" for one in ratio_lines(written["ratios"])]
 

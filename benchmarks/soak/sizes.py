@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+
+from benchmarks.harness.command import write_results
 
 mpl.use("Agg")  # files only
 from matplotlib import pyplot as plt
@@ -94,6 +95,5 @@ def draw(title: str, sizes: Sequence[Sizes], path: Path) -> None:
 
 def write(out: Path, title: str, found: Mapping[str, Any], sizes: Sequence[Sizes]) -> None:
     """Write the result files and the picture."""
-    (out / "soak.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    (out / "soak.md").write_text(table(title, sizes, found["fault"]), encoding="utf-8")
+    write_results(out, found, table(title, sizes, found["fault"]))
     draw(title, sizes, out / "soak.png")

@@ -8,7 +8,6 @@ from examples.two_regions.scenario import Scene
 
 from cutwater.adapters.topics import mirror_topics
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.mirror_records import SLOTS, Arrival, slot_of
 from cutwater.core.protocol.records import Milestone
 
@@ -61,7 +60,7 @@ def _newest(scene: Scene, flights: int = 0) -> Milestone | None:
     """Return the newest milestone of us. Allow flights up to a lead over it, and at least `flights`."""
     found = scene.newest(scene.us)
     if found is not None:
-        scene.feeder.up_to(max(flights, found.source_cut.records_since(Cut()) + LEAD))
+        scene.feeder.up_to(max(flights, found.source_cut.records + LEAD))
     return found
 
 

@@ -1,4 +1,5 @@
-"""A second region, for tests that copy: its broker, another one behind a way that breaks, a job in both."""
+"""A second region, for tests that copy: its broker, another one behind a way that breaks, a job in both. And a job
+whose driver only speaks."""
 
 from __future__ import annotations
 
@@ -14,9 +15,12 @@ from cutwater.local.embedded_broker.broker import Broker
 from cutwater.local.java import find_java
 from cutwater.local.link import Link
 from cutwater.local.processes.supervisor import Supervisor
+from support.events import counting
+from support.harness import Flow, flow
 from support.kafka.links import Linked, linked_broker
 from support.regions.mirroring import Events
 from support.regions.regional import Regions, two_regions
+from support.speaking_driver import SpeakingDriver
 from support.views.changelogs import Writing, make_job
 
 
@@ -61,3 +65,18 @@ def regions(origin: Cluster, broker: Any, tmp_path: Path, unique: Callable[[str]
     """`us`, where a job begins, and `eu`."""
     with two_regions(origin, broker.cluster, tmp_path, unique("regions")) as made:
         yield made
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    """The counting job without an output. Modules that need another one have one of this name."""
+    text = counting.job_text(unique("count")) + "output: {mode: none}\n"
+    with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
+        yield made
+
+
+@pytest.fixture
+def driver(job: Flow) -> Iterator[SpeakingDriver]:
+    made = SpeakingDriver(job)
+    yield made
+    made.end()

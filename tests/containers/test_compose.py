@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 from compose import ROOT, STOP_S, Compose, docker, gone_afterwards
+from compose_demo import Demo, demonstration
 from prometheus_targets import require_measured
-from shown import Demo, demonstration
 
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.protocol import topics

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from compose import ROOT, Compose, docker, gone_afterwards
+from compose_demo import demonstration
 from confluent_kafka.admin import AclBinding
-from shown import demonstration
 
 from cutwater.adapters.config.settings import environment
 from cutwater.adapters.kafka.admin import ensure_topics

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from compose import ROOT, Compose, gone_afterwards
-from shown import demonstration
+from compose_demo import demonstration
 
 from cutwater.demo import flights
 

@@ -114,7 +114,7 @@ def test_ways_of_snapshots_are_held_against_the_default(part: Any) -> None:
         snapshot_run(part, "synchronous-eager", 1_000.0),
         snapshot_run(part, "asynchronous-lazy", 50.0, restore_s=12.0),
     ]
-    found = snapshots.ratios(runs)
+    found = part("harness.figures").ratios(runs, snapshots.OURS, snapshots.FIGURES)
     assert found["delay-p99/synchronous-eager"]["median"] == 10.0
     assert found["delay-p99/asynchronous-lazy"]["median"] == 0.5
     assert found["restore-killed/asynchronous-lazy"]["median"] == 3.0

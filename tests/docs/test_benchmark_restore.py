@@ -116,13 +116,11 @@ def test_restores_are_compared_within_their_workload(part: Any) -> None:
 
 def test_the_table_has_a_line_for_each_workload_and_contender(part: Any, tmp_path: Path) -> None:
     """Medians of different logs are never mixed; a run that is not exact is named with its workload."""
-    b1, figures = part("b1"), part("harness.figures")
     runs = [
         restore(part, "log-unique", "cutwater", 2.0),
         restore(part, "log-16-updates", "cutwater", 4.0, exact=False, fault="the store holds less"),
     ]
-    written = figures.document("b1", {"cores": 2}, runs, b1.compared(runs))
-    b1.COMMAND.write(tmp_path, written, runs, ["a limit"])
+    written = part("b1").write(tmp_path, {"cores": 2}, runs, ["a limit"])
     text = (tmp_path / "b1.md").read_text()
     assert "| log-unique: cutwater | 50 | 2.00 | 3.00 |" in text
     assert "| log-16-updates: cutwater | 25 | 4.00 | 5.00 |" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from cutwater.client import committed
 from cutwater.core.job.job import TOMBSTONE
 from cutwater.local import running_file
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.cli.jsonshapes import parsed
 from support.events import counting
 from support.harness import wait_until
@@ -38,26 +38,10 @@ Rows = dict[tuple[str, int], dict[str, Any]]
 def cli(tmp_path: Path) -> Iterator[Cli]:
     text = counting.job_text("counts", partitions=2)
     assert MEASURES in text
-    (tmp_path / "job.yaml").write_text(text)
-    (tmp_path / "event.avsc").write_text(counting.SCHEMA)
     (tmp_path / "new.yaml").write_text(text.replace(MEASURES, CHANGED))
     (tmp_path / "finer.yaml").write_text(text.replace("size: 1m", "size: 30s"))
-    made = Cli(tmp_path)
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(tmp_path, text) as made:
         yield made
-    finally:
-        made.run("down")
-
-
-def produce(cli: Cli, events: list[dict[str, Any]]) -> None:
-    lines = [
-        json.dumps({**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()}) for one in events
-    ]
-    file = cli.folder / "events.jsonl"
-    file.write_text("\n".join(lines) + "\n")
-    assert cli.json("produce", str(file))["delivered"] == len(events)
 
 
 def rows(events: list[dict[str, Any]], new: bool) -> Rows:
@@ -114,7 +98,7 @@ def published(cli: Cli, job_file: str, rows_wanted: Rows) -> Rows:
 @pytest.mark.timeout(1_200)  # three Spark drivers, two of them at a time
 def test_another_job_file_and_back(cli: Cli) -> None:
     """With no restart of any process, and readers of both job files."""
-    produce(cli, EVENTS[:BELOW])
+    cli.produce(EVENTS[:BELOW])
     wait_until(lambda: cli.events_shown() == BELOW, "the first events are served")
     refused = cli.run("generation", "start", "--job-file", str(cli.folder / "finer.yaml"), "--dry-run", "--json")
     assert refused.returncode == 2
@@ -134,12 +118,12 @@ def test_another_job_file_and_back(cli: Cli) -> None:
     assert cli.json(*start)["again"] is True
     told = cli.run("generation", "job-file", generation)
     assert told.stdout == (cli.folder / "new.yaml").read_text()
-    produce(cli, EVENTS[BELOW:3_000])
+    cli.produce(EVENTS[BELOW:3_000])
     wait_until(
         lambda: cli.json("generation", "list")[1]["epoch"] is not None, "the candidate has a milestone", 240
     )
     cli.json("generation", "promote", generation, "--wait", "0")
-    produce(cli, EVENTS[3_000:])
+    cli.produce(EVENTS[3_000:])
     [shown] = cli.json("generation", "promote", generation)
     assert shown["state"] == "promoted"
     wanted = rows(EVENTS, new=True)

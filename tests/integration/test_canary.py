@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +47,9 @@ class Feed:
         self.sent = 0
 
     def send(self, count: int) -> None:
-        file = self._cli.folder / "events.jsonl"
-        lines = [
-            json.dumps({**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()})
-            for one in EVENTS[self.sent : self.sent + count]
-        ]
-        file.write_text("\n".join(lines) + "\n")
-        assert self._cli.json("produce", str(file))["delivered"] == count
+        piece = EVENTS[self.sent : self.sent + count]
+        assert len(piece) == count
+        self._cli.produce(piece)
         self.sent += count
 
     def until(self, states: set[str], patience_s: float = 400) -> dict[str, Any]:

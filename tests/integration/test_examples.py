@@ -21,7 +21,7 @@ from cutwater.core.job.job import Job, Output
 from cutwater.core.protocol import topics
 from cutwater.local.java import find_java
 from support.views.changelogs import HOUR_MS, Sold, Writing, make_job
-from support.views.generations_played import Next
+from support.views.generation_player import Next
 from support.views.publishing import publishing, read, wait_published
 
 ROOT = Path(__file__).parents[2]

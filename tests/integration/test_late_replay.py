@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,7 @@ def cluster(cli: Cli) -> Cluster:
 
 def produce(cli: Cli, events: list[dict[str, Any]]) -> Milestone:
     """Produce events, and wait for a milestone that has read them."""
-    file = cli.folder / "events.jsonl"
-    lines = ({**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()} for one in events)
-    file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
-    assert cli.json("produce", str(file))["delivered"] == len(events)
+    cli.produce(events)
     brokers = cluster(cli)
     end = commit_stream.source_end(brokers, f"{JOB}.events")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_generation import EVENTS, produce, promoted, served, shown, verified
+from test_generation import EVENTS, promoted, served, shown, verified
 
 from cutwater.core.errors import LostRecordsError, UnavailableError
 from support.cli.commandline import Cli, running_stack
@@ -43,7 +43,7 @@ def lose_the_end(cli: Cli, topic: str) -> None:
 @pytest.mark.timeout(1_200)  # three Spark drivers, one after the other
 def test_the_advice_of_a_driver_that_lost_records_leads_to_the_right_rows(cli: Cli) -> None:
     """The stack waits without a driver, and continues with the generation of the advised rollback."""
-    produce(cli, EVENTS[:2_000])
+    cli.produce(EVENTS[:2_000])
 
     def is_read() -> bool:
         milestone = json.loads(cli.run("status", "--json").stdout)["milestone"]
@@ -70,7 +70,7 @@ def test_the_advice_of_a_driver_that_lost_records_leads_to_the_right_rows(cli: C
     assert ("divergence", "driver") in {(one["kind"], one["part"]) for one in alerts}
     assert len(cli.json("generation", "list")) == 1, "no claim that cannot work"
 
-    produce(cli, EVENTS[2_000:])
+    cli.produce(EVENTS[2_000:])
     done = cli.run("rollback", "--to", token, "--wait", "0")
     assert done.returncode in (0, UnavailableError.exit_code), "claimed, and its promotion is asked for"
     second = promoted(cli, 2)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +35,11 @@ def repeated(cli: Cli) -> Any:
     return [one for one in status(cli)["alerts"] if one["kind"] == "repeated-failure"]
 
 
-def produce(cli: Cli, events: list[dict[str, Any]]) -> None:
-    file = cli.folder / "events.jsonl"
-    made = [{**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()} for one in events]
-    file.write_text("".join(json.dumps(one) + "\n" for one in made))
-    assert cli.json("produce", str(file))["delivered"] == len(events)
-
-
 @pytest.mark.timeout(1_800)  # a Spark driver that starts at least four times
 def test_a_driver_that_fails_at_each_start_is_named(cli: Cli) -> None:
     """A part of its state is gone, so each epoch fails in the same way; then its checkpoint is of another job
     file."""
-    produce(cli, EVENTS[:300])
+    cli.produce(EVENTS[:300])
     wait_until(lambda: status(cli)["milestone"], "a first milestone")
     part = next((cli.folder / "data/checkpoints").glob("**/state/0/0"))
     part.rename(part.parents[2] / "gone")
@@ -57,7 +48,7 @@ def test_a_driver_that_fails_at_each_start_is_named(cli: Cli) -> None:
     ]
     with psutil.Popen(["kill", "-9", str(driver.pid)]):
         pass
-    produce(cli, EVENTS[300:])
+    cli.produce(EVENTS[300:])
     wait_until(lambda: repeated(cli), "the alert", 900)
     (alert,) = repeated(cli)
     assert (alert["part"], alert["told_by"], alert["value"] >= 2) == ("driver", "up", True)

@@ -26,7 +26,7 @@ from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.protocol.records import Milestone
-from support.cli.commandline import Cli
+from support.cli.commandline import Cli, running_stack
 from support.cli.jsonshapes import parsed
 from support.events import all_measures
 from support.harness import wait_until
@@ -93,15 +93,8 @@ class Source:
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     folder = tmp_path_factory.mktemp("replay")
     text = all_measures.job_text(JOB, KIND, MEASURES)
-    (folder / "job.yaml").write_text(text)
-    (folder / "event.avsc").write_text(all_measures.SCHEMA)
-    made = Cli(folder, CUTWATER_TRIGGER_MS="100")
-    done = made.run("up", made.job_file, "--detach")
-    assert done.returncode == 0, done.stderr
-    try:
+    with running_stack(folder, text, schema=all_measures.SCHEMA, CUTWATER_TRIGGER_MS="100") as made:
         yield made
-    finally:
-        made.run("down")
 
 
 class Played:

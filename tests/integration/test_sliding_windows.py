@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +49,7 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 
 def produce(cli: Cli, made: list[dict[str, Any]], shown: int) -> None:
-    lines = [json.dumps({**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()}) for one in made]
-    (cli.folder / "events.jsonl").write_text("\n".join(lines) + "\n")
-    cli.json("produce", str(cli.folder / "events.jsonl"))
+    cli.produce(made)
 
     def there() -> bool:
         status = cli.json("status")

@@ -13,7 +13,7 @@ from cutwater.local.embedded_broker.security import BrokerSecurity
 from cutwater.local.java import find_java
 from cutwater.local.processes.supervisor import Supervisor
 from support.kafka.certificates import Authority
-from support.kafka.secured import AUTHORIZER, USERS, Secured, Start
+from support.kafka.secured_broker import AUTHORIZER, USERS, Secured, Start
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from cutwater.adapters.kafka.connect import ask
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.protocol.topics import TopicSpec
 from support.kafka.certificates import Authority
-from support.kafka.secured import Secured, Start
+from support.kafka.secured_broker import Secured, Start
 
 WAIT_S = 30.0
 

@@ -23,7 +23,7 @@ from cutwater.core.checks.acls import MIRROR, MIRROR_TOOLS
 from cutwater.core.errors import FencedError, UsageError
 from cutwater.core.protocol import topics
 from support.kafka.granting import create, planned
-from support.kafka.secured import Secured, Start
+from support.kafka.secured_broker import Secured, Start
 from support.regions.mirroring import ORIGIN, Events, arrivals, environment_of, process, require_held
 from support.views.changelogs import Sold, Writing, make_job, until
 

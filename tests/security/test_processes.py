@@ -31,8 +31,8 @@ from cutwater.local.machine.ports import free_ports
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
 from support.kafka.granting import create
-from support.kafka.secured import Secured
-from support.watched import QUICK, SpeakingDriver, metric
+from support.kafka.secured_broker import Secured
+from support.speaking_driver import QUICK, SpeakingDriver, metric
 
 PAGE = Path(__file__).parents[2] / "docs" / "SECURITY.md"
 USER_OF = {

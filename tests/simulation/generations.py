@@ -14,7 +14,8 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS
-from cutwater.operations.generations.claims import Claims, GenerationRequest
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import GenerationRequest
 from simulation.checker import FALSE_ALARM, STUCK, Anomaly
 from simulation.clients import SimCluster
 from simulation.disk import Disk

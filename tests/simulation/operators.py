@@ -13,9 +13,10 @@ from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.generations.start_state import require_kept
 from cutwater.core.protocol.generation import Generation
 from cutwater.operations.generations import late_replay
-from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned
+from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.late_replay import LateFilter
 from cutwater.operations.generations.parent_changelog import kept_behind
+from cutwater.operations.generations.requests import GenerationRequest, Planned
 from simulation.clients import SimCluster
 from simulation.job import KEYS
 from simulation.processes import Process

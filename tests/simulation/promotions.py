@@ -23,7 +23,8 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Milestone, Promotion
 from cutwater.core.protocol.stream_audit import check
-from cutwater.operations.generations.claims import Claims, GenerationRequest
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import GenerationRequest
 from simulation.checker import Anomaly
 from simulation.clients import SimCluster
 from simulation.job import GENERATION, JOB

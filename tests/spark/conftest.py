@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from cutwater.local.spark_runtime import spark_environment
 from cutwater_spark.class_path import class_path
 from cutwater_spark.session import REPEATED_NAMES, avro_limits
 from cutwater_spark.tools.expressions import check_expressions
+from support.events import counting
+from support.harness import Flow, flow
 
 CLASSES = os.environ.get("CUTWATER_SPARK_CLASSES", "")
 
@@ -47,6 +49,13 @@ def spark() -> Iterator[SparkSession]:
         made = builder.getOrCreate()
     yield made
     made.stop()
+
+
+@pytest.fixture
+def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
+    """The counting job. Modules that need another one have one of this name."""
+    with flow(broker.cluster, counting.job_text(unique("count")), tmp_path, counting.SCHEMA) as made:
+        yield made
 
 
 @pytest.fixture

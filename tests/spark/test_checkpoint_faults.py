@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,11 @@ import pytest
 from cutwater.core.errors import DivergenceError, MachineError
 from cutwater.core.protocol.chain import find_chain_faults
 from support.events import counting
-from support.harness import Flow, flow, kill_session
+from support.harness import Flow, kill_session
 from support.shop import PROGRAM, Shop, orders
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 DRIVER = "cutwater_spark.driver"
-
-
-@pytest.fixture
-def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    with flow(broker.cluster, counting.job_text(unique("kept")), tmp_path, counting.SCHEMA) as made:
-        yield made
 
 
 class Copies:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -24,16 +22,10 @@ from cutwater.core.protocol.changelog_rows import WRITER_HEADER
 from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Start
 from cutwater.local.machine.ports import free_ports
 from support.events import counting
-from support.harness import GENERATION, Flow, flow, kill_session, scraped, wait_until
+from support.harness import GENERATION, Flow, kill_session, scraped, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 DRIVER = "cutwater_spark.driver"
-
-
-@pytest.fixture
-def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    with flow(broker.cluster, counting.job_text(unique("count")), tmp_path, counting.SCHEMA) as made:
-        yield made
 
 
 def started(job: Flow, attempt: int) -> bool:

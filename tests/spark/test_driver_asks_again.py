@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from test_driver import run_once
@@ -15,7 +12,7 @@ from cutwater.core.errors import FencedError
 from cutwater.core.protocol.records import Barrier
 from cutwater.operations.regions.failover import release
 from support.events import counting
-from support.harness import Flow, flow, wait_until
+from support.harness import Flow, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 HELD = """
@@ -35,12 +32,6 @@ attempt.TakeOver = Held
 sys.exit(driver.main())
 """
 """The driver, which stands still in front of its fencing until somebody lets it go on."""
-
-
-@pytest.fixture
-def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    with flow(broker.cluster, counting.job_text(unique("again")), tmp_path, counting.SCHEMA) as made:
-        yield made
 
 
 def test_a_release_between_the_question_and_the_fencing_is_heeded(job: Flow) -> None:

@@ -36,7 +36,7 @@ from cutwater.local.processes.supervisor import Supervisor
 from support import lineage
 from support.crashes import Crashes
 from support.harness import Flow, flow, wait_until
-from support.kafka.copied import Copy, Record, copies, read, write
+from support.kafka.copied_topic import Copy, Record, copies, read, write
 from support.lineage import (
     EVENT,
     MINUTE_MS,

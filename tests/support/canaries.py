@@ -14,7 +14,7 @@ from cutwater.adapters.topics.candidates import candidates
 from cutwater.core.generations.candidates import Candidate as Known
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Canary, Comparison, Milestone
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import HOUR_MS, Sold, Writing, until
 
 

@@ -11,7 +11,6 @@ import psutil
 
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import CutwaterError
-from cutwater.core.protocol.cuts import Cut
 from cutwater.local import running_file
 from support.harness import descendants, wait_until
 
@@ -55,7 +54,7 @@ class Demo:
             found = commit_stream.milestones(stack.cluster, stack.job, limit=1) if stack else []
         except CutwaterError:
             return 0
-        return found[-1][0].source_cut.records_since(Cut()) if found else 0
+        return found[-1][0].source_cut.records if found else 0
 
     def pids(self, victim: str) -> list[int]:
         """The processes of a member of the stack: by module, by class, or a driver's JVM."""

@@ -21,7 +21,8 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
 from cutwater.operations.generations.claim_check import require_works
-from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
+from cutwater.operations.generations.claims import Claims, copies_of
+from cutwater.operations.generations.requests import GenerationRequest, Planned
 
 LOOK_S = 0.5
 Audited = Callable[[Action, str, Mapping[str, object]], AuditedAction]

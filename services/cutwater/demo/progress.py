@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Barrier, Milestone, Start
 from cutwater.core.util.text_tables import Table, ranked, table
 
@@ -32,11 +31,11 @@ class Progress:
 
     @property
     def processed(self) -> int:
-        return self.barrier.source_cut.records_since(Cut()) if self.barrier else 0
+        return self.barrier.source_cut.records if self.barrier else 0
 
     @property
     def committed(self) -> int:
-        return self.milestone.source_cut.records_since(Cut()) if self.milestone else 0
+        return self.milestone.source_cut.records if self.milestone else 0
 
     def table(self, seconds: float) -> Table:
         rate = self.committed / seconds if seconds > 0 else 0.0

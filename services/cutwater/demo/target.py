@@ -17,7 +17,6 @@ from cutwater.adapters.runtime.terminal import Terminal
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.cuts import Cut
 from cutwater.demo.job_file import with_lateness
 from cutwater.local import running_file
 from cutwater.local.background_stack import Background
@@ -62,7 +61,7 @@ def attach(job_file: Path, settings: Settings, views: Sequence[str]) -> Iterator
     """Yield a running stack. Raise UsageError if it already has events, UnavailableError if it does not answer."""
     job, cluster = load_job(job_file), settings.cluster
     wait_for_broker(cluster, settings.wait_ms / 1000)
-    if found := commit_stream.source_end(cluster, job.topic).records_since(Cut()):
+    if found := commit_stream.source_end(cluster, job.topic).records:
         raise UsageError(
             f"{job.topic} at {cluster.bootstrap} holds {found} events, but the demonstration compares only its "
             "own events. Use a new stack"

@@ -49,8 +49,9 @@ from cutwater.local.processes.supervisor import Supervised, Supervisor
 from cutwater.local.running_file import RunningStack
 from cutwater.local.spark_runtime import archive_of, found_archive, spark_environment
 from cutwater.operations.generations.claim_check import require_works
-from cutwater.operations.generations.claims import Claims, Planned, copies_of
+from cutwater.operations.generations.claims import Claims, copies_of
 from cutwater.operations.generations.first_generation import require_may_begin
+from cutwater.operations.generations.requests import Planned
 from cutwater.operations.regions.rejoin import rejoin_check
 
 Report = Callable[[str], None]

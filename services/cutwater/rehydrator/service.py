@@ -29,7 +29,7 @@ from cutwater.rehydrator.generation.earlier_view import open_earlier_view
 from cutwater.rehydrator.generation.first_generation import choose_generation
 from cutwater.rehydrator.generation.preload import CandidatePreloader
 from cutwater.rehydrator.generation.promotion_poll import PromotionPoll
-from cutwater.rehydrator.generation.served import ServedGeneration
+from cutwater.rehydrator.generation.served_generation import ServedGeneration
 from cutwater.rehydrator.generation.switch import GenerationRouter
 from cutwater.rehydrator.metrics.metrics import Metrics
 from cutwater.rehydrator.metrics.rocksdb import StoreMetrics

@@ -18,7 +18,7 @@ from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics import commit_stream
 from cutwater.core.errors import UnavailableError
-from cutwater.core.protocol.cuts import NOWHERE, Cut
+from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import LISTED_BYTES_MAX, TIMESTAMP_AHEAD, TopicSpec
@@ -79,7 +79,7 @@ class Sandbox:
             newest = commit_stream.milestones(self.cluster, self._job.name, 1)
             if newest and newest[0][0].source_cut.covers(end):
                 return newest[0][0]
-            now = newest[0][0].source_cut.records_since(NOWHERE) if newest else 0
+            now = newest[0][0].source_cut.records if newest else 0
             if now > read:
                 read, deadline = now, time.monotonic() + STALL_S
                 report(min(now, events))

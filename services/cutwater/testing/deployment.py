@@ -14,7 +14,6 @@ from cutwater.adapters.topics import commit_stream
 from cutwater.client import CommittedMilestone, EventProducer, committed
 from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.query.key_path import path_of
@@ -68,7 +67,7 @@ class Deployment:
         """
         self._require_source()
         end = commit_stream.source_end(self.cluster, self.job.topic)
-        if not end.records_since(Cut()):
+        if not end.records:
             raise UsageError(
                 f"{self.job.topic} holds no event, so there is no milestone to wait for: produce first"
             )

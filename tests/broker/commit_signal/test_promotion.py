@@ -28,7 +28,8 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Hold, Promotion, Schedule, Start, Withdrawal
 from cutwater.core.protocol.stream_audit import check
-from cutwater.operations.generations.claims import Claims, GenerationRequest, RequestedBounds
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import GenerationRequest, RequestedBounds
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
 
@@ -158,20 +159,33 @@ def test_a_candidate_is_promoted_where_it_has_caught_up(region: Region) -> None:
     assert (settings.generation, job.shards.partitions) == (generation, WIDER)
 
 
-def caught_up(region: Region) -> tuple[Driver, Driver, Generation]:
-    """The first generation at work, and a candidate that may be promoted at once."""
+def caught_up(region: Region) -> tuple[Driver, Driver, Generation, subprocess.Popen[bytes]]:
+    """The first generation at work, a candidate that may be promoted at once, and the candidate's signaller."""
     old, generation = begun(region), region.start().generation
     new = Driver(region.job, generation, WIDER)
-    region.signal(generation)
+    signaller = region.signal(generation)
     new.epoch(0, 30)
     region.await_candidate(generation, 0)
+    return old, new, generation, signaller
+
+
+def killed_while_promoted(region: Region, point: str) -> tuple[Driver, Driver, Generation]:
+    """The same, and the signaller was killed at a crash point of the promotion."""
+    old, new, generation, signaller = caught_up(region)
+    os.kill(signaller.pid, 9)
+    signaller.wait(30)
+    region.claims.promote(generation)
+    mark = region.job.folder / "crash.mark"
+    killed = region.signal(generation, CUTWATER_CRASH_POINT=point, CUTWATER_CRASH_MARK=str(mark))
+    assert killed.wait(60) == -9
+    assert mark.exists()
     return old, new, generation
 
 
 @pytest.mark.slow
 def test_a_promotion_that_is_held_waits_and_goes_on_by_itself(region: Region) -> None:
     """The promoted generation commits meanwhile, and the candidate catches up. Nobody has to end the hold."""
-    old, new, generation = caught_up(region)
+    old, new, generation, _ = caught_up(region)
     region.claims.hold(generation, 20_000, "alice", "a look first")
     with pytest.raises(UsageError, match=r"held until .* by alice: a look first"):
         region.claims.promote(generation)
@@ -190,7 +204,7 @@ def test_a_promotion_that_is_held_waits_and_goes_on_by_itself(region: Region) ->
 @pytest.mark.slow
 def test_a_hold_ends_where_a_person_says_so(region: Region) -> None:
     """By a release, and by a promotion that is forced, each in time: the hold would last for hours."""
-    _, _, generation = caught_up(region)
+    _, _, generation, _ = caught_up(region)
     region.claims.hold(generation, 7_200_000, "watch", "dead letters")
     assert region.claims.release(generation, "alice", "looked")
     assert not region.claims.release(generation, "alice", "again")
@@ -205,17 +219,7 @@ def test_a_hold_ends_where_a_person_says_so(region: Region) -> None:
 @pytest.mark.slow
 def test_commits_go_on_if_a_held_candidate_dies_while_it_takes_over(region: Region) -> None:
     """The fenced signaller takes the stream back; the candidate waits until a person ends the hold."""
-    old, generation = begun(region), region.start().generation
-    new = Driver(region.job, generation, WIDER)
-    first = region.signal(generation)
-    new.epoch(0, 30)
-    region.await_candidate(generation, 0)
-    os.kill(first.pid, 9)
-    first.wait(30)
-    region.claims.promote(generation)
-    mark = region.job.folder / "crash.mark"
-    killed = region.signal(generation, CUTWATER_CRASH_POINT="stream-taken", CUTWATER_CRASH_MARK=str(mark))
-    assert killed.wait(60) == -9
+    old, new, generation = killed_while_promoted(region, "stream-taken")
     region.claims.hold(generation, 7_200_000, "alice", "a look first")
     region.signal(generation)
     for number in (3, 4):
@@ -251,7 +255,7 @@ def later(hours: int = 3) -> WorkBounds:
 @pytest.mark.slow
 def test_a_promotion_waits_for_its_window_and_goes_on_when_that_is_changed(region: Region) -> None:
     """The promoted generation commits meanwhile. Behind the promotion nothing is left to schedule."""
-    old, new, generation = caught_up(region)
+    old, new, generation, _ = caught_up(region)
     region.claims.schedule(generation, RequestedBounds(later(), "alice"))
     assert region.claims.to_schedule(generation) == later()
     region.claims.promote(generation)
@@ -320,19 +324,7 @@ def test_the_old_signaller_leaves_and_does_not_come_back(region: Region) -> None
 @pytest.mark.parametrize("point", ["stream-taken", "transaction-open", "promoted"])
 def test_a_promotion_that_is_killed_is_done_or_not(region: Region, point: str) -> None:
     """kill -9 before, in and after the one record: a restart ends with one generation, and never both."""
-    begun(region)
-    generation = region.start().generation
-    new = Driver(region.job, generation, WIDER)
-    first = region.signal(generation)
-    new.epoch(0, 30)
-    region.await_candidate(generation, 0)
-    os.kill(first.pid, 9)
-    first.wait(30)
-    region.claims.promote(generation)
-    mark = region.job.folder / "crash.mark"
-    killed = region.signal(generation, CUTWATER_CRASH_POINT=point, CUTWATER_CRASH_MARK=str(mark))
-    assert killed.wait(60) == -9
-    assert mark.exists()
+    _, new, generation = killed_while_promoted(region, point)
     region.signal(generation)
     region.await_token(f"{generation}:4")
     new.epoch(1, 50)

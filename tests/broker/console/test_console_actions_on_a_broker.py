@@ -21,10 +21,10 @@ from cutwater.console.ports import JobPlace, RunningJob
 from cutwater.console.service import Console
 from cutwater.core.monitoring.alert_rules import Limits
 from cutwater.core.protocol import topics
-from support.console.constructed import TOKENS, ConstructedView, with_roles
+from support.console.sample_job import TOKENS, ConstructedView, with_roles
 from support.harness import wait_until
 from support.regions.mirroring import Events, mirroring, wait_arrived
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import Sold, Writing, make_job, now_ms
 
 

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
-
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.console.follower import JobFollower
 from cutwater.console.kafka_reader import KafkaReader
 from cutwater.console.ports import JobPlace
 from cutwater.core.monitoring.alert_rules import Limits
-from support.console.constructed import ConstructedView
-from support.events import counting
-from support.harness import GENERATION, Flow, flow, wait_until
-from support.watched import SpeakingDriver
-
-
-@pytest.fixture
-def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    text = counting.job_text(unique("console")) + "output: {mode: none}\n"
-    with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
-        yield made
-
-
-@pytest.fixture
-def driver(job: Flow) -> Iterator[SpeakingDriver]:
-    made = SpeakingDriver(job)
-    yield made
-    made.end()
+from support.console.sample_job import ConstructedView
+from support.harness import GENERATION, Flow, wait_until
+from support.speaking_driver import SpeakingDriver
 
 
 def place(job: Flow) -> JobPlace:

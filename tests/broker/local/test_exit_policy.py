@@ -22,7 +22,8 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
 from cutwater.operations.generations.claim_check import require_works
-from cutwater.operations.generations.claims import Claims, Planned
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import Planned
 from support.views.changelogs import GENERATION, Sold, Writing, make_job, now_ms
 
 SECOND, THIRD = Generation(2, "local", "aaaaaaaa"), Generation(3, "local", "bbbbbbbb")

@@ -20,7 +20,7 @@ from cutwater.core.errors import UnavailableError
 from cutwater.core.job.job import Job
 from cutwater.local.link import FROM_BROKER, TO_BROKER, Link
 from support.kafka.links import Linked
-from support.regions.loaded import loaded, require_copied
+from support.regions.loaded_origin import loaded, require_copied
 from support.regions.mirroring import Events, Running, arrivals, epoch, mirroring, wait_arrived
 from support.views.changelogs import Writing, make_job, until
 

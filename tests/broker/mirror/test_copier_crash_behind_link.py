@@ -22,7 +22,7 @@ from cutwater.core.protocol import mirror_records
 from cutwater.local.link import Link
 from cutwater.mirror import copier
 from support.kafka.links import Linked
-from support.regions.loaded import loaded, require_copied
+from support.regions.loaded_origin import loaded, require_copied
 from support.regions.mirroring import (
     ORIGIN,
     Events,

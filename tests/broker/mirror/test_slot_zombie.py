@@ -11,7 +11,7 @@ import pytest
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import FencedError
-from support.regions.loaded import loaded, require_copied
+from support.regions.loaded_origin import loaded, require_copied
 from support.regions.mirroring import Events, arrivals, mirroring, process, wait_arrived
 from support.views.changelogs import Writing, make_job, until
 

@@ -13,8 +13,8 @@ import pytest
 from cutwater.core.job.job import Job
 from cutwater.core.job.windows import WindowSpec
 from support.views.changelogs import HOUR_MS, Rows, Sold, Writing, make_job, until
-from support.views.generations_played import Next
-from support.views.outputs_told import as_rows, folded, kinds, require_contiguous, require_no_repeat, sold, told
+from support.views.generation_player import Next
+from support.views.output_rows import as_rows, folded, kinds, require_contiguous, require_no_repeat, sold, told
 from support.views.publishing import (
     crash_at_write,
     create,

@@ -20,8 +20,8 @@ from cutwater.core.protocol.log_evidence import Evidence
 from cutwater.publisher.handover import handover
 from cutwater.views.bulk.loader import BULK_RECORDS
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, make_job, now_ms, until
-from support.views.generations_played import Next
-from support.views.outputs_told import (
+from support.views.generation_player import Next
+from support.views.output_rows import (
     as_rows,
     expected,
     folded,

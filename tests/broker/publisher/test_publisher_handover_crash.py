@@ -14,8 +14,8 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.job.job import Job
 from cutwater.publisher import transaction as writer_module
 from support.views.changelogs import HOUR_MS, Rows, Writing, make_job, until
-from support.views.generations_played import Next
-from support.views.outputs_told import (
+from support.views.generation_player import Next
+from support.views.output_rows import (
     as_rows,
     expected,
     folded,

@@ -17,8 +17,8 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Claim, Redefinition
 from support.views.changelogs import GENERATION, HOUR_MS, Writing, make_job, until, with_measures
-from support.views.generations_played import Next
-from support.views.outputs_told import as_rows, kinds, require_contiguous, sold
+from support.views.generation_player import Next
+from support.views.output_rows import as_rows, kinds, require_contiguous, sold
 from support.views.publishing import PublisherProcess, create, read, wait_published
 
 SWITCH = "other-job"

@@ -14,9 +14,9 @@ from cutwater.core.errors import DivergenceError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Promotion, Withdrawal
 from cutwater.publisher.handover.state_stores import StateStores
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import HOUR_MS, Writing, make_job, until
-from support.views.outputs_told import (
+from support.views.output_rows import (
     as_rows,
     expected,
     folded,

@@ -7,9 +7,8 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,26 +21,11 @@ from cutwater.core.errors import DivergenceError, FencedError, UsageError
 from cutwater.core.monitoring.alerts import Alert, on
 from cutwater.core.protocol import topics
 from cutwater.local.machine.ports import free_ports
-from support.events import counting
-from support.harness import GENERATION, Flow, flow, wait_until
-from support.watched import QUICK, SpeakingDriver, metric
+from support.harness import GENERATION, Flow, wait_until
+from support.speaking_driver import QUICK, SpeakingDriver, metric
 
 MODULE = "cutwater.watch"
 TOKEN, SECRET_PATH = "token-that-must-not-show", "/hook-key-that-must-not-show"
-
-
-@pytest.fixture
-def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    text = counting.job_text(unique("watched")) + "output: {mode: none}\n"
-    with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
-        yield made
-
-
-@pytest.fixture
-def driver(job: Flow) -> Iterator[SpeakingDriver]:
-    made = SpeakingDriver(job)
-    yield made
-    made.end()
 
 
 class Hook:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
 
 from cutwater.adapters.runtime.restart_request import take_requests
 from cutwater.adapters.topics.alerts import read_alerts
 from cutwater.core.monitoring.alerts import on
 from cutwater.local.machine.ports import free_ports
-from support.events import counting
-from support.harness import GENERATION, Flow, flow, wait_until
-from support.watched import QUICK, SpeakingDriver, metric
+from support.harness import GENERATION, Flow, wait_until
+from support.speaking_driver import QUICK, SpeakingDriver, metric
 
 ACTING = {
     **QUICK,
@@ -24,13 +18,6 @@ ACTING = {
     "CUTWATER_WATCH_ACTION_AFTER_MS": "1000",
     "CUTWATER_WATCH_ACTION_APART_MS": "60000",
 }
-
-
-@pytest.fixture
-def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    text = counting.job_text(unique("acted")) + "output: {mode: none}\n"
-    with flow(broker.cluster, text, tmp_path, counting.SCHEMA) as made:
-        yield made
 
 
 def test_a_silent_service_is_restarted_once(job: Flow) -> None:

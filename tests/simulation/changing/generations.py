@@ -14,8 +14,9 @@ from cutwater.core.generations.candidates import Candidate
 from cutwater.core.job.job import TOMBSTONE, Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
-from cutwater.operations.generations.claims import Claims, GenerationRequest
+from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.redefinition import Redefined
+from cutwater.operations.generations.requests import GenerationRequest
 from simulation.changing.checker import GONE, ChangingChecker
 from simulation.changing.definitions import Definition
 from simulation.changing.drivers import ChangingDriver

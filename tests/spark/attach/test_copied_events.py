@@ -15,7 +15,7 @@ from cutwater.core.errors import DivergenceError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater_spark.attach.copied_events import copied_events, last_record
-from support.kafka.copied import Record, write
+from support.kafka.copied_topic import Record, write
 
 
 def record(*headers: tuple[str, bytes], partition: int = 0) -> Record:

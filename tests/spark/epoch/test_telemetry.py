@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -15,17 +14,11 @@ from cutwater.core.tracing.trace_steps import milestone_trace, trace_id
 from cutwater.local.machine.ports import free_ports
 from support.collector import Collector, Span
 from support.events import counting
-from support.harness import Flow, flow, wait_until
+from support.harness import Flow, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("shared_spark")]
 INSIDE = ["clear", "rows", "prove", "list"]
 PLAN = ["offsets", "write-ahead", "planning", "start"]
-
-
-@pytest.fixture
-def job(broker: Any, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Flow]:
-    with flow(broker.cluster, counting.job_text(unique("telemetry")), tmp_path, counting.SCHEMA) as made:
-        yield made
 
 
 @pytest.fixture

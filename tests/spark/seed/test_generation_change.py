@@ -29,8 +29,9 @@ from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import UsageError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Barrier, Claim, Milestone
-from cutwater.operations.generations.claims import Claims, GenerationRequest
+from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.redefinition import Redefined
+from cutwater.operations.generations.requests import GenerationRequest
 from support.harness import Flow, flow, wait_until
 from support.lineage import read_all
 

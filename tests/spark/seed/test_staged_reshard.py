@@ -32,7 +32,8 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Start
 from cutwater.local.machine.ports import free_ports
-from cutwater.operations.generations.claims import Claims, GenerationRequest, RequestedBounds
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import GenerationRequest, RequestedBounds
 from support.harness import Flow, flow, scraped, wait_until
 from support.lineage import read_all
 

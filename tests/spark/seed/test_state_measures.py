@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pytest
+from test_recounted_rows import EVENT
 
 from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.avro.codec import Codec
@@ -37,18 +38,6 @@ SIZE_MS = 10 * MINUTE_MS
 START_MS = 1_700_000_000_000 // (60 * MINUTE_MS) * 60 * MINUTE_MS
 FAR_MS = 4_000_000_000_000
 PARTITIONS = 3
-EVENT = {
-    "type": "record",
-    "name": "Sale",
-    "namespace": "test",
-    "fields": [
-        {"name": "shop", "type": "string"},
-        {"name": "product", "type": ["null", "string"]},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "pieces", "type": ["null", "int"]},
-        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
-    ],
-}
 JOB = """job: NAME
 source: {topic: NAME.events, schema: event.avsc, key: shop, event_time: at}
 window: {kind: tumbling, size: 10m}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,13 @@ class Cli:
         assert done.returncode == 0, done.stderr
         return parsed([*arguments], done.stdout)
 
+    def produce(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Produce events with a field `at` in ms since 1970; each must be delivered."""
+        lines = ({**one, "at": datetime.fromtimestamp(one["at"] / 1000, UTC).isoformat()} for one in events)
+        file = self.folder / "events.jsonl"
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+        assert self.json("produce", str(file))["delivered"] == len(events)
+
     def events_shown(self) -> int:
         """How many events the view's newest milestone holds; 0 while it shows none, or an older one.
 
@@ -62,11 +71,12 @@ class Cli:
 
 
 @contextmanager
-def running_stack(folder: Path, text: str, *options: str, **env: str) -> Iterator[Cli]:
-    """A stack of a job file whose schema is that of counting, until the block ends. `options`: of `up`. `env`: as
-    of `Cli`."""
+def running_stack(
+    folder: Path, text: str, *options: str, schema: str = counting.SCHEMA, **env: str
+) -> Iterator[Cli]:
+    """A stack of a job file, until the block ends. `options`: of `up`. `env`: as of `Cli`."""
     (folder / "job.yaml").write_text(text)
-    (folder / "event.avsc").write_text(counting.SCHEMA)
+    (folder / "event.avsc").write_text(schema)
     made = Cli(folder, **env)
     done = made.run("up", made.job_file, "--detach", *options)
     assert done.returncode == 0, done.stderr

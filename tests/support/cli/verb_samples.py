@@ -23,7 +23,7 @@ from cutwater.cli.regions import failover, forks, mirror, regions
 from cutwater.cli.rejected import late_events, rejected_events
 from cutwater.cli.skew import skew
 from cutwater.cli.skew import spread as spread_verbs
-from cutwater.cli.stack import audit, cadence, chaos, history, incident_parts, up
+from cutwater.cli.stack import audit, cadence, chaos, history, incident, incident_parts, up
 from cutwater.cli.stack import status as status_verb
 from cutwater.cli.state import (
     distinct,
@@ -52,7 +52,7 @@ from cutwater.local.calibration.run import Calibration
 from cutwater.local.chaos.replay import ReplayComparison
 from cutwater.local.chaos.run import ChaosResult
 from cutwater.mirror.resync.resync import CopyState
-from cutwater.operations.generations.claims import Planned
+from cutwater.operations.generations.requests import Planned
 from cutwater.operations.job_status import OpenTransaction
 from cutwater.operations.load_sender import Delivery
 from cutwater.operations.regions.failover import Releasing
@@ -289,7 +289,7 @@ def spreading() -> Patch:
 
 
 def gathering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """No broker answers, and the stack has ended."""
+    """No broker answers, the stack has ended, and the file has the same time whenever it is written."""
     (folder / "incident.zip").unlink(missing_ok=True)
     put(
         incident_parts,
@@ -297,6 +297,7 @@ def gathering(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         findings_of=records.FINDINGS,
     )(monkeypatch, folder)
     monkeypatch.setattr(incident_parts, "ask", _unanswered)
+    monkeypatch.setattr(incident, "now_ms", lambda: records.AT_MS)
     (folder / "logs").mkdir(exist_ok=True)
     (folder / "logs" / "driver.log").write_text(HOSTILE)
 

@@ -18,7 +18,7 @@ from cutwater.core.access.audit_log import Argument, AuditRecord
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.generations.holds import make_hold
 from cutwater.core.protocol.recovery_log import Fact, Recovery, Took
-from support.console.constructed import (
+from support.console.sample_job import (
     AUDIT,
     NOW_MS,
     TOKENS,

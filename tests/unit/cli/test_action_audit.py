@@ -24,7 +24,7 @@ from cutwater.core.access.audit_log import AuditRecord
 from cutwater.core.errors import UnavailableError
 from support.cli.verb_records import JOB_FILE, OTHER
 from support.cli.verb_samples import SAMPLES, Sample, keep_audit
-from support.console.constructed import PLAIN, TOKENS, with_roles
+from support.console.sample_job import PLAIN, TOKENS, with_roles
 from support.pages import ROOT
 
 CHANGES: dict[str, list[Action]] = {

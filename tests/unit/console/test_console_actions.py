@@ -12,7 +12,7 @@ import pytest
 from cutwater.adapters.config.settings import Settings
 from cutwater.core.access.actions import OF_THE_CONSOLE
 from cutwater.core.protocol.generation import Generation
-from support.console.constructed import (
+from support.console.sample_job import (
     AWAY,
     HELD,
     PLAIN,

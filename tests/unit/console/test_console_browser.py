@@ -25,7 +25,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.console.follower import JobFollower
 from cutwater.core.generations.holds import make_hold, make_release
 from support.console import screenshots
-from support.console.constructed import (
+from support.console.sample_job import (
     AWAY,
     HELD,
     HOSTILE,

@@ -17,7 +17,7 @@ from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.output.position import nothing
 from cutwater.core.protocol import topics
 from cutwater.operations.job_status import Read
-from support.console.constructed import (
+from support.console.sample_job import (
     AWAY,
     NOW_MS,
     ConstructedReader,

@@ -13,7 +13,7 @@ from cutwater.console.security import HEADERS, POLICY
 from cutwater.console.service import Console
 from cutwater.console.static_files import TYPES, StaticFiles
 from cutwater.core.errors import MachineError
-from support.console.constructed import served
+from support.console.sample_job import served
 from support.pages import ROOT
 
 TOKEN, METRICS = "a-token-of-the-test", "another-for-metrics"

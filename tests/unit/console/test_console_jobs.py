@@ -12,7 +12,7 @@ from cutwater.console.jobs import Jobs, UnknownJobError
 from cutwater.console.on_demand import OnDemand
 from cutwater.console.ports import RunningJob
 from cutwater.core.errors import UnavailableError, UsageError
-from support.console.constructed import follower, place
+from support.console.sample_job import follower, place
 
 
 class Stack:

@@ -25,7 +25,7 @@ from cutwater.core.protocol.cuts import Cut
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.point_in_time_restore import RestoreSources
 from support.cli.verb_records import CLAIM, STREAM
-from support.console.constructed import NOW_MS, milestones, place
+from support.console.sample_job import NOW_MS, milestones, place
 from support.protocol_samples import GENERATION, JOB, OTHER, heartbeat
 
 NEWEST = STREAM[-1][0]

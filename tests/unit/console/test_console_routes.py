@@ -20,7 +20,7 @@ from cutwater.console.follower import JobFollower
 from cutwater.console.jobs import NONE_RUNS, Jobs
 from cutwater.console.ports import RunningJob
 from cutwater.core.errors import UsageError
-from support.console.constructed import (
+from support.console.sample_job import (
     AWAY,
     HOSTILE,
     NOW_MS,
@@ -307,7 +307,7 @@ def events(here: Asked) -> Iterator[Iterator[str]]:
     """The lines of the live stream, by a real server: a test client would wait for its end."""
     import httpx
 
-    from support.console.constructed import served
+    from support.console.sample_job import served
 
     with served(here.follower) as console, httpx.stream("GET", f"{console.url}api/jobs/flights/events") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")

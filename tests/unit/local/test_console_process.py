@@ -20,7 +20,7 @@ from cutwater.local import running_file
 from cutwater.local.console_process import PORT, console_process
 from cutwater.local.machine.ports import is_free
 from support.cli.verb_records import JOB_FILE, STACK
-from support.console.constructed import PLAIN, TOKENS, with_roles
+from support.console.sample_job import PLAIN, TOKENS, with_roles
 from support.harness import wait_until
 
 

@@ -17,7 +17,7 @@ from cutwater.views.query.presenter import Presenter, plain
 from cutwater.views.store import key_layout
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION
-from support.views.measured import measured_job, measured_rows
+from support.views.measured_job import measured_job, measured_rows
 
 LISTS = {
     "histogram_small",

@@ -42,8 +42,8 @@ from cutwater.core.access.actions import DROP_CANARY, PROMOTE_CANARY, START_CANA
 from cutwater.core.canary.gate import Gate
 from cutwater.core.errors import UsageError
 from cutwater.operations.generations.canary_check import require_comparable
-from cutwater.operations.generations.claims import GenerationRequest
 from cutwater.operations.generations.redefinition import Redefined
+from cutwater.operations.generations.requests import GenerationRequest
 
 group = typer.Typer(
     name="canary",

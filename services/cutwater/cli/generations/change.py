@@ -8,7 +8,8 @@ from cutwater.adapters.topics.generation_jobs import definition_of
 from cutwater.cli.report import iso, out, print_json, print_note
 from cutwater.core.errors import UsageError
 from cutwater.core.generations.candidates import Candidates
-from cutwater.core.generations.job_change import Fate, MeasureChange, PartChange
+from cutwater.core.generations.job_change import PartChange
+from cutwater.core.generations.measure_change import Fate, MeasureChange
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.util.printable_text import printable_lines
 from cutwater.core.util.text_tables import Column, table

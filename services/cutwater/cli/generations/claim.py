@@ -16,8 +16,9 @@ from cutwater.core.job.measures import Measure
 from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Claim
 from cutwater.operations.generations.claim_check import require_works
-from cutwater.operations.generations.claims import Claims, GenerationRequest, Planned, copies_of
+from cutwater.operations.generations.claims import Claims, copies_of
 from cutwater.operations.generations.redefinition import Change, state_change
+from cutwater.operations.generations.requests import GenerationRequest, Planned
 from cutwater.operations.generations.seed_source import SeedSource
 
 if TYPE_CHECKING:

@@ -47,8 +47,8 @@ from cutwater.core.pacing.schedules import UNBOUND, bounds_of, closed_text
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Hold, Milestone
 from cutwater.core.util.text_tables import Column
-from cutwater.operations.generations.claims import GenerationRequest
 from cutwater.operations.generations.redefinition import Redefined
+from cutwater.operations.generations.requests import GenerationRequest
 
 PROMOTE_S = 600.0
 NEWEST = "the newest milestone"

@@ -31,7 +31,7 @@ from cutwater.cli.report import report_errors
 from cutwater.core.access.actions import ROLLBACK
 from cutwater.core.errors import UsageError
 from cutwater.core.past.milestone_point import MilestonePoint
-from cutwater.operations.generations.claims import GenerationRequest
+from cutwater.operations.generations.requests import GenerationRequest
 
 
 @report_errors

@@ -29,7 +29,7 @@ from cutwater.core.pacing.maintenance_windows import UTC_NAME, MaintenanceWindow
 from cutwater.core.pacing.schedules import UNBOUND, WorkBounds
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.state.backlog import kept_until
-from cutwater.operations.generations.claims import RequestedBounds
+from cutwater.operations.generations.requests import RequestedBounds
 
 GenerationArgument = Annotated[str, typer.Argument(help="The candidate's id, as 'generation list' shows it.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")]

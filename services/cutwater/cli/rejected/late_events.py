@@ -32,8 +32,8 @@ from cutwater.cli.rejected.entries import (
 from cutwater.cli.report import iso, out, report_errors
 from cutwater.core.access.actions import LATE_REPLAY
 from cutwater.local import running_file
-from cutwater.operations.generations.claims import GenerationRequest
 from cutwater.operations.generations.late_replay import LateFilter, LateReplayPlan, plan_late_replay
+from cutwater.operations.generations.requests import GenerationRequest
 
 late_app = typer.Typer(
     help="Events that arrived after their window had closed: list them, or let a generation count them.\n\n"

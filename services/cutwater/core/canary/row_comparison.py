@@ -12,7 +12,8 @@ from typing import Any
 
 from cutwater.core.checks.state_comparison import RowName
 from cutwater.core.errors import UsageError
-from cutwater.core.generations.job_change import Fate, compare_jobs
+from cutwater.core.generations.job_change import compare_jobs
+from cutwater.core.generations.measure_change import Fate
 from cutwater.core.job.job import Job
 from cutwater.core.past.replay_reasons import Explainer, LateWindows
 from cutwater.core.past.state_difference import RowChange, RowComparer, RowKind, SharedMeasures, ShownRow

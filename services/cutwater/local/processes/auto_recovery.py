@@ -17,7 +17,8 @@ from cutwater.core.errors import CutwaterError, ForeignRowsError, UsageError
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
-from cutwater.operations.generations.claims import Claims, Planned
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import Planned
 
 RENEWALS_MAX = 3
 """The maximum in the life of a stack: an operator must find a process that writes foreign rows all the time."""

@@ -11,8 +11,6 @@ from cutwater.adapters.topics.candidates import origin_parent, parent_of
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.records import Claim
 from cutwater.operations.generations.parent_changelog import changelog_problem
-from cutwater.views.snapshots.repositories import repositories_at
-from cutwater.views.snapshots.snapshot_set import StoredSeeds
 
 
 class SeedSource(NamedTuple):
@@ -47,6 +45,10 @@ def seed_source(cluster: Cluster, job: Job, settings: Settings, claim: Claim, pl
     why = changelog_problem(cluster, job.name, parent_of(claim), claim.generation.region, now_ms)
     if not why:
         return SeedSource()
+    # Imports what most verbs do without.
+    from cutwater.views.snapshots.repositories import repositories_at
+    from cutwater.views.snapshots.snapshot_set import StoredSeeds
+
     shelves = repositories_at(place, settings) if place else None
     taken = StoredSeeds(shelves, job, origin_parent(claim), why).plan()
     return SeedSource(why, place, tuple(one.name for one in taken))

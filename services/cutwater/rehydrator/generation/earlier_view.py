@@ -12,7 +12,7 @@ from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.core.errors import CutwaterError
 from cutwater.core.job.job import Job
 from cutwater.rehydrator.generation.replica import stream_of
-from cutwater.rehydrator.generation.served import ServedGeneration
+from cutwater.rehydrator.generation.served_generation import ServedGeneration
 from cutwater.views.snapshots.restore import stream_check
 from cutwater.views.store.folders import earlier
 from cutwater.views.store.store import applied_in

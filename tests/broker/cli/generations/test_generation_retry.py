@@ -25,9 +25,9 @@ from cutwater.operations.generations.start_check import DEFINITION
 from cutwater_spark.seed.parent import parent_milestone
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import Sold, Writing, make_job
-from support.views.generations_played import Next
+from support.views.generation_player import Next
 
 FIRST = "g1-local-00000000"
 BAD = 2

@@ -16,7 +16,7 @@ from cutwater.local.running_file import RunningStack
 from support.cli.jsonshapes import parsed
 from support.events.registries import StandIn
 from support.views.changelogs import Sold, Writing, make_job
-from support.views.generations_played import Next
+from support.views.generation_player import Next
 
 
 class Promoted:

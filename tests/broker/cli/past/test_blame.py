@@ -19,9 +19,9 @@ from cutwater.cli.main import app
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.util.timestamps import iso
 from support.cli.jsonshapes import parsed
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import HOUR_MS, Sold, Writing, make_job, until, with_measures
-from support.views.generations_played import Next
+from support.views.generation_player import Next
 from support.views.publishing import publishing
 from support.views.sales_events import Sales
 from support.views.snapshots import keeping

@@ -15,9 +15,9 @@ from cutwater.adapters.topics.candidates import candidates, with_partitions
 from cutwater.cli.main import app
 from cutwater.core.util.timestamps import iso, iso_ms
 from support.cli.jsonshapes import parsed
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import HOUR_MS, Sold, Writing, make_job, now_ms, with_measures
-from support.views.generations_played import Next
+from support.views.generation_player import Next
 from support.views.sales_events import Sales
 from support.views.snapshots import keeping
 

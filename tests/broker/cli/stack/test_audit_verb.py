@@ -17,7 +17,7 @@ from cutwater.core.access.audit_log import BEGUN, DONE, FAILED
 from cutwater.core.protocol import topics
 from support.cli.commandline import Cli
 from support.cli.jsonshapes import parsed
-from support.console.constructed import PLAIN, TOKENS, with_roles
+from support.console.sample_job import PLAIN, TOKENS, with_roles
 from support.views.changelogs import Sold, Writing, make_job, until
 from support.views.rehydrating import running
 

@@ -27,7 +27,7 @@ from cutwater.views.store.store import folder_of
 from support.cli.jsonshapes import parsed
 from support.views.apiserving import Own, app_of, holding, serving
 from support.views.changelogs import GENERATION, HOUR_MS, Rows, Sold, Writing, make_job
-from support.views.measured import Expected, measured_job, measured_rows
+from support.views.measured_job import Expected, measured_job, measured_rows
 from unit.views.store.test_store import rows
 
 TOKEN = "a-token-of-enough-letters"

@@ -18,8 +18,9 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Attached, Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
-from cutwater.operations.generations.claims import Claims, GenerationRequest
+from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.late_replay import LateFilter, LateReplayPlan, plan_late_replay
+from cutwater.operations.generations.requests import GenerationRequest
 from cutwater_spark.seed.parent import parent_milestone
 from support.events import counting
 from support.protocol_samples import GENERATION

@@ -13,7 +13,7 @@ from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Withdrawal
 from cutwater.views.store.folders import adopt_preload, preload_folder, remove_ahead, remove_earlier
 from cutwater.views.store.table import RocksTable
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import Sold, Writing, encoded, make_job, until
 from support.views.rehydrating import Process
 

@@ -14,7 +14,7 @@ from broker.rehydrator.generation.test_preload import EAGER, loaded
 from cutwater.views.store.folders import preload_folder
 from cutwater.views.store.store import folder_of
 from support.smalldisk import SmallDisk, small_disk
-from support.views.candidates_played import Candidate
+from support.views.candidate_player import Candidate
 from support.views.changelogs import Sold, Writing, make_job, until
 from support.views.rehydrating import Process, running
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -29,20 +29,12 @@ from support.views.changelogs import (
     encoded,
     following,
     held_back,
-    make_job,
     now_ms,
     until,
 )
 
 ROWS = 6_000
 SHOPS = [f"s{number}" for number in range(60)]
-
-
-@pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
-    one = Writing(broker.cluster, make_job(tmp_path)[0])
-    yield one
-    one.close()
 
 
 class Seen:

@@ -27,13 +27,6 @@ from support.views.changelogs import (
 )
 
 
-@pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Any:
-    one = Writing(broker.cluster, make_job(tmp_path)[0])
-    yield one
-    one.close()
-
-
 def test_view_equals_the_rows_of_each_milestone(writing: Writing, tmp_path: Path) -> None:
     """Restored at a milestone and followed from there, the view's rows are that milestone's rows."""
     for epoch in range(3):

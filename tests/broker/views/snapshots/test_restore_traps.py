@@ -35,13 +35,6 @@ EAGER = {
 
 
 @pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
-    one = Writing(broker.cluster, make_job(tmp_path)[0])
-    yield one
-    one.close()
-
-
-@pytest.fixture
 def cleaned(broker: Any, tmp_path: Path) -> Iterator[Writing]:
     one = Writing(broker.cluster, make_job(tmp_path, partitions=1)[0], **EAGER)
     yield one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from cutwater.adapters.object_store import Objects
 from cutwater.core.state.snapshot_manifest import Policy, Unusable
-from support.views.changelogs import Sold, Writing, make_job, until
+from support.views.changelogs import Sold, Writing, until
 from support.views.rehydrating import Process, running
 from support.views.snapshots import GRACE_MS, POINTS, keeping, shelf_of
 
@@ -27,13 +26,6 @@ UPLOADING = [
     ("manifest-retired", 1),
 ]
 RESTORING = [("file-fetched", 1), ("file-fetched", 3), ("view-dropped", 1)]
-
-
-@pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
-    one = Writing(broker.cluster, make_job(tmp_path)[0])
-    yield one
-    one.close()
 
 
 def sales(epoch: int, count: int = 300) -> list[Sold]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -36,18 +34,6 @@ KEYS = Keys.parse(KEY)
 ROWS = 300
 OFF = Policy(1, 0, 0)
 LOWEST = segment_prefix(-(1 << 63))
-
-
-@pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
-    one = Writing(broker.cluster, make_job(tmp_path)[0])
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def objects(tmp_path: Path) -> Objects:
-    return Objects(str(tmp_path / "objects"))
 
 
 def sales(epoch: int) -> list[Sold]:

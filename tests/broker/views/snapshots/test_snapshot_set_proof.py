@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,23 +21,11 @@ from cutwater.views.changelog.range_reader import Stopped
 from cutwater.views.query.pages import Stored
 from cutwater.views.snapshots.repositories import SnapshotRepositories
 from cutwater.views.snapshots.snapshot_set import StoredSeeds
-from support.views.changelogs import Rows, Sold, Writing, make_job
+from support.views.changelogs import Rows, Sold, Writing
 from support.views.snapshots import GRACE_MS, keeping, shelf_of
 
 WHY = "the log is cut"
 LOG = structlog.get_logger()
-
-
-@pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
-    one = Writing(broker.cluster, make_job(tmp_path)[0])
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def objects(tmp_path: Path) -> Objects:
-    return Objects(str(tmp_path / "store"))
 
 
 def sales(epoch: int) -> list[Sold]:

@@ -21,22 +21,10 @@ from cutwater.core.state.snapshot_manifest import MANIFEST_BYTES_MAX, Manifest, 
 from cutwater.views.snapshots.restore import TRIES
 from cutwater.views.snapshots.scheduler import REQUESTS_MAX
 from cutwater.views.store.store import Store
-from support.views.changelogs import Sold, Writing, following, make_job, now_ms, until
+from support.views.changelogs import Sold, Writing, following, now_ms, until
 from support.views.snapshots import Told, keeping, shelf_of
 
 ROWS = 2_000
-
-
-@pytest.fixture
-def writing(broker: Any, tmp_path: Path) -> Iterator[Writing]:
-    one = Writing(broker.cluster, make_job(tmp_path)[0])
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def objects(tmp_path: Path) -> Objects:
-    return Objects(str(tmp_path / "objects"))
 
 
 def sales(epoch: int, count: int = ROWS) -> list[Sold]:

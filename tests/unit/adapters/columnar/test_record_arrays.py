@@ -24,7 +24,7 @@ from cutwater.views.query.presenter import Presenter
 from cutwater.views.query.row_blocks import columns_of, joined
 from cutwater.views.store.store import Store
 from support.views.changelogs import GENERATION
-from support.views.measured import measured_job, measured_rows
+from support.views.measured_job import measured_job, measured_rows
 
 _TIME = {"type": "long", "logicalType": "timestamp-micros"}
 _MS = {"type": "long", "logicalType": "timestamp-millis"}

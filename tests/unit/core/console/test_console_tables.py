@@ -17,7 +17,7 @@ from cutwater.core.mirror.replica_lag import SafeTime
 from cutwater.core.protocol.mirror_records import Mirrored, Steering
 from cutwater.core.state.point_in_time_restore import RestorableSnapshot
 from support.cli.verb_records import LETTERS
-from support.console.constructed import JOB_FILE, ConstructedReader
+from support.console.sample_job import JOB_FILE, ConstructedReader
 from support.protocol_samples import GENERATION, JOB, OTHER, milestone
 from support.regions.mirror_samples import golden_mirror_record
 

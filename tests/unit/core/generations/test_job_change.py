@@ -14,7 +14,8 @@ from cutwater.adapters.sketches import HllSketches
 from cutwater.core.errors import UsageError
 from cutwater.core.events.key_columns import KeyColumn
 from cutwater.core.events.rejection import MAX_EVENT_BYTES
-from cutwater.core.generations.job_change import Fate, JobChange, compare_jobs, complete_from_ms
+from cutwater.core.generations.job_change import JobChange, compare_jobs, complete_from_ms
+from cutwater.core.generations.measure_change import Fate
 from cutwater.core.generations.seed_change import SeedRow, same_row
 from cutwater.core.job.columns import ComputedColumn, Transform
 from cutwater.core.job.derived_values import derived_measure

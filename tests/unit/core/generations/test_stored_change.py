@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cutwater.adapters.sketches import HllSketches
 from cutwater.core.canary.row_comparison import CanaryRows
 from cutwater.core.checks.state_comparison import RowName
-from cutwater.core.generations.job_change import Fate, JobChange, compare_jobs, complete_from_ms, shown_from
+from cutwater.core.generations.job_change import JobChange, compare_jobs, complete_from_ms, shown_from
+from cutwater.core.generations.measure_change import Fate
 from cutwater.core.job.derived_values import derived_measure
 from cutwater.core.job.job import Job
 from cutwater.core.job.kinds.stored_values import stored_measure

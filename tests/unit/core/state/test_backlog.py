@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,10 @@ from cutwater.core.protocol.chain import ROOT_HASH
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.lineage import Lineage
-from cutwater.core.protocol.records import Milestone
 from cutwater.core.protocol.topics import MIN_COMPACTION_LAG_MS
 from cutwater.core.state.backlog import MARGIN_MS, Backlog, Entry, Jump, Step, contained, fresh, mismatch
 from cutwater.core.state.reader_names import CLIENT, PUBLISHER, VIEW, Reader
+from support.protocol_samples import milestone
 
 G1 = Generation(1, "local")
 NOW = 1_000_000_000
@@ -27,32 +28,11 @@ def chain(count: int, written_ms: int = NOW) -> list[Entry]:
     entries: list[Entry] = []
     parent = ROOT_HASH
     for number in range(1, count + 1):
-        milestone = Milestone(
-            job="j",
-            generation=G1,
-            attempt=1,
-            epoch=number - 1,
-            sequence=number,
-            parent_hash=parent,
-            barriers_position=0,
-            source_cut=Cut(),
-            changelog_cut=Cut.of({TopicPartition("c", 0): number}),
-            watermark_ms=0,
-            horizon_ms=0,
-            rows=3,
-            digest=-7,
-            events=0,
-            rejected=0,
-            late=0,
-            skew_ms=0,
-            schema_fingerprint="",
-            definition="",
-            epoch_started_ms=0,
-            written_ms=written_ms,
-            committed_ms=written_ms,
-        )
-        entries.append(Entry(milestone, protocol_records.encode(milestone), 2 * number))
-        parent = protocol_records.hash_of(milestone)
+        changes: dict[str, Any] = {"parent_hash": parent, "rows": 3, "digest": -7, "written_ms": written_ms}
+        cut = Cut.of({TopicPartition("c", 0): number})
+        one = milestone(number - 1, sequence=number, changelog_cut=cut, committed_ms=written_ms, **changes)
+        entries.append(Entry(one, protocol_records.encode(one), 2 * number))
+        parent = protocol_records.hash_of(one)
     return entries
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from cutwater.core.chaos.plan import FULL_DISK, KILL, SLOW, STOP, Fault
 from cutwater.core.errors import UnavailableError
 from cutwater.local.chaos.faults import make_fault
 from cutwater.local.chaos.span import Span
+from support.file_writer import size, wait_for_bytes, writing
 
 WRITER = """
 import sys, time
@@ -41,21 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def writer(file: Path) -> Iterator[psutil.Process]:
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(file)]) as child:
-        wait_for_bytes(file, 1)
-        yield psutil.Process(child.pid)
-        child.kill()
-
-
-def size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
-
-
-def wait_for_bytes(file: Path, count: int) -> None:
-    deadline = time.monotonic() + 30
-    while size(file) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    yield from writing(WRITER, file)
 
 
 def made(fault: Fault, process: psutil.Process) -> int:

@@ -19,6 +19,7 @@ from cutwater.core.errors import MachineError
 from cutwater.local.chaos import slow_disk as module
 from cutwater.local.chaos.slow_disk import require_tracer, slow_disk, trace_command, tracer_of
 from cutwater.local.chaos.span import Span
+from support.file_writer import size, wait_for_bytes, writing
 
 SYNCER = """
 import os, sys
@@ -38,21 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def syncer(file: Path) -> Iterator[psutil.Process]:
-    with subprocess.Popen([sys.executable, "-c", SYNCER, str(file)]) as child:
-        wait_for_bytes(file, 1)
-        yield psutil.Process(child.pid)
-        child.kill()
-
-
-def size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
-
-
-def wait_for_bytes(file: Path, count: int) -> None:
-    deadline = time.monotonic() + 30
-    while size(file) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    yield from writing(SYNCER, file)
 
 
 def make(process: psutil.Process, by_s: float, for_s: float, ended: threading.Event | None = None) -> int:

@@ -22,7 +22,7 @@ from cutwater.views.query import view as viewing
 from cutwater.views.query.pages import Part
 from support.views.apiserving import Own, app_of, serving
 from support.views.changelogs import HOUR_MS, Sold, make_job, until
-from support.views.measured import Expected, measured_job, measured_rows
+from support.views.measured_job import Expected, measured_job, measured_rows
 from unit.views.store.test_store import rows
 
 

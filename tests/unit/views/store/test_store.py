@@ -25,10 +25,8 @@ from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.errors import DivergenceError, MachineError, UsageError
 from cutwater.core.job.job import Job
-from cutwater.core.protocol.chain import ROOT_HASH
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Milestone
 from cutwater.core.state.backlog import Entry
 from cutwater.core.state.bulk_load import Done, Slice
 from cutwater.views.bulk.loader import BulkLoader
@@ -37,6 +35,7 @@ from cutwater.views.store import key_layout
 from cutwater.views.store.key_layout import Window
 from cutwater.views.store.store import Store
 from cutwater.views.store.table import RocksTable
+from support.protocol_samples import milestone
 from support.views.changelogs import GENERATION, HOUR_MS, Sold, encoded, make_job, now_ms, until
 
 longs = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -45,31 +44,17 @@ windows = st.builds(Window, keys, longs, longs)
 
 
 def entry(job: Job, sequence: int, horizon_ms: int = 0) -> Entry:
-    milestone = Milestone(
+    cuts, now = {"source_cut": Cut(), "changelog_cut": Cut()}, now_ms()
+    made = milestone(
+        sequence - 1,
         job=job.name,
-        generation=GENERATION,
-        attempt=1,
-        epoch=sequence - 1,
         sequence=sequence,
-        parent_hash=ROOT_HASH,
-        barriers_position=0,
-        source_cut=Cut(),
-        changelog_cut=Cut(),
-        watermark_ms=0,
         horizon_ms=horizon_ms,
-        rows=0,
-        digest=0,
-        events=0,
-        rejected=0,
-        late=0,
-        skew_ms=0,
-        schema_fingerprint="",
-        definition="",
-        epoch_started_ms=0,
-        written_ms=now_ms(),
-        committed_ms=now_ms(),
+        written_ms=now,
+        committed_ms=now,
+        **cuts,
     )
-    return Entry(milestone, protocol_records.encode(milestone), 10 * sequence)
+    return Entry(made, protocol_records.encode(made), 10 * sequence)
 
 
 def rows(job: Job, store: Store, sold: list[Sold]) -> dict[bytes, bytes]:

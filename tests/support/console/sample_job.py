@@ -1,6 +1,6 @@
 """A job without brokers: constructed records in the place of its topics, constructed answers for its rehydrator.
 
-Serve its pages, to look at them: python -m support.console.constructed [--milestones 100000] [--partitions 10000]
+Serve its pages, to look at them: python -m support.console.sample_job [--milestones 100000] [--partitions 10000]
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.records import Candidacy, Claim, Milestone
 from support.views.changelogs import HOUR_MS, Sold, Writing, now_ms, until
-from support.views.generations_played import Next
+from support.views.generation_player import Next
 
 
 class Candidate(Next):
