@@ -5,9 +5,14 @@ before. Two in a row that differ much from the line, to one side, begin a new on
 
 Epochs of one size do not say which part of their time is fixed. There a usual value decides, which hardly counts
 once sizes differ.
+
+Slow epochs come back on a machine that does other work too. So the slowest of the last epochs is remembered, beside
+the line; and until so many were seen, a slow one is assumed.
 """
 
 from __future__ import annotations
+
+from collections import deque
 
 KEPT = 0.9
 """The weight of an epoch beside the next one."""
@@ -17,15 +22,19 @@ USUAL_WEIGHT = 0.5
 """Of that, beside a weight of 1 for the newest epoch, and of 10 for all."""
 CHANGED = 1.5
 """An epoch that takes so many times what was expected, or so many times less, differs much."""
+REMEMBERED = 64
+"""Epochs with events, among which one is the slowest. An objective for 99 of 100 events needs about as many."""
+ASSUMED_STRETCH = 3.0
+"""Of the slowest epoch, until REMEMBERED were seen."""
 LEAST_S, LEAST_EVENT_S = 1e-3, 1e-9
 """No machine is faster; so rates are always known."""
 
 
 class EpochCosts:
-    """The times of one driver's epochs. `error_s`: by how much one differs from the forecast, on the mean."""
+    """The times of one driver's epochs."""
 
     def __init__(self) -> None:
-        self.error_s = 0.0
+        self._last = deque[tuple[int, float, float]](maxlen=REMEMBERED)
         self._strange: list[tuple[int, float]] = []
         self._forget()
         self._fit()
@@ -38,25 +47,21 @@ class EpochCosts:
         """Take an epoch with events and its time, in seconds."""
         seconds = max(seconds, LEAST_S)
         expected_s = self.seconds(events)
+        if events:
+            self._last.append((events, seconds, seconds / expected_s))
         differs = 1 if seconds > CHANGED * expected_s else -1 if seconds * CHANGED < expected_s else 0
         if self._known and differs:
             sides = [one for one in self._strange if (one[1] > self.seconds(one[0])) == (differs > 0)]
             self._strange = [*sides, (events, seconds)]
             if len(self._strange) < 2:
-                self._count_error(seconds, expected_s)
-                return  # one alone is a pause of the machine: no cost, but readers have waited for it
+                return  # one alone is a pause of the machine, and no cost; it is among the last ones
             self._forget()
             for one in self._strange:
                 self._take(*one)
         else:
-            if self._known:
-                self._count_error(seconds, expected_s)
             self._take(events, seconds)
         self._strange, self._known = [], True
         self._fit()
-
-    def _count_error(self, seconds: float, expected_s: float) -> None:
-        self.error_s += (abs(seconds - expected_s) - self.error_s) / 10
 
     def _take(self, events: int, seconds: float) -> None:
         weight = 1 / seconds**2
@@ -76,3 +81,9 @@ class EpochCosts:
     def seconds(self, events: float) -> float:
         """Return the time of an epoch with so many events."""
         return self.fixed_s + events * self.event_s
+
+    @property
+    def stretch(self) -> float:
+        """By how many times the slowest of the last epochs exceeds what the line gives for its events; at least 1."""
+        slowest = max((min(then, seconds / self.seconds(events)) for events, seconds, then in self._last), default=1.0)
+        return max(slowest, 1.0 if len(self._last) == REMEMBERED else ASSUMED_STRETCH)
