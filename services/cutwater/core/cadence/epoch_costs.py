@@ -6,8 +6,8 @@ before. Two in a row that differ much from the line, to one side, begin a new on
 Epochs of one size do not say which part of their time is fixed. There a usual value decides, which hardly counts
 once sizes differ.
 
-Slow epochs come back on a machine that does other work too. So the slowest of the last epochs is remembered, beside
-the line; and until so many were seen, a slow one is assumed.
+On a machine that does other work too, slow epochs come now and then. So the slowest of the last ones is remembered
+beside the line. Until enough were seen, a slow one is assumed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ USUAL_WEIGHT = 0.5
 CHANGED = 1.5
 """An epoch that takes so many times what was expected, or so many times less, differs much."""
 REMEMBERED = 64
-"""Epochs with events, among which one is the slowest. An objective for 99 of 100 events needs about as many."""
+"""Epochs, without empty ones. An objective for 99 of 100 events depends on the slowest of about as many."""
 ASSUMED_STRETCH = 3.0
-"""Of the slowest epoch, until REMEMBERED were seen."""
+"""The slowest takes so many times as long as others, at least, until REMEMBERED were seen."""
+SLOWER_YET = 1.25
+"""An epoch that differed much may come again, and take so many times as long as it did."""
 LEAST_S, LEAST_EVENT_S = 1e-3, 1e-9
 """No machine is faster; so rates are always known."""
 
@@ -83,7 +85,11 @@ class EpochCosts:
         return self.fixed_s + events * self.event_s
 
     @property
-    def stretch(self) -> float:
-        """By how many times the slowest of the last epochs exceeds what the line gives for its events; at least 1."""
-        slowest = max((min(then, seconds / self.seconds(events)) for events, seconds, then in self._last), default=1.0)
-        return max(slowest, 1.0 if len(self._last) == REMEMBERED else ASSUMED_STRETCH)
+    def stretches(self) -> list[float]:
+        """How many times as long as usual epochs like the last ones may take; ASSUMED_STRETCH too while they are few.
+
+        Usual is what the line gave then, or gives now if that is longer: a sink that is slow for good is usual.
+        """
+        found = [min(then, seconds / self.seconds(events)) for events, seconds, then in self._last]
+        again = [SLOWER_YET * one if one > CHANGED else one for one in found]
+        return again if len(again) == REMEMBERED else [*again, ASSUMED_STRETCH]

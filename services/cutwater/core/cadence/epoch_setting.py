@@ -2,8 +2,8 @@
 
 With a fixed cost a, a cost b for each event, r events a second and an interval i, an epoch takes a + b·r·i, and
 the oldest of its events waits i besides. The longest interval that an objective allows follows from that, with
-a and b as many times larger as a slow epoch has shown. For such epochs it becomes half as long at most: beyond that
-each one costs more than it saves.
+a and b so many times larger as the slowest of the last epochs has shown. For that it is at most halved, and epochs
+cost at most twice as much. Epochs that are slower than any interval allows count for nothing.
 
 The larger the epochs of a backlog, the sooner its last event is read: each adds a. From 20·a on there is little to
 gain, and readers wait for the end of an epoch.
@@ -16,6 +16,7 @@ epoch may wait for an interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cutwater.core.job.job import Objectives
@@ -27,7 +28,7 @@ SHOWN_S = 0.3
 POLL_S = 0.1
 """A driver with an objective for readers looks for new events so often."""
 SLOW_SHARE = 0.5
-"""Slow epochs make an interval no shorter than this share of what it is without them. So they double the cost at most."""
+"""Of the interval without slow epochs: they make it no shorter."""
 LEAST_EVENTS = 1_000
 """No objective makes an epoch smaller: what it costs then is its own."""
 FIXED_SHARE = 0.05
@@ -54,8 +55,8 @@ class DriverLoad(NamedTuple):
     events_per_s: float
     fixed_s: float
     event_s: float
-    stretch: float
-    """So many times as long as others takes a slow epoch; at least 1."""
+    stretches: Sequence[float]
+    """How many times as long as usual epochs like the last ones may take."""
     paused_s: float
     start_s: float
     events_max: int
@@ -107,7 +108,8 @@ def _interval(objectives: Objectives, load: DriverLoad) -> tuple[int, str]:
             f"an epoch takes {load.fixed_s + load.paused_s:.2f} s before its first event: readable within "
             f"{readable_s:g} s is out of reach, so epochs follow each other without a pause"
         )
-    usual_s, slow_s = ((left_s - times * load.fixed_s) / (1 + times * busy) for times in (1.0, load.stretch))
+    slowest = max((1.0, *(one for one in load.stretches if one * load.fixed_s < left_s)))
+    usual_s, slow_s = ((left_s - times * load.fixed_s) / (1 + times * busy) for times in (1.0, slowest))
     interval_s, repeated = max(slow_s, SLOW_SHARE * usual_s), _repeated(load)
     recoverable_s = (_left_s(objectives, load) - load.fixed_s * repeated) / (1 + busy * repeated)
     if recoverable_s < interval_s:
@@ -117,7 +119,7 @@ def _interval(objectives: Objectives, load: DriverLoad) -> tuple[int, str]:
         )
     else:
         took_s = load.fixed_s + interval_s * busy
-        takes = f"epochs take {took_s:.2f} s, and slow ones {took_s * load.stretch:.2f} s"
+        takes = f"epochs take {took_s:.2f} s, and slow ones {took_s * slowest:.2f} s"
         why = f"{takes}, so with this interval events are readable within {readable_s:g} s"
         if slow_s < interval_s:
             why = f"{takes}: the interval is half of what it is without slow ones, whose events may be late"
