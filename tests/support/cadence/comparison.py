@@ -24,7 +24,7 @@ class Beside(NamedTuple):
     trace: Trace
     controller: Result
     best: Result
-    setting: Setting
+    setting: Setting | None = None
 
 
 def mean(results: Iterable[Result]) -> Result:

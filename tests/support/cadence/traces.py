@@ -208,7 +208,7 @@ INTERVAL_GRID = (0, 250, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000, 10_
 
 
 def grid(events_max: int = EVENTS_MAX) -> Iterator[Setting]:
-    """Every fixed setting that the controller stands beside. `events_max`: no larger bounds, if none is reached."""
+    """Every fixed setting that the controller stands beside, up to a bound that no epoch reaches."""
     for events in EVENTS_GRID:
         for interval in INTERVAL_GRID:
             if events <= events_max:

@@ -1,4 +1,4 @@
-"""Runs that a recorded one could have been: its blocks of time in another order, with other costs and other rates."""
+"""Runs that a recorded one could have been: its blocks of time in another order, at other costs and rates."""
 
 from __future__ import annotations
 
