@@ -86,7 +86,7 @@ class EpochCosts:
 
     @property
     def stretches(self) -> list[float]:
-        """How many times as long as usual epochs may take, by the last ones; ASSUMED_STRETCH too while those are few.
+        """How many times as long as usual epochs may take, by the last ones; ASSUMED_STRETCH too if those are few.
 
         Usual is what the line gave then, or gives now if that is longer: a sink that is slow for good is usual.
         """
