@@ -57,7 +57,7 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
     driver = job.driver()
     producing.start()
     try:
-        wait_until(lambda: len(decisions(job)) >= 2, "a decision on the interval", 120)
+        wait_until(lambda: len(decisions(job)) >= 2, "a decision on the interval", 170)
         time.sleep(12)
     finally:
         ended.set()
