@@ -21,9 +21,9 @@ from support.events import counting
 from support.harness import Flow, flow, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
-OBJECTIVES = "objectives: {readable_p99: 4s, recovery: 60s}\n"
-FIRST_MS = 2_000
-"""Of four seconds with epochs of unknown cost."""
+OBJECTIVES = "objectives: {readable_p99: 5s, recovery: 60s}\n"
+FIRST_MS = 1_300
+"""Of five seconds with epochs of unknown cost: half of what it were if none were slow."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
     driver = job.driver()
     producing.start()
     try:
-        wait_until(lambda: len(decisions(job)) >= 2, "a decision on the interval", 120)
+        wait_until(lambda: len(decisions(job)) >= 2, "a decision on the interval", 170)
         time.sleep(12)
     finally:
         ended.set()
@@ -68,7 +68,7 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
     first, (record, newest) = decisions(job)[0], decisions(job)[-1]
     assert first[1].sets["interval_ms"] == FIRST_MS
     assert (record.attempt, newest.part) == (1, "epochs")
-    assert "with this interval events are readable within 4 s" in newest.reason
+    assert "epochs take" in newest.reason
     found = job.barriers()
     assert [one.attempt for one in found if isinstance(one, Start)] == [1]
     begun = [one.epoch_started_ms for one in found if isinstance(one, Barrier)]
@@ -79,5 +79,5 @@ def test_a_decision_is_applied_while_the_query_runs_and_recorded(job: Flow) -> N
         app, ["cadence", str(job.job_file), "--bootstrap-servers", job.cluster.bootstrap, "--json"]
     )
     told = json.loads(shown.stdout)
-    assert told["objectives"] == {"readable_p99_ms": 4_000, "recovery_ms": 60_000}
+    assert told["objectives"] == {"readable_p99_ms": 5_000, "recovery_ms": 60_000}
     assert [one["sets"] for one in told["in_force"]] == [dict(newest.sets)]

@@ -75,7 +75,7 @@ class Result(NamedTuple):
 
 
 @dataclass
-class _Source:
+class Source:
     """Events come evenly within a tick."""
 
     trace: Trace
@@ -102,7 +102,7 @@ class _Ages:
     def __init__(self) -> None:
         self._slots: dict[int, list[tuple[float, float]]] = {}
 
-    def add(self, source: _Source, events: float, readable_s: float) -> None:
+    def add(self, source: Source, events: float, readable_s: float) -> None:
         """The next events of a source, which nobody could read before."""
         for part in range(PARTS):
             came = source.moment(source.read + (part + 0.5) / PARTS * events)
@@ -126,18 +126,26 @@ def _p99(values: list[tuple[float, float]]) -> float:
 
 Policy = Callable[[Epoch], Setting]
 """What is in force behind an epoch."""
+Begins = Callable[[Source, Setting, float, float], bool]
+"""Whether an epoch begins: the setting in force, when the epoch before was planned, and the time."""
 
 
-def simulate(trace: Trace, setting: Setting, policy: Policy, seed: int) -> Result:
+def by_setting(source: Source, setting: Setting, planned_s: float, now_s: float) -> bool:
+    """As a driver does."""
+    waiting = source.until(now_s) - source.read
+    return waiting >= setting.events_max or now_s >= planned_s + setting.interval_ms / 1_000
+
+
+def simulate(trace: Trace, setting: Setting, policy: Policy, seed: int, begins: Begins = by_setting) -> Result:
     """Play the trace. The noise is the seed's: every policy meets the same. Ages are those before a kill."""
-    chance, source, ages = random.Random(seed), _Source(trace), _Ages()
+    chance, source, ages = random.Random(seed), Source(trace), _Ages()
     readable_s = (trace.objectives.readable_p99_ms or 0) / 1_000
     now, planned, busy_s, killed_s, recovery_s = 0.0, 0.0, 0.0, 0.0, 0.0
     while now < trace.lasts_s:
-        waiting = source.until(now) - source.read
-        if waiting < setting.events_max and now < planned + setting.interval_ms / 1_000:
+        if not begins(source, setting, planned, now):
             now += TICK_S
             continue
+        waiting = source.until(now) - source.read
         events = int(min(waiting, setting.events_max))
         took_s = trace.epoch_s(events, now) * (1 + NOISE * chance.uniform(-1, 1))
         planned, busy_s, now = now, busy_s + took_s, now + took_s
@@ -180,15 +188,31 @@ def controlled(trace: Trace, seed: int = 1) -> Result:
     return done._replace(decisions=tuple(decisions))
 
 
+def foreseeing(trace: Trace, spare_s: float, seed: int = 1) -> Result:
+    """Play the trace as one who knows what an epoch costs that begins now, but nothing of later.
+
+    It begins when its oldest event would be readable with no more than `spare_s` to spare.
+    """
+    latest_s = (trace.objectives.readable_p99_ms or 0) / 1_000 - SHOWN_S - spare_s
+
+    def begins(source: Source, _: Setting, __: float, now_s: float) -> bool:
+        waiting = source.until(now_s) - source.read
+        return now_s + trace.epoch_s(waiting, now_s) - source.moment(source.read) >= latest_s
+
+    all_that_waits = Setting(EVENTS_MAX, 0)
+    return simulate(trace, all_that_waits, lambda _: all_that_waits, seed, begins)
+
+
 EVENTS_GRID = (4_000, 16_000, 64_000, 250_000, 1_000_000)
 INTERVAL_GRID = (0, 250, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000, 10_000, 14_000, 20_000)
 
 
-def grid() -> Iterator[Setting]:
-    """Every fixed setting that the controller stands beside."""
+def grid(events_max: int = EVENTS_MAX) -> Iterator[Setting]:
+    """Every fixed setting that the controller stands beside, up to a bound that no epoch reaches."""
     for events in EVENTS_GRID:
         for interval in INTERVAL_GRID:
-            yield Setting(events, interval)
+            if events <= events_max:
+                yield Setting(events, interval)
 
 
 READABLE = Objectives(readable_p99_ms=2_000)
@@ -202,6 +226,7 @@ TRACES = (
         fixed_s=between(200, 320, 0.8, 0.3),
         event_s=between(200, 320, 6e-5, 5e-6),
     ),
+    Trace("pauses", READABLE, steady(20_000), fixed_s=lambda at_s: 5.4 if at_s > 60 and at_s % 60 < 1.5 else 0.4),
     Trace("skew", READABLE, steady(50_000), fixed_s=steady(0.5), largest=between(150, 450, 0.9, 0.25)),
     Trace("recovery target", Objectives(readable_p99_ms=20_000, recovery_ms=40_000), steady(60_000), killed_s=400),
 )

@@ -131,7 +131,7 @@ class EpochCadence:
             events_per_s=self._events_per_s,
             fixed_s=costs.fixed_s,
             event_s=costs.event_s,
-            error_s=costs.error_s,
+            stretches=costs.stretches,
             paused_s=self._paused_s,
             start_s=bounds.start_s,
             events_max=bounds.events_max,
@@ -189,6 +189,7 @@ class EpochCadence:
             "write_s": epoch.write_s,
             "fixed_s": self._costs.fixed_s,
             "event_us": self._costs.event_s * 1e6,
+            "slowest": max(self._costs.stretches),
             "paused_s": self._paused_s,
         }
         return Decision(EPOCHS, changed._asdict(), "; ".join(reasons), before._asdict(), inputs)

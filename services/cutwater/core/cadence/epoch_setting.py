@@ -1,7 +1,9 @@
 """The bound and the interval of epochs that suit a load: formulas, without any memory.
 
 With a fixed cost a, a cost b for each event, r events a second and an interval i, an epoch takes a + b·r·i, and
-the oldest of its events waits i besides. The longest interval that an objective allows follows from that.
+the oldest of its events waits i besides. The longest interval that an objective allows follows from that, with
+a and b so many times larger as the slowest of the last epochs has shown. For that it is at most halved, and epochs
+cost at most twice as much. Epochs that are slower than any interval allows count for nothing.
 
 The larger the epochs of a backlog, the sooner its last event is read: each adds a. From 20·a on there is little to
 gain, and readers wait for the end of an epoch.
@@ -14,18 +16,19 @@ epoch may wait for an interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cutwater.core.job.job import Objectives
 
 AIM = 0.95
-"""The share of an objective that is aimed at; the error of the forecasts comes besides."""
+"""The share of an objective that is aimed at; slow epochs come besides."""
 SHOWN_S = 0.3
 """From an epoch's end to a view that shows it: Spark's commit, the milestone, and its rows in the view."""
 POLL_S = 0.1
 """A driver with an objective for readers looks for new events so often."""
-ERRORS = 2.0
-"""The forecast of an epoch's time is exceeded by at most this many mean errors, about."""
+SLOW_SHARE = 0.5
+"""Of the interval without slow epochs: they make it no shorter."""
 LEAST_EVENTS = 1_000
 """No objective makes an epoch smaller: what it costs then is its own."""
 FIXED_SHARE = 0.05
@@ -52,7 +55,8 @@ class DriverLoad(NamedTuple):
     events_per_s: float
     fixed_s: float
     event_s: float
-    error_s: float
+    stretches: Sequence[float]
+    """How many times as long as usual epochs like the last ones may take."""
     paused_s: float
     start_s: float
     events_max: int
@@ -98,13 +102,15 @@ def _interval(objectives: Objectives, load: DriverLoad) -> tuple[int, str]:
     if objectives.readable_p99_ms is None:
         return load.interval_ms, "the job file has no readable_p99"
     readable_s, busy = objectives.readable_p99_ms / 1_000, _busy(load)
-    left_s = AIM * readable_s - SHOWN_S - POLL_S - load.paused_s - ERRORS * load.error_s - load.fixed_s
-    if left_s <= 0:
+    left_s = AIM * readable_s - SHOWN_S - POLL_S - load.paused_s
+    if left_s <= load.fixed_s:
         return 0, (
             f"an epoch takes {load.fixed_s + load.paused_s:.2f} s before its first event: readable within "
             f"{readable_s:g} s is out of reach, so epochs follow each other without a pause"
         )
-    interval_s, repeated = left_s / (1 + busy), _repeated(load)
+    slowest = max((1.0, *(one for one in load.stretches if one * load.fixed_s < left_s)))
+    usual_s, slow_s = ((left_s - times * load.fixed_s) / (1 + times * busy) for times in (1.0, slowest))
+    interval_s, repeated = max(slow_s, SLOW_SHARE * usual_s), _repeated(load)
     recoverable_s = (_left_s(objectives, load) - load.fixed_s * repeated) / (1 + busy * repeated)
     if recoverable_s < interval_s:
         interval_s, why = (
@@ -113,7 +119,10 @@ def _interval(objectives: Objectives, load: DriverLoad) -> tuple[int, str]:
         )
     else:
         took_s = load.fixed_s + interval_s * busy
-        why = f"epochs take {took_s:.2f} s, so with this interval events are readable within {readable_s:g} s"
+        takes = f"epochs take {took_s:.2f} s, and slow ones {took_s * slowest:.2f} s"
+        why = f"{takes}, so with this interval events are readable within {readable_s:g} s"
+        if slow_s < interval_s:
+            why = f"{takes}: the interval is half of what it is without slow ones, whose events may be late"
     interval_ms = min(int(interval_s * 1_000) // STEP_MS * STEP_MS, objectives.readable_p99_ms)
     return interval_ms, why
 

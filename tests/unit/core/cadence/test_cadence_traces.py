@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from support.cadence.comparison import WITHIN, ratios
-from support.cadence.trace_file import CHANGING, recorded
-from support.cadence.traces import TRACES, Trace, controlled
+from support.cadence.comparison import WITHIN, beside, ratios
+from support.cadence.trace_file import CHANGING, EVENTS_REACHED, recorded
+from support.cadence.traces import TRACES, Trace, controlled, grid
 
 RECORDED = recorded(CHANGING)
-MISSED_MAX = 3.0
-"""On the recorded trace the controller misses its objective longer than the setting that is best there."""
+CHOSEN_BY, PLAYED = range(1, 9), range(101, 149)
+"""Seeds. What is missed on the recorded trace differs by half from seed to seed."""
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
 def test_the_controller_is_about_as_good_as_the_best_fixed_setting(trace: Trace) -> None:
     """In recovery, in the time in which readers miss their objective, in their p99, and in what epochs cost."""
-    found, setting = ratios(trace)
-    assert max(found.values()) <= WITHIN, (found, setting)
+    found = beside(trace, grid())
+    assert max(ratios([found]).values()) <= WITHIN, found
 
 
-def test_on_a_recorded_trace_p99_and_cost_are_about_as_good() -> None:
-    """Its epochs of a second take up to three times as long now and then, which nobody can foresee. The best fixed
-    setting leaves hardly a pause; the controller does, and misses more slots."""
-    found, setting = ratios(RECORDED)
-    assert max(found["recovery"], found["p99"], found["busy"]) <= WITHIN, (found, setting)
-    assert found["missed"] <= MISSED_MAX, (found, setting)
+def test_on_a_recorded_trace_it_is_too() -> None:
+    """Its epochs of a second take up to three times as long now and then, which nobody can foresee. The setting is
+    chosen by other seeds than those that are compared: of 26 the best of few plays is one of luck."""
+    found = beside(RECORDED, grid(EVENTS_REACHED), CHOSEN_BY, PLAYED)
+    assert max(ratios([found]).values()) <= WITHIN, found
 
 
 @pytest.mark.parametrize("trace", [*TRACES, RECORDED], ids=lambda trace: trace.name)

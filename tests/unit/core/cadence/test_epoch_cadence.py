@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from cutwater.core.cadence.decisions import BURST, EVERY_S, Decision
 from cutwater.core.cadence.epoch_cadence import Epoch, EpochBounds, EpochCadence
-from cutwater.core.cadence.epoch_costs import EpochCosts
+from cutwater.core.cadence.epoch_costs import ASSUMED_STRETCH, REMEMBERED, SLOWER_YET, EpochCosts
 from cutwater.core.cadence.epoch_setting import LEAST_EVENTS, DriverLoad, choose_setting, stepped
 from cutwater.core.job.job import Objectives
 from support.cadence.traces import READABLE, TRACES, controlled
@@ -116,8 +117,8 @@ def test_noise_decides_nothing() -> None:
         assert len(controlled(steady, seed).decisions) <= 3
 
 
-def load(**values: float) -> DriverLoad:
-    usual = {"events_per_s": 20_000, "fixed_s": 0.4, "event_s": 5e-6, "error_s": 0.0, "paused_s": 0.0}
+def load(**values: float | Sequence[float]) -> DriverLoad:
+    usual = {"events_per_s": 20_000, "fixed_s": 0.4, "event_s": 5e-6, "stretches": (), "paused_s": 0.0}
     return DriverLoad(**{**usual, "start_s": 12.0, "events_max": 10**9, "interval_ms": 500, **values})  # type: ignore[arg-type]
 
 
@@ -132,6 +133,32 @@ def test_what_is_wanted_keeps_the_objective_of_readers(
     interval_s = found.setting.interval_ms / 1_000
     if interval_s and events_per_s * event_s <= 0.9:
         assert interval_s + fixed_s + interval_s * events_per_s * event_s + 0.3 <= readable_ms / 1_000
+
+
+@given(
+    st.lists(st.floats(0, 20) | st.floats(0, 1e4), max_size=5),
+    st.integers(500, 10**5),
+    st.floats(0, 1e5),
+    st.floats(0.01, 5),
+)
+def test_slow_epochs_at_most_halve_the_interval_and_are_readable_in_time_else(
+    stretches: list[float], readable_ms: int, events_per_s: float, fixed_s: float
+) -> None:
+    """Those that no interval would make readable in time count for nothing."""
+    usual, found = (
+        choose_setting(
+            Objectives(readable_ms), load(events_per_s=events_per_s, fixed_s=fixed_s, stretches=one)
+        ).setting.interval_ms
+        / 1_000
+        for one in ((), stretches)
+    )
+    assert usual / 2 - 0.05 <= found <= usual
+    left_s = 0.95 * readable_ms / 1_000 - 0.4
+    slowest = max((one for one in stretches if one * fixed_s < left_s), default=1.0)
+    if found > usual / 2:
+        assert found + slowest * (fixed_s + found * min(events_per_s * 5e-6, 0.95)) <= left_s + 1e-6
+    if slowest <= 1:
+        assert found == usual
 
 
 @given(st.integers(30_000, 600_000), st.floats(0, 1e5), st.floats(0.01, 2), st.floats(1e-6, 1e-5))
@@ -152,7 +179,13 @@ def test_an_epoch_is_repeated_within_the_objective_for_recovery(
     ("objectives", "given_load", "said"),
     [
         (READABLE, load(fixed_s=2.5), "readable within 2 s is out of reach, so epochs follow each other"),
-        (READABLE, load(), "epochs take 0.50 s, so with this interval events are readable within 2 s"),
+        (READABLE, load(), "epochs take 0.50 s, and slow ones 0.50 s, so with this interval events are readable"),
+        (READABLE, load(stretches=(1.0, 1.6)), "epochs take 0.47 s, and slow ones 0.76 s, so with this interval"),
+        (
+            READABLE,
+            load(stretches=(3.0, 1.0)),
+            "slow ones 1.35 s: the interval is half of what it is without slow",
+        ),
         (Objectives(20_000, 30_000), load(), "with a longer interval a recovery would take too long"),
         (Objectives(None, 60_000), load(), "the job file has no readable_p99"),
     ],
@@ -214,3 +247,50 @@ def test_one_long_epoch_is_a_pause_and_two_are_a_change() -> None:
     assert costs.seconds(20_000) == pytest.approx(0.5, rel=0.05)
     costs.add(20_000, 1.6)
     assert costs.seconds(20_000) == pytest.approx(1.5, rel=0.15)
+
+
+def test_a_slow_epoch_is_remembered_for_so_many_epochs() -> None:
+    """And a quarter more is expected of the next one. Noise counts as it is."""
+    costs = EpochCosts()
+    for number in range(REMEMBERED):
+        assert max(costs.stretches) == ASSUMED_STRETCH
+        costs.add(20_000, 0.5 + number % 2 / 100)
+    assert max(costs.stretches) == pytest.approx(1.02, rel=0.02)
+    costs.add(20_000, 1.0)
+    for _ in range(REMEMBERED - 1):
+        costs.add(20_000, 0.5)
+        assert max(costs.stretches) == pytest.approx(SLOWER_YET * 2.0, rel=0.05)
+    costs.add(20_000, 0.5)
+    assert max(costs.stretches) == pytest.approx(1.0, rel=0.05)
+
+
+def test_empty_epochs_are_not_remembered() -> None:
+    """A job whose topic is quiet for a night knows nothing better about its epochs."""
+    costs = EpochCosts()
+    for _ in range(REMEMBERED):
+        costs.add(0, 0.1)
+    assert costs.stretches == [ASSUMED_STRETCH]
+
+
+def test_a_sink_that_is_slow_for_good_has_no_slow_epochs() -> None:
+    """Behind two of them the line is theirs; and a change of their sizes says nothing of their times."""
+    costs = EpochCosts()
+    for number in range(REMEMBERED):
+        costs.add((20_000, 200_000)[number % 2], (0.5, 1.4)[number % 2])
+    for _ in range(REMEMBERED - 10):
+        costs.add(20_000, 1.5)
+    assert max(costs.stretches) == pytest.approx(1.0, rel=0.05)
+    for _ in range(10):
+        costs.add(20_000, 0.5)
+    assert max(costs.stretches) > 2.0
+
+
+def test_a_slow_epoch_makes_the_interval_shorter_for_a_while() -> None:
+    """Two epochs later, until it is forgotten."""
+    cadence, intervals = EpochCadence(READABLE, BOUNDS), []
+    for second in range(300):
+        slow = 1.0 if second == 150 else 0.4
+        cadence.epoch_took(Epoch(float(second), 20_000, 20_000, 0, slow))
+        intervals.append(cadence.setting.interval_ms)
+    assert intervals[10] < intervals[149] > intervals[152] < intervals[160 + REMEMBERED] == intervals[149]
+    assert intervals[152 : 150 + REMEMBERED] == [intervals[152]] * (REMEMBERED - 2)
