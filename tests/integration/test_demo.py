@@ -48,6 +48,7 @@ def restarted(demo: Demo, member: str) -> bool:
     return re.search(rf"{member} ended with exit code -?\d+; restarting", demo.text()) is not None
 
 
+@pytest.mark.slow
 def test_every_process_is_killed_in_the_middle_of_the_demonstration(tmp_path: Path) -> None:
     """kill -9 of all services, of Spark and of the broker at one moment: exact all the same.
 

@@ -282,6 +282,7 @@ def test_a_missing_source_topic_is_named(job: Flow) -> None:
     assert "no.such.topic" in job.log(DRIVER).read_text()
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_down_is_named(job: Flow) -> None:
     """Without a broker the driver ends within its bound, with exit code 4 and the address."""
     assert job.driver(CUTWATER_BOOTSTRAP_SERVERS="127.0.0.1:1", CUTWATER_WAIT_MS="1500").wait(60) == 4

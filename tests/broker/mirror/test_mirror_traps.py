@@ -118,6 +118,7 @@ def test_an_arrival_waits_for_the_slowest_topic(
         require_held(writing, broker.cluster, one)
 
 
+@pytest.mark.slow
 def test_values_in_confluent_framing_need_no_registry(broker: Any, writing: Writing, tmp_path: Path) -> None:
     """The milestones name the schema, so nobody asks what the number in a value means here."""
     events = Events(writing)

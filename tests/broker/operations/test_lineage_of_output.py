@@ -51,6 +51,7 @@ def test_end_markers_of_each_format_are_read(kind: str) -> None:
         end_marker("up", b"neither")
 
 
+@pytest.mark.slow
 def test_every_cut_has_the_lineage_of_the_records_below_it(
     broker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
+
 from cutwater.adapters.runtime.restart_request import take_requests
 from cutwater.adapters.topics.alerts import read_alerts
 from cutwater.core.monitoring.alerts import on
@@ -20,6 +22,7 @@ ACTING = {
 }
 
 
+@pytest.mark.slow
 def test_a_silent_service_is_restarted_once(job: Flow) -> None:
     """An epoch is committed, and there is no commit-signal. A watch that is killed and starts again knows it."""
     port = free_ports(1)[0]

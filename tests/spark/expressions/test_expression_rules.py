@@ -53,7 +53,7 @@ MISTAKES = """  where: minute > 0
 """
 
 
-@pytest.mark.parametrize("asked", [SESSION, PROCESS], indirect=True)
+@pytest.mark.parametrize("asked", [SESSION, pytest.param(PROCESS, marks=pytest.mark.slow)], indirect=True)
 def test_each_mistake_is_told_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         read(tmp_path, MISTAKES)

@@ -137,6 +137,7 @@ def test_a_rollback_that_died_at_every_step_is_asked_to_be_promoted(job: Asked) 
     assert job.json(*BACK, "--another", "--dry-run")["generation"] != str(generation)
 
 
+@pytest.mark.slow
 def test_a_rollback_that_died_before_it_asked_for_the_promotion_asks_for_it(job: Asked) -> None:
     """Nobody would ever have promoted that claim."""
     job.dies_at("claim-written", *BACK)
@@ -229,6 +230,7 @@ def test_a_rollback_says_what_it_undoes_and_what_it_waits_for(job: Asked) -> Non
     assert claimed["from"] == f"{FIRST}:1"
 
 
+@pytest.mark.variations
 @pytest.mark.variations
 @pytest.mark.parametrize(
     ("before", "after", "why", "kept"),

@@ -182,6 +182,7 @@ def test_a_window_below_the_horizon_has_expired(blame: Blame) -> None:
     assert [one["kind"] for one in blame.json("a", 1)["events"]] == ["added", "expired"]
 
 
+@pytest.mark.slow
 def test_what_compaction_took_is_a_gap_with_its_reason(eager: Blame) -> None:
     """Compaction takes a key's records from the oldest on: the rest of its history has no hole."""
     sales = Sales(eager.writing)
@@ -199,6 +200,7 @@ def test_what_compaction_took_is_a_gap_with_its_reason(eager: Blame) -> None:
     assert "cannot be told any more" in eager("a", "3600000").output
 
 
+@pytest.mark.slow
 def test_the_output_tells_what_compaction_took(broker: Any, tmp_path: Path) -> None:
     """From there on the history is whole again, as DuckDB has it."""
     job, path = make_job(tmp_path, partitions=1)
@@ -222,6 +224,7 @@ def _published(blame: Blame) -> int:
     return token.sequence if token else 0
 
 
+@pytest.mark.slow
 def test_a_snapshot_shows_the_row_within_a_gap(
     eager: Blame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

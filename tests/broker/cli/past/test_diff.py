@@ -138,6 +138,7 @@ def test_windows_that_only_one_can_hold_are_not_compared(verb: Verb) -> None:
     assert (found["before"]["rows"], found["after"]["rows"]) == (3, 3)
 
 
+@pytest.mark.slow
 def test_a_candidate_beside_the_live_one(verb: Verb) -> None:
     """Named by its generation: another number of partitions, numbers of its own, and one row that is other."""
     sales = Sales(verb.writing)
@@ -173,6 +174,7 @@ def test_generations_of_other_measures_are_compared_on_the_shared_ones(verb: Ver
     assert pieces(found) == {("a", HOUR_MS): (5, 6)}
 
 
+@pytest.mark.slow
 def test_a_preview_of_a_rollback_is_what_the_rollback_then_changes(verb: Verb) -> None:
     """By token, number and time. Nothing is claimed by it."""
     sales = Sales(verb.writing)

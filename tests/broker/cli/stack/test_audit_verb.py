@@ -96,6 +96,7 @@ def test_a_command_that_is_killed_leaves_what_it_began(job: Asked, tmp_path: Pat
     assert "begun, no outcome" in job.run("audit", "--wide").stdout
 
 
+@pytest.mark.slow
 def test_a_role_that_is_too_low_does_nothing(job: Asked) -> None:
     """Exit code 2, no claim and no record; with the role the record has the token's name."""
     settings = with_roles()
@@ -114,6 +115,7 @@ def test_a_role_that_is_too_low_does_nothing(job: Asked) -> None:
     assert not [one for one in TOKENS.values() if one in str(listed)]
 
 
+@pytest.mark.slow
 def test_a_job_of_an_earlier_version_gets_its_log(job: Asked) -> None:
     """With the settings that a new job's has."""
     topic = topics.audit(job.name)
@@ -125,6 +127,7 @@ def test_a_job_of_an_earlier_version_gets_its_log(job: Asked) -> None:
     assert describe_topics(job.cluster, [topic])[topic].config == made.config
 
 
+@pytest.mark.slow
 def test_snapshots_by_role_and_on_the_log(job: Asked, tmp_path: Path) -> None:
     """The API refuses a viewer's token, and the command of an operator leaves its record."""
     store, named = str(tmp_path / "store"), with_roles().tokens.get_secret_value()
@@ -151,6 +154,7 @@ def test_snapshots_by_role_and_on_the_log(job: Asked, tmp_path: Path) -> None:
     assert job.told() == [("snapshots create", job.name, DONE)]
 
 
+@pytest.mark.slow
 def test_brokers_that_do_not_answer_hold_up_little(job: Asked) -> None:
     """The command fails as ever, and says which record is missing."""
     done = job.cli.run("prune", str(job.file), "--bootstrap-servers", "127.0.0.1:1")

@@ -116,6 +116,7 @@ def test_every_measure_of_every_type(
     assert max(rows for (rows,) in groups) <= 100
 
 
+@pytest.mark.slow
 def test_a_folder_gives_the_same_file_as_the_rehydrator(wide: tuple[Own, Path, Expected], tmp_path: Path) -> None:
     """While somebody serves from it, it is refused; then rows and metadata are the same."""
     own, job_file, expected = wide

@@ -59,6 +59,7 @@ def copied(broker: Any, events: Events) -> set[int]:
     return confluent_numbers(one.value for one in read_all(broker.cluster, target, 0))
 
 
+@pytest.mark.slow
 def test_a_schema_is_here_before_its_events(
     broker: Any, writing: Writing, events: Events, registries: tuple[StandIn, StandIn]
 ) -> None:

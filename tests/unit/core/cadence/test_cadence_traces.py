@@ -13,6 +13,7 @@ CHOSEN_BY, PLAYED = range(1, 9), range(101, 149)
 """Seeds. What is missed on the recorded trace differs by half from seed to seed."""
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
 def test_the_controller_is_about_as_good_as_the_best_fixed_setting(trace: Trace) -> None:
     """In recovery, in the time in which readers miss their objective, in their p99, and in what epochs cost."""

@@ -73,6 +73,7 @@ def of_both(sets: list[dict[str, Any]]) -> list[set[int]]:
     return [one | other for one, other in zip(true_values(FEW, sets), true_values(MANY, sets), strict=True)]
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(st.lists(some, min_size=1, max_size=3), st.lists(some, max_size=2), st.lists(some, max_size=2))
 def test_values_of_both_regions_count_once(
