@@ -23,7 +23,7 @@ from cutwater.core.errors import CutwaterError
 from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol import topics
-from cutwater.core.protocol.cuts import Cut, TopicPartition
+from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater_spark.epoch.source_limit import kafka_sources
@@ -118,7 +118,7 @@ class SourceAlignment:
         """Set the next cut at the query, if it is another one."""
         with self._lock:
             reading = self._reading()
-            if reading is None:
+            if reading is None or self._stopped.is_set():
                 return
             wanted = None if self._released else self._cuts.next(reading.position)
             if self._set == (reading.query, wanted):
@@ -134,37 +134,33 @@ class SourceAlignment:
 def set_end(spark: SparkSession, query: StreamingQuery, position: Cut, end: Cut | None) -> bool:
     """Let the query's next batches end at this cut, if their limit of rows allows; None: wherever the source ends.
 
-    Return whether that could be done: a source has no partitions before its first batch. Raises Py4JError,
+    Return whether that could be done: the query has no source before its first batch. Raises Py4JError,
     AttributeError, TypeError, ValueError or KeyError if this Spark has no such fields.
     """
     java: Any = spark._jvm
     sources = kafka_sources(query)
-    if not sources:
-        return False
     for source in sources:
-        reported = source.reportLatestOffset()
-        if reported is None:
-            return False
         if end is None:
             _field(source, _HOLDS).setBoolean(source, False)
             # A batch beyond offsets that are set is refused when it is read.
             _field(source, _ENDS).set(source, None)
             continue
-        offsets = _offsets(json.loads(reported.json()), position, end)
-        made = java.org.apache.spark.sql.kafka010.JsonUtils.partitionOffsets(json.dumps(offsets))
+        made = java.org.apache.spark.sql.kafka010.JsonUtils.partitionOffsets(json.dumps(_offsets(position, end)))
         _field(source, _ENDS).set(source, made)
         # Last: the source ends there only if this is set, and without offsets it would fetch others.
         _field(source, _HOLDS).setBoolean(source, True)
-    return True
+    return bool(sources)
 
 
-def _offsets(reported: dict[str, dict[str, int]], position: Cut, end: Cut) -> dict[str, dict[str, int]]:
-    """Return the offsets of a source's partitions at a cut. One that the cut does not name stays where it is."""
-    ends = {**position.as_dict(), **end.as_dict()}
+def _offsets(position: Cut, end: Cut) -> dict[str, dict[str, int]]:
+    """Return the offsets of the source's partitions at a cut. One that the cut does not name stays where it is.
+
+    The source is not asked: it knows no partitions while it repeats a batch of its checkpoint, and the end of the
+    batch after that one is set meanwhile.
+    """
     found: dict[str, dict[str, int]] = {}
-    for topic, partitions in reported.items():
-        named = {number: ends.get(TopicPartition(topic, int(number))) for number in partitions}
-        found[topic] = {number: offset for number, offset in named.items() if offset is not None}
+    for place, offset in {**position.as_dict(), **end.as_dict()}.items():
+        found.setdefault(place.topic, {})[str(place.partition)] = offset
     return found
 
 

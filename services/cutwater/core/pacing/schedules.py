@@ -21,8 +21,9 @@ from cutwater.core.util.timestamps import iso
 YIELD_MS_MAX = 300_000
 """Readers of the promoted generation wait for so much longer at most."""
 RATE_MAX = 1_000_000_000
-BOUND_USED = 0.8
-"""A candidate that reads more than this share of its bound is slow because of the bound."""
+BOUND_USED = 0.7
+"""A candidate that reads more than this share of its bound is slow because of the bound: the start of each epoch
+takes time too."""
 AIM = 0.95
 """The share of an objective that is aimed at, as by the cadence."""
 SHOWN_S = 0.3
