@@ -98,4 +98,4 @@ def snapshots_bytes(mean: Estimate, hours: int, days: int) -> float:
 
 def _new_bytes(mean: Estimate, span_s: float) -> float:
     """Return the bytes of snapshot files that such a time makes, at most the whole view's."""
-    return min(mean.rows_per_s * span_s * mean.row_bytes * REWRITTEN, mean.view_bytes)
+    return min(mean.rows_per_s * span_s * mean.view_row_bytes * REWRITTEN, mean.view_bytes)

@@ -11,24 +11,23 @@ from typing import NamedTuple
 from cutwater.core.checks import capacity
 from cutwater.core.checks.capacity import Estimate, Load
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import PLAIN
+from cutwater.core.job.kinds.frequent_items import TOP
 from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.epoch_work import beside_cores, epoch_ms, epoch_s_of, event_us, row_us, rows_of, work_s
 from cutwater.core.sizing.machine import GB, Machine
+from cutwater.core.sizing.row_sizes import row_sizes
 
 PARTITIONS_MAX = 10_000
 HOT_KEY_ROOM = 1.25
 """What the partition of the hottest key may have, by that key's events."""
 REHYDRATORS_MAX = 10_000
 EPOCH_LONGER = 1.01
-EPOCH_STEPS = 20
-"""Steps in which the length of an epoch is found: of a driver that keeps up each halves the rest, or more."""
 CADENCES_S = (3_600.0, 900.0, 300.0, 60.0)
 """Intervals between snapshots that are tried, the cheapest first."""
 JVM_GB = 1.5
 """Of the driver's heap, its state and what is beside them (`CUTWATER_SPARK_DRIVER_MEMORY` of 1g)."""
 EVENT_BYTES_IN_MEMORY = 150
 """Of the JVM for an event of the epoch that it works on, beyond the event's own bytes."""
-_LIGHT = PLAIN | {"avg"}
 VIEW_START_S = 1.0
 """A rehydrator's interpreter, imports and service."""
 REHYDRATOR_GB = 0.5
@@ -72,7 +71,8 @@ def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     """Return what the job needs at its peak; disks and traffic at its mean."""
     peak = estimate_for(job, demand, demand.peak_events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
-    wanted_s, demand = demand.epoch_s, replace(demand, epoch_s=epoch_s_of(job, demand, machine, math.ceil(cores)))
+    shared = machine.cores if demand.one_machine else math.ceil(cores)
+    wanted_s, demand = demand.epoch_s, replace(demand, epoch_s=epoch_s_of(job, demand, machine, shared))
     peak = estimate_for(job, demand, demand.peak_events_per_s)
     mean = estimate_for(job, demand, demand.events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
@@ -84,13 +84,20 @@ def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     mean = estimate_for(job, demand, demand.events_per_s, source, changelog)
     figures = [
         *_of_driver(job, demand, machine, peak, cores),
+        *_of_others(job, demand, machine, peak),
         *_of_partitions(job, demand, machine, cores, source, restore),
         *_of_disks(machine, mean),
         *_of_rehydrators(job, demand, machine, mean, restore),
         *_of_brokers(demand, mean, peak),
     ]
-    warnings = [*_warnings(job, demand, machine, source, restore), *_of_epochs(demand, wanted_s)]
-    return Sizing(figures, [*warnings, *capacity.sketch_doubts(job), *capacity.doubts(job, mean)], mean)
+    warnings = [
+        *_warnings(job, demand, machine, source, restore),
+        *_of_epochs(demand, wanted_s),
+        *_of_one_machine(job, demand, machine, peak),
+        *_of_values(job, demand),
+        *capacity.doubts(job, mean),
+    ]
+    return Sizing(figures, warnings, mean)
 
 
 def estimate_for(job: Job, demand: Demand, events_per_s: float, source: int = 1, changelog: int = 1) -> Estimate:
@@ -102,7 +109,8 @@ def estimate_for(job: Job, demand: Demand, events_per_s: float, source: int = 1,
     )
     load = Load(events_per_s, demand.keys.keys, demand.event_bytes, demand.epoch_s, source)
     sized = replace(job, shards=replace(job.shards, partitions=changelog, shards=_shards(job, changelog)))
-    return capacity.estimate(sized, load, sampled=rows)
+    sizes = capacity.sizes_of(job, *row_sizes(job, demand, events_per_s))
+    return capacity.estimate(sized, load, sizes, rows)
 
 
 def _shards(job: Job, partitions: int) -> int:
@@ -110,45 +118,49 @@ def _shards(job: Job, partitions: int) -> int:
     return max(job.shards.shards, 1 << (partitions - 1).bit_length())
 
 
-def rows_of(job: Job, demand: Demand, events: float, span_s: float) -> float:
-    """Return the rows that events change that came within so many seconds: of each window those of its keys."""
-    windows = max(1.0, span_s * 1_000 / job.row_windows.slide_ms)
-    return windows * demand.keys.touched(events / windows) * job.row_windows.size_ms / job.row_windows.slide_ms
-
-
-def event_us(job: Job, machine: Machine) -> float:
-    """Return the driver's CPU time for an event, without the rows that it changes."""
-    heavy = _heavy(job)
-    return machine.event_us + machine.measure_us * (len(job.counted_measures) - heavy) + machine.sketch_us * heavy
-
-
-def row_us(job: Job, machine: Machine) -> float:
-    """Return the driver's CPU time for a row that an epoch changes."""
-    return machine.row_us + machine.sketch_row_us * _heavy(job)
-
-
-def epoch_s_of(job: Job, demand: Demand, machine: Machine, cores: int) -> float:
-    """Return the time from an epoch's begin to the next one's at the mean rate: at least `demand.epoch_s`.
-
-    A longer epoch has more events, and changes fewer rows for each of them.
-    """
-    found = demand.epoch_s
-    for _ in range(EPOCH_STEPS):
-        events = min(demand.events_per_s * found, float(job.max_events_per_epoch))
-        work = (events * event_us(job, machine) + rows_of(job, demand, events, found) * row_us(job, machine)) / 1e6
-        took = machine.least_epoch_s(cores) + work / cores
-        found = max(demand.epoch_s, took + machine.epoch_gap_ms / 1_000)
-    return found
-
-
-def _heavy(job: Job) -> int:
-    """Return how many measures keep more than a number."""
-    return sum(one.kind not in _LIGHT for one in job.counted_measures)
-
-
 def _driver_cores(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:
-    busy = demand.peak_events_per_s * event_us(job, machine) / 1e6 + peak.rows_per_s * row_us(job, machine) / 1e6
-    return (busy + machine.epoch_ms / 1_000 / demand.epoch_s) / machine.utilisation
+    return _busy_cores(job, demand, machine, peak) / machine.utilisation
+
+
+def _busy_cores(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:
+    busy = work_s(job, machine, demand.peak_events_per_s, peak.rows_per_s)
+    return busy + epoch_ms(job, machine) / 1_000 / demand.epoch_s
+
+
+def _others(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:
+    """Return the cores that all but the driver take at the peak."""
+    return beside_cores(job, machine, demand.peak_events_per_s, peak.rows_per_s, 1 / demand.epoch_s)
+
+
+def _of_others(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> Iterator[Figure]:
+    if demand.one_machine:
+        yield Figure(
+            "beside_cores",
+            _others(job, demand, machine, peak),
+            "cores at the peak, beside the driver",
+            f"{machine.beside_cores:g} of broker and services without events, and what "
+            f"{demand.peak_events_per_s:,.0f} events/s, {peak.rows_per_s:,.0f} rows/s and an epoch each "
+            f"{demand.epoch_s:.3g} s cost them",
+        )
+
+
+def _of_one_machine(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> Iterator[str]:
+    needed = _busy_cores(job, demand, machine, peak) + _others(job, demand, machine, peak)
+    if demand.one_machine and needed > machine.cores:
+        yield (
+            f"driver, services, broker and producers need {needed:.2g} cores at the peak, and the machine has "
+            f"{machine.cores}: the driver yields to the others and falls behind"
+        )
+
+
+def _of_values(job: Job, demand: Demand) -> Iterator[str]:
+    """Yield what the sizes of sketches are computed from, if nobody has said it."""
+    names = [one.name for one in job.counted_measures if one.kind in ("distinct", TOP)]
+    if names and demand.values is None:
+        yield (
+            f"the bytes of {' and '.join(names)} are for rows in which each event has another value; with fewer "
+            "different ones (--values) rows are smaller"
+        )
 
 
 def _of_driver(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores: float) -> Iterator[Figure]:
@@ -157,7 +169,7 @@ def _of_driver(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores
         math.ceil(cores),
         "cores",
         f"({demand.peak_events_per_s:,.0f} events/s at the peak * {event_us(job, machine):.2f} µs + "
-        f"{peak.rows_per_s:,.0f} rows/s * {row_us(job, machine):.2f} µs + {machine.epoch_ms:g} ms of each epoch "
+        f"{peak.rows_per_s:,.0f} rows/s * {row_us(job, machine):.2f} µs + {epoch_ms(job, machine):g} ms of each epoch "
         f"of {demand.epoch_s:g} s) / {machine.utilisation:.0%} of a core = {cores:.2f}",
     )
     events = min(demand.peak_events_per_s * demand.epoch_s, job.max_events_per_epoch)
@@ -329,7 +341,7 @@ def _of_rehydrators(
         "rehydrator_disk_gb",
         share * capacity.DIRTY_SHARE / GB,
         "GB each",
-        f"{share / mean.row_bytes:,.0f} rows of {mean.row_bytes:,.0f} B, twice while they are sorted",
+        f"{share / mean.view_row_bytes:,.0f} rows of {mean.view_row_bytes:,.0f} B, twice while they are sorted",
     )
     yield Figure("rehydrator_memory_gb", REHYDRATOR_GB, "GB each", "RocksDB's bound, and a restore's processes")
 
