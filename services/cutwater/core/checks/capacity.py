@@ -109,7 +109,7 @@ class Estimate:
     """Growth by windows below the horizon: 0 unless CUTWATER_COLLECT_SHARE is 1 (they are never cleared)."""
     protocol_disk_bytes_per_day: float
     view_bytes: float
-    """Keys and values of the largest state, before `max_bytes` evicts windows. Files are compressed, so smaller."""
+    """Keys and values of the largest state, before `max_bytes` evicts windows. Files are smaller: compressed."""
     state_disk_bytes: float
     """The kept versions of Spark's state."""
     local_disk_bytes: float

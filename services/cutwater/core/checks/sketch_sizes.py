@@ -14,8 +14,6 @@ from cutwater.core.job.measures import (
     HLL,
     THETA,
     THETA_BYTES_MAX,
-    THETA_HASH_BYTES,
-    THETA_HEAD_BYTES,
     THETA_VALUES,
     Measure,
 )

@@ -12,7 +12,7 @@ from cutwater.core.sizing.machine import Machine
 PLANNERS = 2
 """Cores that an epoch's fixed work can use: one plans, others compile, collect garbage and run small tasks."""
 BEHIND_SHARE = 0.25
-"""Of the cores, that a driver has at least beside others: it yields to them (niceness 5, a weight of 335 by 1,024)."""
+"""Of the cores, what a driver has at least: by its niceness of 5 it has a weight of 335 beside others' 1,024."""
 EPOCH_STEPS = 20
 """Steps in which the length of an epoch is found: of a driver that keeps up each halves the rest, or more."""
 _LIGHT = PLAIN | {"avg"}

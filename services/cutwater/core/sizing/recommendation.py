@@ -169,8 +169,8 @@ def _of_driver(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores
         math.ceil(cores),
         "cores",
         f"({demand.peak_events_per_s:,.0f} events/s at the peak * {event_us(job, machine):.2f} µs + "
-        f"{peak.rows_per_s:,.0f} rows/s * {row_us(job, machine):.2f} µs + {epoch_ms(job, machine):g} ms of each epoch "
-        f"of {demand.epoch_s:g} s) / {machine.utilisation:.0%} of a core = {cores:.2f}",
+        f"{peak.rows_per_s:,.0f} rows/s * {row_us(job, machine):.2f} µs + {epoch_ms(job, machine):g} ms of each "
+        f"epoch of {demand.epoch_s:g} s) / {machine.utilisation:.0%} of a core = {cores:.2f}",
     )
     events = min(demand.peak_events_per_s * demand.epoch_s, job.max_events_per_epoch)
     memory = JVM_GB + events * (demand.event_bytes + EVENT_BYTES_IN_MEMORY) / GB

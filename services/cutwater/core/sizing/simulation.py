@@ -44,14 +44,17 @@ class Course:
 
 
 class Arrivals(NamedTuple):
-    """Events come evenly, at the peak faster: a phase of mean load, one of the peak, and mean load for ever."""
+    """Events come evenly, at the peak faster: a phase of mean load, one of the peak, then mean load."""
 
     mean: float
     peak: float
     phase_s: float
+    end_s: float = math.inf
+    """From then on none comes."""
 
     def until(self, at_s: float) -> float:
         """Return how many have come."""
+        at_s = min(at_s, self.end_s)
         peak_s = min(max(at_s - self.phase_s, 0.0), self.phase_s)
         return max(at_s - peak_s, 0.0) * self.mean + peak_s * self.peak
 
@@ -66,6 +69,8 @@ class Arrivals(NamedTuple):
 
     def rate(self, at_s: float) -> float:
         """Return the events per second at a moment."""
+        if at_s >= self.end_s:
+            return 0.0
         return self.peak if self.phase_s <= at_s < 2 * self.phase_s else self.mean
 
 
@@ -76,6 +81,8 @@ class SimulatedEpoch(NamedTuple):
     end_s: float
     shown_s: float
     """Its milestone's moment."""
+    period_s: float
+    """From its begin to the next one's."""
     first: float
     """The number of its first event."""
     events: float
@@ -87,13 +94,11 @@ class SimulatedEpoch(NamedTuple):
 
     def ages(self, arrivals: Arrivals) -> list[tuple[float, float]]:
         """Return times from arrival to milestone of some of its events, with their weights."""
-        return [
-            (self.shown_s - arrivals.moment(self.first + part * self.events), self.events) for part in PARTS
-        ]
+        return [(self.shown_s - arrivals.moment(self.first + part * self.events), self.events) for part in PARTS]
 
 
 def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance: Chance) -> Course:
-    """Play epochs with the cores and partitions of `sizing`: a mean load, a peak, and until its backlog is read."""
+    """Play epochs with the cores and partitions of `sizing`: mean load, a peak, and until its backlog is read."""
     phase_s = max(PHASE_S, EPOCHS_OF_PHASE * demand.epoch_s)
     arrivals = Arrivals(demand.events_per_s, demand.peak_events_per_s, phase_s)
     most, epochs, keeps_up, busy_s, rows_of_peak = 0.0, 0, False, 0.0, 0.0
@@ -146,7 +151,7 @@ def play(
         end_s = now + times.took_s
         cpu_s = min(work + epoch_ms(job, machine) / 1_000, period_s * cores)
         yield SimulatedEpoch(
-            now, end_s, end_s + machine.commit_ms / 1_000, read, events, rows, cpu_s, backlog
+            now, end_s, end_s + machine.commit_ms / 1_000, period_s, read, events, rows, cpu_s, backlog
         )
         read += events
         now += period_s
