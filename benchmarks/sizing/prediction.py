@@ -14,8 +14,9 @@ from cutwater.core.job.job import Job
 from cutwater.core.load.value_draw import TEXTS
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.epoch_work import beside_cores
+from cutwater.core.sizing.figures import Sizing
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import Sizing, size_job
+from cutwater.core.sizing.recommendation import size_job
 from cutwater.core.sizing.row_sizes import sizes_of_events
 from cutwater.core.sizing.simulation import Arrivals, play, weighed_quantile
 from cutwater.core.sizing.skew import KeySkew

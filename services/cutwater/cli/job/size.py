@@ -15,8 +15,9 @@ from cutwater.cli.options import JsonOption, WideOption
 from cutwater.cli.report import out, print_json, print_note, report_errors, table
 from cutwater.core.sizing.costs import Amount, Prices, monthly_amounts
 from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.figures import Figure, Sizing
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import Figure, Sizing, size_job
+from cutwater.core.sizing.recommendation import size_job
 from cutwater.core.sizing.simulation import Course, simulate
 from cutwater.core.sizing.skew import KeySkew
 from cutwater.core.util.text_tables import Column

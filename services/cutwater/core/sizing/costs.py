@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from cutwater.core.checks.capacity import Estimate
 from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.figures import Sizing
 from cutwater.core.sizing.machine import GB
-from cutwater.core.sizing.recommendation import Sizing, region_bytes_per_s
+from cutwater.core.sizing.recommendation import region_bytes_per_s
 
 MONTH_S = 730 * 3_600.0
 SNAPSHOT_FILE_BYTES = 64e6

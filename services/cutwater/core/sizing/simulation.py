@@ -11,8 +11,8 @@ from typing import NamedTuple
 from cutwater.core.job.job import Job
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.epoch_work import beside_cores, epoch_ms, epoch_times, left_cores, rows_of, work_s
+from cutwater.core.sizing.figures import Sizing
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import Sizing
 from cutwater.core.sizing.skew import Chance
 
 PHASE_S = 600.0

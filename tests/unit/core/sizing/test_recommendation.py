@@ -16,7 +16,8 @@ from cutwater.core.sizing.costs import MONTH_S, Prices, monthly_amounts
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.epoch_work import epoch_ms, epoch_s_of, event_us, row_us, rows_of
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import VIEW_START_S, size_job
+from cutwater.core.sizing.recommendation import size_job
+from cutwater.core.sizing.rehydrators import VIEW_START_S
 from cutwater.core.sizing.simulation import simulate
 from cutwater.core.sizing.skew import KeySkew
 
