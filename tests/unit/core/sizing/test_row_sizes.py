@@ -13,6 +13,7 @@ import pytest
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.checks.capacity import Load, estimate, row_bytes_of, sizes_of
 from cutwater.core.checks.sketch_sizes import sketch_bytes
+from cutwater.core.job.measures import THETA
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.row_sizes import row_sizes, sizes_of_events
@@ -38,6 +39,16 @@ def test_sketches_of_a_window_are_as_of_drawn_events(keys: int, exponent: float,
     true = fmean(sketch_bytes(len(one)) for one in rows)
     demand = Demand(1.0, KeySkew(keys, exponent), values=None if values == 10**9 else values)
     assert sizes_of_events(FLIGHTS, demand, events).sketches["carriers"] == pytest.approx(true, rel=0.12)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.2])
+def test_a_few_events_count_one_by_one(exponent: float) -> None:
+    """Each value of a theta sketch has some eight bytes."""
+    job = replace(FLIGHTS, measures=tuple(replace(one, sketch=one.sketch and THETA) for one in FLIGHTS.measures))
+    rows = [one for seed in range(5) for one in drawn(500, exponent, 10**9, 900, seed).values()]
+    true = fmean(sketch_bytes(len(one), THETA) for one in rows)
+    demand = Demand(1.0, KeySkew(500, exponent))
+    assert sizes_of_events(job, demand, 900).sketches["carriers"] == pytest.approx(true, rel=0.03)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0])
