@@ -35,7 +35,7 @@ from cutwater.local.calibration.load import (
 from cutwater.local.stack import Stack
 from cutwater.views.store.rocksdb_tuning import MEMORY_BYTES, Tuning
 
-WARM_EVENTS, WARM_RATE, WARM_S = 150_000, 1_000.0, 12.0
+WARM_EVENTS, WARM_RATE, WARM_S = 100_000, 1_000.0, 15.0
 """A round of the warm-up: so many events as fast as this machine can, and small epochs."""
 SETTLE_S = 10.0
 """Of each rate, before it counts."""

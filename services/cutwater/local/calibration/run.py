@@ -26,10 +26,12 @@ from cutwater.local.calibration.jobs import JOBS, CalibrationJob
 from cutwater.local.calibration.load import DRIVER, FAST, PATIENCE_S, REHYDRATOR, Load, Work, loading, warm_up
 from cutwater.local.stack import Stack
 
-SMALL_RATE, SMALL_S = 1_000.0, 12.0
+SMALL_RATE, SMALL_S = 1_000.0, 15.0
 """Events per second at which an epoch is small, and for how long."""
-LARGE_EVENTS = 150_000
-FEW_KEYS, MANY_KEYS = 200, 1_000_000
+LARGE_EVENTS = 100_000
+FEW_KEYS, MANY_KEYS = 200, 50_000
+"""A row is usually there when an event changes it. Many more would make the state large beside which epochs are small.
+"""
 IDLE_S = 5.0
 LEAST = 0.001
 """A cost that is found to be 0 is written so: figures are above 0."""
