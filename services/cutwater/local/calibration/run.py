@@ -30,8 +30,7 @@ SMALL_RATE, SMALL_S = 1_000.0, 15.0
 """Events per second at which an epoch is small, and for how long."""
 LARGE_EVENTS = 100_000
 FEW_KEYS, MANY_KEYS = 200, 50_000
-"""A row is usually there when an event changes it. Many more would make the state large beside which epochs are small.
-"""
+"""A row is usually there when an event changes it. With many more, small epochs would run beside a large state."""
 IDLE_S = 5.0
 LEAST = 0.001
 """A cost that is found to be 0 is written so: figures are above 0."""
