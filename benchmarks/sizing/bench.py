@@ -71,7 +71,7 @@ def bench(options: Any) -> dict[str, Any]:
     written = document(about, asdict(figures), found, run)
     works = [*works, *run.works]
     (options.out / "sizing.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (options.out / "sizing-epochs.json").write_text(json.dumps([_plain(one) for one in works]) + "\n")
+    _write_epochs(options.out, works)
     (options.out / "sizing.md").write_text(table(found), encoding="utf-8")
     return written
 
@@ -84,7 +84,14 @@ def _calibrated(out: Path) -> tuple[Machine, list[Work]]:
         shutil.rmtree(folder, ignore_errors=True)
     lines = [f"{name}: {value:g}" for name, value in asdict(found.machine).items()]
     (out / "sizing-machine.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return found.machine, [work for one in found.measured for work in (*one.works, one.idle)]
+    works = [work for one in found.measured for work in (*one.works, one.idle)]
+    _write_epochs(out, works)
+    return found.machine, works
+
+
+def _write_epochs(out: Path, works: Sequence[Work]) -> None:
+    text = json.dumps([_plain(one) for one in works])
+    (out / "sizing-epochs.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _plain(work: Work) -> dict[str, Any]:
