@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import machine
-from benchmarks.harness.command import Command, print_line
+from benchmarks.harness.command import Command, print_line, write_results
 from benchmarks.sizing.figures import WITHIN, Figures
 from benchmarks.sizing.measurement import Run, measure
 from benchmarks.sizing.prediction import predict
@@ -70,9 +70,8 @@ def bench(options: Any) -> dict[str, Any]:
     }
     written = document(about, asdict(figures), found, run)
     works = [*works, *run.works]
-    (options.out / "sizing.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     _write_epochs(options.out, works)
-    (options.out / "sizing.md").write_text(table(found), encoding="utf-8")
+    write_results(options.out, written, table(found))
     return written
 
 
