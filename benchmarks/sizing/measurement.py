@@ -59,8 +59,8 @@ class Run(NamedTuple):
 
 def measure(job_file: Path, keys: KeySkew, rates: Sequence[float], seconds: float, seed: int) -> Run:
     folder = Path(tempfile.mkdtemp(prefix="cutwater-sizing-"))
-    known = {"data_dir": folder, "snapshots": "", "view_census_ms": CENSUS_MS}
-    stack = Stack(job_file, load_settings().model_copy(update=known), print_line)
+    settings = load_settings().model_copy(update={"data_dir": folder, "snapshots": ""})
+    stack = Stack(job_file, settings, print_line, extra_env={"CUTWATER_VIEW_CENSUS_MS": str(CENSUS_MS)})
     try:
         with loading(stack) as loads:
             loads.first_epoch_s()
