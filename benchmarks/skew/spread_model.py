@@ -99,7 +99,7 @@ def drain(
         rows = Counter(hash_of(key) % shuffle_partitions for key in set().union(*parts))
         reads = [len(part) * machine.event_us / 1e6 for part in parts]
         writes = [rows[at] * machine.row_us / 1e6 for at in range(shuffle_partitions)]
-        seconds += makespan(reads, cores) + makespan(writes, cores) + machine.least_epoch_s(cores)
+        seconds += makespan(reads, cores) + makespan(writes, cores) + machine.epoch_wall_ms / 1_000
     return Drain(seconds, max(map(len, lanes)) / len(keys), tuple(spread))
 
 

@@ -307,8 +307,8 @@ def _unanswered(*_args: Any) -> None:
 
 
 def measuring(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    phase = Phase(1, 4, 10, 300_000, 1_234_567, 12.5, 3.25)
-    put(calibrate, measure=Calibration(replace(Machine(), row_us=12.3456), [phase]))(monkeypatch, folder)
+    phase = Phase(1, 4, 10, 300_000, 1_234_567, 20.0, True, 12.5, 3.25, 7.5)
+    put(calibrate, measure=Calibration(replace(Machine(), row_us=12.3456), [phase], []))(monkeypatch, folder)
 
 
 def ruling(_monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -26,10 +26,11 @@ def calibrate(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure what a driver and a rehydrator take on this machine, and write a file for 'cutwater size'.
+    """Measure what a driver and what is beside it take on this machine, and write a file for 'cutwater size'.
 
-    Three small jobs run one after the other, each with its own broker, for about six minutes together. Let
-    nothing else run meanwhile. Figures that are not measured, such as restores, keep their defaults.
+    Three small jobs run one after the other, each with its own broker, for about seven minutes together: until a
+    driver is warm, each gets the same loads again. Let nothing else run meanwhile. Figures that are not measured,
+    such as restores, keep their defaults.
 
     Examples:  cutwater calibrate  ·  cutwater calibrate --out m5-large.yaml --force
     """

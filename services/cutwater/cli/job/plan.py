@@ -240,7 +240,10 @@ def _amounts(made: Plan) -> Iterator[tuple[str, str]]:
     yield "barriers and milestones", f"{size(one.protocol_write_bytes_per_s)}/s"
     yield "read from the source", f"{size(one.source_read_bytes_per_s)}/s"
     yield f"network in all, {copies} copies", f"{most}{size(one.network_bytes_per_s(copies))}/s"
-    yield "rows in the state", f"{most}{one.live_rows:,.0f} of {one.row_bytes:,.0f} bytes: {size(one.view_bytes)}"
+    yield (
+        "rows in the state",
+        f"{most}{one.live_rows:,.0f} of {one.view_row_bytes:,.0f} bytes: {size(one.view_bytes)}",
+    )
     yield (
         f"disk of the cluster, {copies} copies",
         f"{most}{size((one.changelog_disk_bytes + one.output_disk_bytes) * copies)} after the retentions",

@@ -15,8 +15,9 @@ from cutwater.cli.options import JsonOption, WideOption
 from cutwater.cli.report import out, print_json, print_note, report_errors, table
 from cutwater.core.sizing.costs import Amount, Prices, monthly_amounts
 from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.figures import Figure, Sizing
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import Figure, Sizing, size_job
+from cutwater.core.sizing.recommendation import size_job
 from cutwater.core.sizing.simulation import Course, simulate
 from cutwater.core.sizing.skew import KeySkew
 from cutwater.core.util.text_tables import Column
@@ -46,6 +47,15 @@ def size(
     remote_checkpoint: Annotated[
         bool, typer.Option("--remote-checkpoint", help="Spark's checkpoint is in an object store.")
     ] = False,
+    values: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=10**12, help="Different values of a field that distinct or top counts. Default: all differ."
+        ),
+    ] = None,
+    one_machine: Annotated[
+        bool, typer.Option("--one-machine", help="Broker, services and producers are on the driver's machine.")
+    ] = False,
     machine: Annotated[
         Path | None, typer.Option(help="YAML with figures of your machines. Default: two cores.")
     ] = None,
@@ -59,12 +69,14 @@ def size(
 
     Nothing is asked or written. Cores and partitions are for the peak, disks and a month's amounts for the mean.
     A simulation of ten minutes at the mean and ten at the peak says how late events can be read. docs/SIZING.md
-    has the formulas, and the figures that files of --machine and --prices may have.
+    has the formulas, and the figures that files of --machine and --prices may have. The driver is taken to have
+    its cores to itself; with --one-machine it shares those of one machine, as under 'cutwater up'.
 
     Exit 2: the job file, another file or an option is wrong.
 
     Examples:  cutwater size deploy/jobs/flights.yaml --events-per-second 50000 --keys 1000000
     ·  cutwater size job.yaml --events-per-second 200000 --keys 10000000 --zipf 1.1 --explain
+    ·  cutwater size job.yaml --events-per-second 500 --one-machine --machine machine.yaml
     ·  cutwater size job.yaml --events-per-second 5000 --mirror --prices prices.yaml --json
     """
     job = load_job(job_file)
@@ -78,6 +90,8 @@ def size(
         copies,
         mirrored=mirror,
         remote_checkpoint=remote_checkpoint,
+        values=values,
+        one_machine=one_machine,
     )
     figures = read_figures(machine, Machine) if machine else Machine()
     listed = read_figures(prices, Prices) if prices else None

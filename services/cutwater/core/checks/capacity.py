@@ -8,10 +8,12 @@ keys. Uneven keys touch fewer, so this is an upper bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from cutwater.core.checks.event_sample import RowSizes, SampleFigures, sketch_bounds
+from cutwater.core.checks.event_sample import RowSizes, SampleFigures
+from cutwater.core.checks.sketch_sizes import sketch_bounds
 from cutwater.core.events.formats import JSON
 from cutwater.core.job.field_paths import column_paths
 from cutwater.core.job.job import Job
@@ -33,6 +35,13 @@ JSON_ROW_BYTES = 130
 """Sequence, kind and window of an output row in JSON, including names and quotation marks."""
 JSON_FIELD_BYTES = 12
 """A measure in JSON beyond its name and its size in Avro."""
+REGION_BYTES = 8
+"""Of a region's name, with its length."""
+SKETCH_FRAME_BYTES = 3
+"""Whether there is one, and its length."""
+_SKETCHES = frozenset({"distinct", "quantile"})
+VIEW_LESS_BYTES = RECORD_BYTES + HEADERS_BYTES - 4
+"""What a row has in the changelog beyond its key and value in a view, whose key is four bytes longer."""
 PROTOCOL_BYTES = 260
 """A barrier or milestone without its cuts, in its own transaction (a batch and a marker)."""
 CUT_BYTES = 42
@@ -100,11 +109,16 @@ class Estimate:
     """Growth by windows below the horizon: 0 unless CUTWATER_COLLECT_SHARE is 1 (they are never cleared)."""
     protocol_disk_bytes_per_day: float
     view_bytes: float
-    """The largest state, before `max_bytes` evicts windows."""
+    """Keys and values of the largest state, before `max_bytes` evicts windows. Files are smaller: compressed."""
     state_disk_bytes: float
     """The kept versions of Spark's state."""
     local_disk_bytes: float
     """On the machine of the stack: the served view, and the kept versions of Spark's state."""
+
+    @property
+    def view_row_bytes(self) -> float:
+        """Key and value of a row in a view."""
+        return max(self.row_bytes - VIEW_LESS_BYTES, 0.0)
 
     def disk_bytes(self, days: float, copies: int) -> float:
         """Return the bytes on the cluster after `days`, over all replicas."""
@@ -155,7 +169,7 @@ def estimate(
     left_per_day = keys_per_window * DAY_S * 1_000 / job.row_windows.slide_ms
     changelog = rows_per_s * size.written
     output = _output_rows(job, load, rows_per_s, left_per_day / DAY_S) * size.output
-    view = live * size.row
+    view = live * max(size.row - VIEW_LESS_BYTES, 0.0)
     kept = view if job.max_bytes is None else min(view, float(job.max_bytes))
     state = open_windows * keys_per_window * (size.row + size.state_only) * STATE_VERSIONS
     return Estimate(
@@ -170,8 +184,8 @@ def estimate(
         changelog_read_bytes_per_s=changelog * (2 if size.output else 1),
         live_rows=live,
         changelog_disk_bytes=changelog * COMPACTION_LAG_S
-        + view * DIRTY_SHARE
-        + _below_horizon(job, view, left_per_day, collect_share),
+        + live * size.row * DIRTY_SHARE
+        + _below_horizon(job, live * size.row, left_per_day, collect_share),
         output_disk_bytes=output * job.output.retention_ms / 1_000,
         closed_rows_bytes_per_day=left_per_day * size.row if collect_share >= 1 else 0.0,
         protocol_disk_bytes_per_day=protocol * DAY_S,
@@ -203,11 +217,11 @@ def _output_rows(job: Job, load: Load, rows_per_s: float, closed_per_s: float) -
     return rows_per_s * job.window.per_event_max
 
 
-def _below_horizon(job: Job, view: float, left_per_day: float, share: float) -> float:
+def _below_horizon(job: Job, live_bytes: float, left_per_day: float, share: float) -> float:
     if share >= 1:
         return 0.0
     tombstones = left_per_day / DAY_S * TOMBSTONES_S * (RECORD_BYTES + HEADERS_BYTES + _key_bytes(RowSizes()))
-    return view * share / (1 - share) + tombstones
+    return live_bytes * share / (1 - share) + tombstones
 
 
 def list_uncertainties(job: Job, sampled: SampleFigures | None, measured: bool, said: bool) -> list[str]:
@@ -288,6 +302,9 @@ def row_bytes_of(job: Job, known: RowSizes | None = None) -> float:
 
 def partial_bytes(measure: Measure, known: RowSizes) -> float:
     """Return the bytes of a measure's partials in a row; 0 of a derived value that readers compute."""
+    kept = known.sketches.get(measure.name)
+    if kept is not None:
+        return kept + (SKETCH_FRAME_BYTES if measure.kind in _SKETCHES else 0)
     return sum(_bytes_of(partial.avro, measure, known) for partial in measure.partials)
 
 
@@ -308,13 +325,18 @@ def _output_bytes(job: Job, known: RowSizes) -> float:
     return RECORD_BYTES + 2 * known.key + JSON_ROW_BYTES + names + presented
 
 
+def _part_bytes(field: Mapping[str, Any], measure: Measure, known: RowSizes) -> float:
+    """Return the bytes of a record's field, which is never null."""
+    return REGION_BYTES if field["name"] == "origin" else _bytes_of(field["type"], measure, known) - 1
+
+
 def _bytes_of(avro: Any, measure: Measure, known: RowSizes) -> float:
     if measure.kind == "distinct":
-        return known.sketches.get(measure.name, float(sketch_bounds(measure)[1])) + 3
+        return float(sketch_bounds(measure)[1]) + SKETCH_FRAME_BYTES
     if measure.kind == "quantile" and avro == "bytes":
         return float(KLL_BYTES)  # an upper bound: a sketch of few values has eight bytes for each
     if isinstance(avro, dict) and avro.get("type") == "record":
-        return 1 + sum(_bytes_of(field["type"], measure, known) for field in avro["fields"])
+        return 1 + sum(_part_bytes(field, measure, known) for field in avro["fields"])
     if isinstance(avro, dict) and avro.get("type") == "array":
         # Of `top` an upper bound: a row of few values has a counter for each.
         items = kept_values(measure.length) if measure.kind == TOP else measure.length

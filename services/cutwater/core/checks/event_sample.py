@@ -10,23 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from cutwater.core.checks.sketch_sizes import SKETCH_SET_MAX, sketch_bytes
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import (
-    HLL,
-    THETA,
-    THETA_BYTES_MAX,
-    THETA_HASH_BYTES,
-    THETA_HEAD_BYTES,
-    THETA_VALUES,
-    Measure,
-)
+from cutwater.core.job.measures import THETA, THETA_VALUES, Measure
 
 EDGE_SHARE = 0.01
 """The share of a partition's events that may be older than the start of its sample, since events are unordered."""
-SKETCH_LIST_MAX, SKETCH_SET_MAX = 7, 384
-"""The most values for which an HLL sketch of 4,096 registers is a list, and a set of hashes."""
-SKETCH_LIST_BYTES, SKETCH_FULL_BYTES = 40, 4_136
-_SET_HEAD_BYTES, _SET_SLOTS_MIN, _SET_FILL = 12, 32, 0.75
 
 
 class SampledEvent(NamedTuple):
@@ -46,7 +35,7 @@ class RowSizes:
     texts: Mapping[str, float] = field(default_factory=dict)
     """The mean length of a text, by field of the events."""
     sketches: Mapping[str, float] = field(default_factory=dict)
-    """The mean size of the sketch, by `distinct` measure."""
+    """The mean size of what is kept of it, by measure whose size depends on the number of its values."""
 
 
 @dataclass(frozen=True)
@@ -74,28 +63,6 @@ class _Row:
 
     def __init__(self, counted: int) -> None:
         self.values: list[set[Any]] = [set() for _ in range(counted)]
-
-
-def sketch_bounds(measure: Measure) -> tuple[int, int]:
-    """Return the bytes of a `distinct` measure's smallest and largest sketch."""
-    if measure.sketch == THETA:
-        return THETA_HEAD_BYTES, THETA_BYTES_MAX
-    return SKETCH_LIST_BYTES, SKETCH_FULL_BYTES
-
-
-def sketch_bytes(distinct: int, sketch: str = HLL) -> int:
-    """Return the bytes of a sketch of `distinct` different values, as Spark writes it; a theta sketch may have a
-    quarter less."""
-    if sketch == THETA:
-        return THETA_HEAD_BYTES + THETA_HASH_BYTES * min(distinct, THETA_VALUES)
-    if distinct <= SKETCH_LIST_MAX:
-        return SKETCH_LIST_BYTES
-    if distinct > SKETCH_SET_MAX:
-        return SKETCH_FULL_BYTES
-    slots = _SET_SLOTS_MIN
-    while distinct > slots * _SET_FILL:
-        slots *= 2
-    return _SET_HEAD_BYTES + 4 * slots
 
 
 def measure_sample(

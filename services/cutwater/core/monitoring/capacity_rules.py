@@ -11,7 +11,7 @@ from cutwater.core.monitoring.disk_forecast import Disk
 from cutwater.core.monitoring.history import rows_since
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import VIEW_START_S
+from cutwater.core.sizing.rehydrators import VIEW_START_S
 
 FREE_SHARE_MIN = 0.03
 """A disk with less free space is full soon, whatever its rate."""

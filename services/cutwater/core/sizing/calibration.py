@@ -20,10 +20,16 @@ class Phase(NamedTuple):
     events: int
     rows: int
     """That the epochs changed, each epoch's counted."""
+    seconds: float
+    """From the first event's sending to the last one's milestone."""
+    published: bool
+    """Whether rows come on an output, too."""
     driver_s: float
     """CPU time of the driver with its JVM."""
     view_s: float
     """CPU time of the rehydrator."""
+    beside_s: float
+    """CPU time of all but the driver: broker, services, and what sends the events."""
 
 
 class DriverCosts(NamedTuple):
@@ -35,12 +41,36 @@ class DriverCosts(NamedTuple):
     row_us: float
     sketch_row_us: float
     epoch_ms: float
+    measure_epoch_ms: float
+
+
+class BesideCosts(NamedTuple):
+    """The same, of what may run beside a driver."""
+
+    beside_cores: float
+    beside_event_us: float
+    beside_row_us: float
+    output_row_us: float
+    beside_epoch_ms: float
+
+
+class EpochSpan(NamedTuple):
+    """Of small epochs of one job."""
+
+    measures: int
+    wall_ms: float
+    """The time from begin to end, without what events and rows took of it."""
+
+
+class WallTimes(NamedTuple):
+    epoch_wall_ms: float
+    measure_wall_ms: float
 
 
 def fit_driver(phases: Sequence[Phase]) -> DriverCosts:
     """Return the costs, none below 0, with the least sum of squares of relative errors.
 
-    Phases must differ in events, rows, epochs and both numbers of measures, so at least six.
+    Phases must differ in events, rows, epochs and both numbers of measures, so at least seven.
     """
     rows = [
         [
@@ -50,10 +80,30 @@ def fit_driver(phases: Sequence[Phase]) -> DriverCosts:
             phase.rows / 1e6,
             phase.rows * phase.heavy / 1e6,
             phase.epochs / 1e3,
+            phase.epochs * (phase.light + phase.heavy) / 1e3,
         ]
         for phase in phases
     ]
     return DriverCosts(*least_squares(rows, [phase.driver_s for phase in phases]))
+
+
+def fit_beside(phases: Sequence[Phase]) -> BesideCosts:
+    """Return the costs of all but the driver. Phases must have and not have events, rows, epochs and an output."""
+    rows = [
+        [
+            phase.seconds,
+            phase.events / 1e6,
+            phase.rows / 1e6,
+            phase.rows * phase.published / 1e6,
+            phase.epochs / 1e3,
+        ]
+        for phase in phases
+    ]
+    return BesideCosts(*least_squares(rows, [phase.beside_s for phase in phases]))
+
+
+def fit_walls(spans: Sequence[EpochSpan]) -> WallTimes:
+    return WallTimes(*least_squares([[1.0, one.measures] for one in spans], [one.wall_ms for one in spans]))
 
 
 def fit_view_row_us(phases: Sequence[Phase]) -> float:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from cutwater.core.checks.capacity import Estimate
 from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.figures import Sizing
 from cutwater.core.sizing.machine import GB
-from cutwater.core.sizing.recommendation import Sizing, region_bytes_per_s
+from cutwater.core.sizing.recommendation import region_bytes_per_s
 
 MONTH_S = 730 * 3_600.0
 SNAPSHOT_FILE_BYTES = 64e6
@@ -98,4 +99,4 @@ def snapshots_bytes(mean: Estimate, hours: int, days: int) -> float:
 
 def _new_bytes(mean: Estimate, span_s: float) -> float:
     """Return the bytes of snapshot files that such a time makes, at most the whole view's."""
-    return min(mean.rows_per_s * span_s * mean.row_bytes * REWRITTEN, mean.view_bytes)
+    return min(mean.rows_per_s * span_s * mean.view_row_bytes * REWRITTEN, mean.view_bytes)

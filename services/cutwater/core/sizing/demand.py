@@ -24,6 +24,10 @@ class Demand:
     """Whether another region has copies of the changelogs and of the source."""
     remote_checkpoint: bool = False
     """Whether Spark's checkpoint is in an object store."""
+    values: int | None = None
+    """Different values of a field of which a row keeps more than a number; None: each event has another one."""
+    one_machine: bool = False
+    """Whether brokers, services and producers run on the driver's machine."""
 
     @property
     def peak_events_per_s(self) -> float:

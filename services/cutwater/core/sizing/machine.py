@@ -26,12 +26,28 @@ class Machine:
     """The same for each measure that keeps more, beside `row_us`."""
     epoch_ms: float = 400.0
     """CPU time of the driver for an epoch, however few events it has."""
+    measure_epoch_ms: float = 10.0
+    """The same for each measure of the job, beside `epoch_ms`: a longer plan."""
     epoch_wall_ms: float = 200.0
     """Time that an epoch takes without its events' work: planning, and waiting for disks and brokers."""
+    measure_wall_ms: float = 2.0
+    """The same for each measure of the job, beside `epoch_wall_ms`."""
     epoch_gap_ms: float = 50.0
     """From an epoch's end to the next one's begin, if events wait: Spark's commit, and the offsets of the next."""
+    read_ms: float = 30.0
+    """How long before its begin an epoch has asked for the newest events; a part of the gap."""
     commit_ms: float = 100.0
     """From an epoch's end to its milestone: Spark's commit, and commit-signal."""
+    beside_cores: float = 0.1
+    """Cores that broker and services take without any event."""
+    beside_event_us: float = 40.0
+    """CPU time of broker and a producer for an event."""
+    beside_row_us: float = 20.0
+    """CPU time of broker, commit-signal, rehydrator and watch for a row."""
+    output_row_us: float = 20.0
+    """CPU time of broker and publisher for a row of the output."""
+    beside_epoch_ms: float = 30.0
+    """CPU time of broker and services for an epoch: transactions, barrier and milestone."""
     start_s: float = 12.0
     """From a driver's start to the end of its first epoch."""
     view_row_us: float = 5.0
@@ -44,7 +60,3 @@ class Machine:
     """Through one partition of a topic, written or read."""
     utilisation: float = 0.6
     """The share of a core that is planned with; the rest is for bursts, collections of garbage and compactions."""
-
-    def least_epoch_s(self, cores: int) -> float:
-        """Return what an epoch takes without events: at least its CPU time, which is of two threads at most."""
-        return max(self.epoch_wall_ms, self.epoch_ms / min(cores, 2)) / 1_000

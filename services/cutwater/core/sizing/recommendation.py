@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from cutwater.core.checks import capacity
 from cutwater.core.checks.capacity import Estimate, Load
 from cutwater.core.job.job import Job
-from cutwater.core.job.measures import PLAIN
+from cutwater.core.job.kinds.frequent_items import TOP
 from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.epoch_work import beside_cores, epoch_ms, epoch_s_of, event_us, row_us, rows_of, work_s
+from cutwater.core.sizing.figures import Figure, Sizing
 from cutwater.core.sizing.machine import GB, Machine
+from cutwater.core.sizing.rehydrators import Restore, least_that_fits, rehydrator_figures, restore_of
+from cutwater.core.sizing.row_sizes import row_sizes
 
 PARTITIONS_MAX = 10_000
 HOT_KEY_ROOM = 1.25
 """What the partition of the hottest key may have, by that key's events."""
-REHYDRATORS_MAX = 10_000
 EPOCH_LONGER = 1.01
-EPOCH_STEPS = 20
-"""Steps in which the length of an epoch is found: of a driver that keeps up each halves the rest, or more."""
-CADENCES_S = (3_600.0, 900.0, 300.0, 60.0)
-"""Intervals between snapshots that are tried, the cheapest first."""
 JVM_GB = 1.5
 """Of the driver's heap, its state and what is beside them (`CUTWATER_SPARK_DRIVER_MEMORY` of 1g)."""
 EVENT_BYTES_IN_MEMORY = 150
 """Of the JVM for an event of the epoch that it works on, beyond the event's own bytes."""
-_LIGHT = PLAIN | {"avg"}
-VIEW_START_S = 1.0
-"""A rehydrator's interpreter, imports and service."""
-REHYDRATOR_GB = 0.5
-"""Of a rehydrator with its restore (benchmarks/README.md, B1)."""
-
-
-class Figure(NamedTuple):
-    name: str
-    value: float
-    unit: str
-    why: str
-    """The calculation, with its numbers."""
-
-
-@dataclass(frozen=True)
-class Sizing:
-    figures: Sequence[Figure]
-    warnings: Sequence[str]
-    estimate: Estimate
-    """Of the mean load."""
-
-    def __getitem__(self, name: str) -> float:
-        return next(one.value for one in self.figures if one.name == name)
 
 
 class _Rows(NamedTuple):
@@ -61,36 +35,37 @@ class _Rows(NamedTuple):
     rows_per_window: float | None
 
 
-class _Restore(NamedTuple):
-    rehydrators: int
-    interval_s: float
-    seconds: float
-    """With the longest tail, at mean load."""
-
-
 def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     """Return what the job needs at its peak; disks and traffic at its mean."""
     peak = estimate_for(job, demand, demand.peak_events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
-    wanted_s, demand = demand.epoch_s, replace(demand, epoch_s=epoch_s_of(job, demand, machine, math.ceil(cores)))
+    shared = machine.cores if demand.one_machine else math.ceil(cores)
+    wanted_s, demand = demand.epoch_s, replace(demand, epoch_s=epoch_s_of(job, demand, machine, shared))
     peak = estimate_for(job, demand, demand.peak_events_per_s)
     mean = estimate_for(job, demand, demand.events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
     source = _source_partitions(job, demand, machine, cores)
-    restore = _restore(job, demand, machine, mean, peak)
+    restore = restore_of(job, demand, machine, mean, peak)
     changelog = max(source, restore.rehydrators)
     # Barriers and milestones name each partition.
     peak = estimate_for(job, demand, demand.peak_events_per_s, source, changelog)
     mean = estimate_for(job, demand, demand.events_per_s, source, changelog)
     figures = [
         *_of_driver(job, demand, machine, peak, cores),
+        *_of_others(job, demand, machine, peak),
         *_of_partitions(job, demand, machine, cores, source, restore),
         *_of_disks(machine, mean),
-        *_of_rehydrators(job, demand, machine, mean, restore),
+        *rehydrator_figures(job, demand, machine, mean, restore),
         *_of_brokers(demand, mean, peak),
     ]
-    warnings = [*_warnings(job, demand, machine, source, restore), *_of_epochs(demand, wanted_s)]
-    return Sizing(figures, [*warnings, *capacity.sketch_doubts(job), *capacity.doubts(job, mean)], mean)
+    warnings = [
+        *_warnings(job, demand, machine, source, restore),
+        *_of_epochs(demand, wanted_s),
+        *_of_one_machine(job, demand, machine, peak),
+        *_of_values(job, demand),
+        *capacity.doubts(job, mean),
+    ]
+    return Sizing(figures, warnings, mean)
 
 
 def estimate_for(job: Job, demand: Demand, events_per_s: float, source: int = 1, changelog: int = 1) -> Estimate:
@@ -102,7 +77,8 @@ def estimate_for(job: Job, demand: Demand, events_per_s: float, source: int = 1,
     )
     load = Load(events_per_s, demand.keys.keys, demand.event_bytes, demand.epoch_s, source)
     sized = replace(job, shards=replace(job.shards, partitions=changelog, shards=_shards(job, changelog)))
-    return capacity.estimate(sized, load, sampled=rows)
+    sizes = capacity.sizes_of(job, *row_sizes(job, demand, events_per_s))
+    return capacity.estimate(sized, load, sizes, rows)
 
 
 def _shards(job: Job, partitions: int) -> int:
@@ -110,45 +86,49 @@ def _shards(job: Job, partitions: int) -> int:
     return max(job.shards.shards, 1 << (partitions - 1).bit_length())
 
 
-def rows_of(job: Job, demand: Demand, events: float, span_s: float) -> float:
-    """Return the rows that events change that came within so many seconds: of each window those of its keys."""
-    windows = max(1.0, span_s * 1_000 / job.row_windows.slide_ms)
-    return windows * demand.keys.touched(events / windows) * job.row_windows.size_ms / job.row_windows.slide_ms
-
-
-def event_us(job: Job, machine: Machine) -> float:
-    """Return the driver's CPU time for an event, without the rows that it changes."""
-    heavy = _heavy(job)
-    return machine.event_us + machine.measure_us * (len(job.counted_measures) - heavy) + machine.sketch_us * heavy
-
-
-def row_us(job: Job, machine: Machine) -> float:
-    """Return the driver's CPU time for a row that an epoch changes."""
-    return machine.row_us + machine.sketch_row_us * _heavy(job)
-
-
-def epoch_s_of(job: Job, demand: Demand, machine: Machine, cores: int) -> float:
-    """Return the time from an epoch's begin to the next one's at the mean rate: at least `demand.epoch_s`.
-
-    A longer epoch has more events, and changes fewer rows for each of them.
-    """
-    found = demand.epoch_s
-    for _ in range(EPOCH_STEPS):
-        events = min(demand.events_per_s * found, float(job.max_events_per_epoch))
-        work = (events * event_us(job, machine) + rows_of(job, demand, events, found) * row_us(job, machine)) / 1e6
-        took = machine.least_epoch_s(cores) + work / cores
-        found = max(demand.epoch_s, took + machine.epoch_gap_ms / 1_000)
-    return found
-
-
-def _heavy(job: Job) -> int:
-    """Return how many measures keep more than a number."""
-    return sum(one.kind not in _LIGHT for one in job.counted_measures)
-
-
 def _driver_cores(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:
-    busy = demand.peak_events_per_s * event_us(job, machine) / 1e6 + peak.rows_per_s * row_us(job, machine) / 1e6
-    return (busy + machine.epoch_ms / 1_000 / demand.epoch_s) / machine.utilisation
+    return _busy_cores(job, demand, machine, peak) / machine.utilisation
+
+
+def _busy_cores(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:
+    busy = work_s(job, machine, demand.peak_events_per_s, peak.rows_per_s)
+    return busy + epoch_ms(job, machine) / 1_000 / demand.epoch_s
+
+
+def _others(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> float:
+    """Return the cores that all but the driver take at the peak."""
+    return beside_cores(job, machine, demand.peak_events_per_s, peak.rows_per_s, 1 / demand.epoch_s)
+
+
+def _of_others(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> Iterator[Figure]:
+    if demand.one_machine:
+        yield Figure(
+            "beside_cores",
+            _others(job, demand, machine, peak),
+            "cores at the peak, beside the driver",
+            f"{machine.beside_cores:g} of broker and services without events, and what "
+            f"{demand.peak_events_per_s:,.0f} events/s, {peak.rows_per_s:,.0f} rows/s and an epoch each "
+            f"{demand.epoch_s:.3g} s cost them",
+        )
+
+
+def _of_one_machine(job: Job, demand: Demand, machine: Machine, peak: Estimate) -> Iterator[str]:
+    needed = _busy_cores(job, demand, machine, peak) + _others(job, demand, machine, peak)
+    if demand.one_machine and needed > machine.cores:
+        yield (
+            f"driver, services, broker and producers need {needed:.2g} cores at the peak, and the machine has "
+            f"{machine.cores}: the driver yields to the others and falls behind"
+        )
+
+
+def _of_values(job: Job, demand: Demand) -> Iterator[str]:
+    """Yield what the sizes of sketches are computed from, if nobody has said it."""
+    names = [one.name for one in job.counted_measures if one.kind in ("distinct", TOP)]
+    if names and demand.values is None:
+        yield (
+            f"the bytes of {' and '.join(names)} are for rows in which each event has another value; with fewer "
+            "different ones (--values) rows are smaller"
+        )
 
 
 def _of_driver(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores: float) -> Iterator[Figure]:
@@ -157,8 +137,8 @@ def _of_driver(job: Job, demand: Demand, machine: Machine, peak: Estimate, cores
         math.ceil(cores),
         "cores",
         f"({demand.peak_events_per_s:,.0f} events/s at the peak * {event_us(job, machine):.2f} µs + "
-        f"{peak.rows_per_s:,.0f} rows/s * {row_us(job, machine):.2f} µs + {machine.epoch_ms:g} ms of each epoch "
-        f"of {demand.epoch_s:g} s) / {machine.utilisation:.0%} of a core = {cores:.2f}",
+        f"{peak.rows_per_s:,.0f} rows/s * {row_us(job, machine):.2f} µs + {epoch_ms(job, machine):g} ms of each "
+        f"epoch of {demand.epoch_s:g} s) / {machine.utilisation:.0%} of a core = {cores:.2f}",
     )
     events = min(demand.peak_events_per_s * demand.epoch_s, job.max_events_per_epoch)
     memory = JVM_GB + events * (demand.event_bytes + EVENT_BYTES_IN_MEMORY) / GB
@@ -188,16 +168,11 @@ def _source_partitions(job: Job, demand: Demand, machine: Machine, cores: float)
     # More partitions do not divide a key.
     wanted = max(_partition_limit(job, demand, machine), demand.keys.hottest * HOT_KEY_ROOM)
     least = min(max(1, math.ceil(cores)), PARTITIONS_MAX)
-    return _least(least, PARTITIONS_MAX, lambda one: demand.keys.largest_share(one) <= wanted)
-
-
-def _least(first: int, last: int, fits: Callable[[int], bool]) -> int:
-    """Return the least number from `first` on that fits, else `last`. If a number fits, larger ones do."""
-    return min(bisect_left(range(first, last), True, key=fits) + first, last)
+    return least_that_fits(least, PARTITIONS_MAX, lambda one: demand.keys.largest_share(one) <= wanted)
 
 
 def _of_partitions(
-    job: Job, demand: Demand, machine: Machine, cores: float, source: int, restore: _Restore
+    job: Job, demand: Demand, machine: Machine, cores: float, source: int, restore: Restore
 ) -> Iterator[Figure]:
     limit, share = _partition_limit(job, demand, machine), demand.keys.largest_share(source)
     yield Figure(
@@ -224,7 +199,7 @@ def _of_partitions(
     yield Figure("shards", _shards(job, changelog), "shards, which a job cannot change later", why)
 
 
-def _warnings(job: Job, demand: Demand, machine: Machine, source: int, restore: _Restore) -> Iterator[str]:
+def _warnings(job: Job, demand: Demand, machine: Machine, source: int, restore: Restore) -> Iterator[str]:
     limit, hot = _partition_limit(job, demand, machine), demand.keys.hottest
     share = demand.keys.largest_share(source)
     if hot > limit:
@@ -269,69 +244,6 @@ def _of_disks(machine: Machine, mean: Estimate) -> Iterator[Figure]:
         "s until the first epoch",
         f"{machine.start_s:g} s to start + {newest:,.2f} s for the state's newest version, if its disk is lost",
     )
-
-
-def _restore(job: Job, demand: Demand, machine: Machine, mean: Estimate, peak: Estimate) -> _Restore:
-    """Return the fewest rehydrators that restore in time, with the longest interval between snapshots for that.
-
-    If no number is enough: those that follow the changelog.
-    """
-
-    def seconds(number: int, interval_s: float) -> float:
-        snapshot = _share_bytes(job, mean, number) / machine.restore_bytes_per_s
-        return VIEW_START_S + snapshot + _tail_s(machine, mean, number, interval_s)
-
-    following = max(1, math.ceil(peak.rows_per_s * machine.view_row_us / 1e6 / machine.utilisation))
-    shortest, target = CADENCES_S[-1], demand.recovery_s
-    number = _least(following, max(following, REHYDRATORS_MAX), lambda one: seconds(one, shortest) <= target)
-    if seconds(number, shortest) > target:
-        number = following
-    interval_s = next((one for one in CADENCES_S if seconds(number, one) <= target), shortest)
-    return _Restore(number, interval_s, seconds(number, interval_s))
-
-
-def _share_bytes(job: Job, mean: Estimate, rehydrators: int) -> float:
-    share = mean.view_bytes / rehydrators
-    return share if job.max_bytes is None else min(share, float(job.max_bytes))
-
-
-def _tail_s(machine: Machine, mean: Estimate, rehydrators: int, interval_s: float) -> float:
-    return mean.rows_per_s * interval_s / rehydrators / machine.replay_rows_per_s
-
-
-def _of_rehydrators(
-    job: Job, demand: Demand, machine: Machine, mean: Estimate, restore: _Restore
-) -> Iterator[Figure]:
-    share = _share_bytes(job, mean, restore.rehydrators)
-    tail = _tail_s(machine, mean, restore.rehydrators, restore.interval_s)
-    yield Figure(
-        "rehydrators",
-        restore.rehydrators,
-        "processes, without standbys",
-        f"each restores {share / GB:,.3g} GB at {machine.restore_bytes_per_s / GB:g} GB/s and the rows of "
-        f"{restore.interval_s:,.0f} s at {machine.replay_rows_per_s:,.0f} rows/s; the target is "
-        f"{demand.recovery_s:g} s",
-    )
-    yield Figure(
-        "restore_s",
-        restore.seconds,
-        "s from a new process to its answers",
-        f"{VIEW_START_S:g} s to start + {share / machine.restore_bytes_per_s:,.2f} s of the snapshot + "
-        f"{tail:,.2f} s of the tail",
-    )
-    yield Figure(
-        "snapshot_interval_s",
-        restore.interval_s,
-        "s",
-        f"the longest of {', '.join(f'{one:,.0f}' for one in CADENCES_S)} with a restore in time",
-    )
-    yield Figure(
-        "rehydrator_disk_gb",
-        share * capacity.DIRTY_SHARE / GB,
-        "GB each",
-        f"{share / mean.row_bytes:,.0f} rows of {mean.row_bytes:,.0f} B, twice while they are sorted",
-    )
-    yield Figure("rehydrator_memory_gb", REHYDRATOR_GB, "GB each", "RocksDB's bound, and a restore's processes")
 
 
 def _of_brokers(demand: Demand, mean: Estimate, peak: Estimate) -> Iterator[Figure]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 from cutwater.core.job.job import Job
 from cutwater.core.sizing.demand import Demand
+from cutwater.core.sizing.epoch_work import beside_cores, epoch_ms, epoch_times, left_cores, rows_of, work_s
+from cutwater.core.sizing.figures import Sizing
 from cutwater.core.sizing.machine import Machine
-from cutwater.core.sizing.recommendation import Sizing, event_us, row_us, rows_of
 from cutwater.core.sizing.skew import Chance
 
 PHASE_S = 600.0
@@ -42,17 +43,20 @@ class Course:
     """Whether the backlog of the peak is read."""
 
 
-class _Arrivals(NamedTuple):
-    """Events come evenly, at the peak faster."""
+class Arrivals(NamedTuple):
+    """Events come evenly, at the peak faster: a phase of mean load, one of the peak, then mean load."""
 
     mean: float
     peak: float
     phase_s: float
+    end_s: float = math.inf
+    """From then on none comes."""
 
     def until(self, at_s: float) -> float:
         """Return how many have come."""
+        at_s = min(at_s, self.end_s)
         peak_s = min(max(at_s - self.phase_s, 0.0), self.phase_s)
-        return (at_s - peak_s) * self.mean + peak_s * self.peak
+        return max(at_s - peak_s, 0.0) * self.mean + peak_s * self.peak
 
     def moment(self, number: float) -> float:
         """Return when so many have come."""
@@ -63,39 +67,94 @@ class _Arrivals(NamedTuple):
             return self.phase_s + (number - before) / self.peak
         return 2 * self.phase_s + (number - behind) / self.mean
 
+    def rate(self, at_s: float) -> float:
+        """Return the events per second at a moment."""
+        if at_s >= self.end_s:
+            return 0.0
+        return self.peak if self.phase_s <= at_s < 2 * self.phase_s else self.mean
+
+
+class SimulatedEpoch(NamedTuple):
+    """Times in seconds from the load's start."""
+
+    begin_s: float
+    end_s: float
+    shown_s: float
+    """Its milestone's moment."""
+    period_s: float
+    """From its begin to the next one's."""
+    first: float
+    """The number of its first event."""
+    events: float
+    rows: float
+    cpu_s: float
+    """Of the driver, no more than its cores have."""
+    backlog: float
+    """Events that waited when it asked for them."""
+
+    def ages(self, arrivals: Arrivals) -> list[tuple[float, float]]:
+        """Return times from arrival to milestone of some of its events, with their weights."""
+        return [(self.shown_s - arrivals.moment(self.first + part * self.events), self.events) for part in PARTS]
+
 
 def simulate(job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance: Chance) -> Course:
-    """Play epochs with the cores and partitions of `sizing`. A partition is one task at a time.
-
-    An epoch reads the oldest events, at most `max_events_per_epoch`. The next one begins `epoch_gap_ms` after its
-    end, and `demand.epoch_s` after its begin at the earliest.
-    """
+    """Play epochs with the cores and partitions of `sizing`: mean load, a peak, and until its backlog is read."""
     phase_s = max(PHASE_S, EPOCHS_OF_PHASE * demand.epoch_s)
-    arrivals = _Arrivals(demand.events_per_s, demand.peak_events_per_s, phase_s)
-    cores = int(sizing["driver_cores"])
+    arrivals = Arrivals(demand.events_per_s, demand.peak_events_per_s, phase_s)
+    most, epochs, keeps_up, busy_s, rows_of_peak = 0.0, 0, False, 0.0, 0.0
+    ages: list[tuple[float, float]] = []
+    for one in play(job, demand, machine, sizing, chance, arrivals):
+        if one.begin_s >= (2 + PATIENCE) * phase_s:
+            break
+        ages += one.ages(arrivals)
+        if phase_s <= one.begin_s < 2 * phase_s:
+            busy_s += one.cpu_s
+            rows_of_peak += one.rows
+        most, epochs = max(most, one.backlog), epochs + 1
+        keeps_up = one.begin_s >= 2 * phase_s and one.events >= one.backlog
+        if keeps_up:
+            break
+    p50_s, p99_s = (weighed_quantile(ages, one) for one in (0.5, 0.99))
+    busy = min(busy_s / phase_s / _cores(demand, machine, sizing), 1.0)
+    return Course(epochs, p50_s, p99_s, most, rows_of_peak / phase_s, busy, keeps_up)
+
+
+def _cores(demand: Demand, machine: Machine, sizing: Sizing) -> int:
+    """Return the driver's cores; of one machine all, which it shares."""
+    return machine.cores if demand.one_machine else int(sizing["driver_cores"])
+
+
+def play(
+    job: Job, demand: Demand, machine: Machine, sizing: Sizing, chance: Chance, arrivals: Arrivals
+) -> Iterator[SimulatedEpoch]:
+    """Yield epochs for ever. A partition is one task at a time.
+
+    An epoch has asked for the oldest events, at most `max_events_per_epoch`, `read_ms` before its begin. The next
+    one begins `epoch_gap_ms` after its end, and `demand.epoch_s` after its begin at the earliest. On one machine
+    the others' work of an epoch before takes cores from the next one.
+    """
+    whole = _cores(demand, machine, sizing)
     largest = max(demand.keys.shares(int(sizing["source_partitions"]), chance))
     rows_by_events = cache(lambda events: rows_of(job, demand, events, demand.epoch_s))
-    fixed_s = machine.least_epoch_s(cores)
-    now, read, most, epochs, keeps_up = demand.epoch_s, 0.0, 0.0, 0, False
-    busy_s = rows_of_peak = 0.0
-    ages: list[tuple[float, float]] = []
-    while now < (2 + PATIENCE) * phase_s and not keeps_up:
-        backlog = arrivals.until(now) - read
+    now, read, rows, period_s = demand.epoch_s, 0.0, 0.0, demand.epoch_s
+    while True:
+        cores = float(whole)
+        if demand.one_machine:
+            beside = beside_cores(job, machine, arrivals.rate(now), rows / period_s, 1 / period_s)
+            cores = left_cores(whole, beside)
+        backlog = max(arrivals.until(now - machine.read_ms / 1_000) - read, 0.0)
         events = min(backlog, float(job.max_events_per_epoch))
         rows = rows_by_events(_rounded(events))
-        work = (events * event_us(job, machine) + rows * row_us(job, machine)) / 1e6
-        took = fixed_s + max(work / cores, work * largest)
-        shown = now + took + machine.commit_ms / 1_000
-        ages += [(shown - arrivals.moment(read + part * events), events) for part in PARTS]
-        if phase_s <= now < 2 * phase_s:
-            busy_s += min(work + machine.epoch_ms / 1_000, took * cores)
-            rows_of_peak += rows
-        read, most, epochs = read + events, max(most, backlog), epochs + 1
-        keeps_up = now >= 2 * phase_s and read >= arrivals.until(now)
-        now += max(took + machine.epoch_gap_ms / 1_000, demand.epoch_s)
-    p50_s, p99_s = (weighed_quantile(ages, one) for one in (0.5, 0.99))
-    busy = min(busy_s / phase_s / cores, 1.0)
-    return Course(epochs, p50_s, p99_s, most, rows_of_peak / phase_s, busy, keeps_up)
+        work = work_s(job, machine, events, rows)
+        times = epoch_times(job, machine, cores, work, largest)
+        period_s = max(times.took_s + times.gap_s, demand.epoch_s)
+        end_s = now + times.took_s
+        cpu_s = min(work + epoch_ms(job, machine) / 1_000, period_s * cores)
+        yield SimulatedEpoch(
+            now, end_s, end_s + machine.commit_ms / 1_000, period_s, read, events, rows, cpu_s, backlog
+        )
+        read += events
+        now += period_s
 
 
 def _rounded(events: float) -> float:

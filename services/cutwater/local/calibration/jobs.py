@@ -1,4 +1,4 @@
-"""The jobs of a calibration, which differ in their measures alone."""
+"""The jobs of a calibration, which differ in their measures, and in whether they have an output."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ _SCHEMA = {
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
         {"name": "value", "type": "int"},
         {"name": "text", "type": "string"},
+        {"name": "place", "type": "string"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["come", "gone"]}},
+        {"name": "distance", "type": ["null", "int"]},
+        {"name": "amount", "type": "double"},
+        {"name": "valid", "type": "boolean"},
     ],
 }
 _JOB = """job: {name}
@@ -24,7 +29,7 @@ late: {{amend_for: 1h}}
 retention: 30d
 partitions: 4
 shuffle_partitions: 2
-output: {{mode: none}}
+output: {{mode: {output}}}
 measures:
 """
 _COUNT = "events: {measure: count}"
@@ -37,7 +42,7 @@ _LIGHT = (
     "mean: {measure: avg, field: value}",
 )
 _HEAVY = (
-    _COUNT,
+    *_LIGHT,
     "first: {measure: first, field: text}",
     "last: {measure: last, field: text}",
     "texts: {measure: distinct, field: text}",
@@ -50,6 +55,7 @@ class CalibrationJob(NamedTuple):
     measures: tuple[str, ...]
     light: int
     heavy: int
+    published: bool
 
     def write(self, folder: Path) -> Path:
         """Write the job file and its schema; return the job file."""
@@ -57,12 +63,15 @@ class CalibrationJob(NamedTuple):
         (folder / "event.avsc").write_text(json.dumps(_SCHEMA), encoding="utf-8")
         path = folder / "job.yaml"
         measures = "".join(f"  {one}\n" for one in self.measures)
-        path.write_text(_JOB.format(name=self.name) + measures, encoding="utf-8")
+        path.write_text(
+            _JOB.format(name=self.name, output="updates" if self.published else "none") + measures,
+            encoding="utf-8",
+        )
         return path
 
 
 JOBS = (
-    CalibrationJob("calibrate-count", (_COUNT,), 1, 0),
-    CalibrationJob("calibrate-light", _LIGHT, len(_LIGHT), 0),
-    CalibrationJob("calibrate-heavy", _HEAVY, 1, len(_HEAVY) - 1),
+    CalibrationJob("calibrate-count", (_COUNT,), 1, 0, published=False),
+    CalibrationJob("calibrate-light", _LIGHT, len(_LIGHT), 0, published=True),
+    CalibrationJob("calibrate-heavy", _HEAVY, len(_LIGHT), len(_HEAVY) - len(_LIGHT), published=True),
 )

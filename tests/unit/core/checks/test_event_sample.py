@@ -1,4 +1,4 @@
-"""What `cutwater plan` counts in a sample of events, against counting by hand and against the sketch library."""
+"""What `cutwater plan` counts in a sample of events, against counting by hand."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import datasketches
 import pytest
 
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.checks.capacity import Load, estimate, list_uncertainties, row_bytes_of, sizes_of
-from cutwater.core.checks.event_sample import SampledEvent, measure_sample, sketch_bytes
-from cutwater.core.job.measures import HLL_LG_K, THETA, THETA_BYTES_MAX, THETA_LG_K
+from cutwater.core.checks.event_sample import SampledEvent, measure_sample
+from cutwater.core.checks.sketch_sizes import sketch_bytes
+from cutwater.core.job.measures import THETA, THETA_BYTES_MAX
 from cutwater.core.job.windows import WindowSpec
 
 MINUTE = 60_000
@@ -28,39 +28,15 @@ def events(seconds: int, keys: int = 5, carriers: int = 3) -> list[SampledEvent]
     ]
 
 
-@pytest.mark.parametrize("distinct", [0, 1, 7, 8, 24, 25, 48, 49, 96, 97, 192, 193, 384, 385, 3_000])
-def test_a_sketch_has_the_size_that_the_library_gives_it(distinct: int) -> None:
-    """As a list, as a set that doubles, and in full."""
-    sketch = datasketches.hll_sketch(HLL_LG_K, datasketches.HLL_8)
-    for number in range(distinct):
-        sketch.update(str(number))
-    assert sketch_bytes(distinct) == len(sketch.serialize_updatable())
-
-
-@pytest.mark.parametrize("distinct", [1, 2, 100, 4_096, 4_097, 100_000])
-def test_a_theta_sketch_is_not_larger(distinct: int) -> None:
-    """Nor much smaller: its hashes are compressed by a fifth, and there are no more than 4,096."""
-    sketch = datasketches.update_theta_sketch(THETA_LG_K)
-    for number in range(distinct):
-        sketch.update(number)
-    sketch.trim()
-    assert (
-        0.5 * sketch_bytes(distinct, THETA)
-        <= len(sketch.compact().serialize(True))
-        <= sketch_bytes(distinct, THETA)
-    )
-    assert len(sketch.compact().serialize()) <= sketch_bytes(distinct, THETA) <= THETA_BYTES_MAX
-
-
 def test_rows_of_theta_sketches_are_larger() -> None:
     """By the values of their windows, of which up to 4,096 count; without a sample the largest are assumed."""
     theta = replace(JOB, measures=tuple(replace(one, sketch=one.sketch and THETA) for one in JOB.measures))
     found = measure_sample(theta, events(600, keys=1, carriers=500), 0.5, None)
     assert found is not None
-    assert found.state.sketches == {"carriers": 24 + 8 * 500}
+    assert found.state.sketches == {"carriers": sketch_bytes(500, THETA)}
     assert row_bytes_of(theta) == row_bytes_of(JOB) + THETA_BYTES_MAX - 4_136
     [_, size] = list_uncertainties(theta, None, measured=False, said=False)
-    assert "a sketch of carriers takes 24 B to 32,792 B" in size
+    assert "a sketch of carriers takes 16 B to 32,792 B" in size
 
 
 def test_whole_windows_are_counted_by_hand() -> None:

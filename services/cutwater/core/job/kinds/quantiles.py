@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 import struct
+from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,6 +27,8 @@ KLL_K = 200
 """The error of a rank is below 1.33 % with a probability of 99 %."""
 KLL_BYTES = 4_800
 """Of a sketch of some hundred thousand values; one of 10^9 has a third more."""
+KLL_VALUES_MAX = 100_000
+"""Up to so many values `kll_bytes` is exact."""
 RANKS_MAX = 20
 _M = 8
 """The least capacity of a level."""
@@ -147,6 +151,42 @@ def _capacity(height: int, level: int) -> int:
 
 def _total_capacity(height: int) -> int:
     return sum(_capacity(height, level) for level in range(height))
+
+
+def kll_bytes(values: int) -> int:
+    """Return the bytes of a sketch that was given so many values, one by one; of more than KLL_VALUES_MAX about.
+
+    A merged sketch may have up to a half more or less: it is compressed at other moments.
+    """
+    if values <= 1:
+        return _HEAD.size + 8 * values
+    at = min(values, KLL_VALUES_MAX)
+    counts, kept, heights = _halvings()
+    place = bisect_right(counts, at) - 1
+    held = kept[place] + at - counts[place]
+    return _HEAD.size + _MORE.size + 4 * heights[place] + 8 * (2 + held)
+
+
+@cache
+def _halvings() -> tuple[list[int], list[int], list[int]]:
+    """Return, for each halving of a level: values given so far, values held behind it, and levels."""
+    counts, kept, heights, levels, given = [0], [0], [1], [0], 0
+    while given < KLL_VALUES_MAX:
+        room = _total_capacity(len(levels)) - sum(levels)
+        levels[0] += room
+        given += room
+        at = next(at for at, held in enumerate(levels) if held >= _capacity(len(levels), at))
+        if at + 1 == len(levels):
+            levels.append(0)
+        levels[at + 1] += levels[at] // 2
+        levels[at] %= 2
+        # The halving comes with the next value.
+        levels[0] += 1
+        given += 1
+        counts.append(given)
+        kept.append(sum(levels))
+        heights.append(len(levels))
+    return counts, kept, heights
 
 
 def _parse(sketch: bytes) -> _Sketch:

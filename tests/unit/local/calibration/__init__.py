@@ -1,0 +1,1 @@
+"""Tests of local/calibration that need neither broker nor Spark."""
