@@ -63,7 +63,7 @@ GIVE_WAY_S = 30.0
 GIVE_WAYS_MAX = 5
 """The limit without a record in between: the other may be a signaller of this generation, which gives way, too."""
 PLACE_S = 5.0
-"""The interval at which an idle signaller checks that its generation is still the promoted one."""
+"""The interval at which a signaller that writes nothing checks that its generation is still the promoted one."""
 ENDED_MAX = 4
 """The number of earlier generations whose drivers are fenced."""
 
@@ -276,9 +276,14 @@ class CommitSignal:
                 brokers.heard()
                 before = duty.state.last
                 duty.state = self._take(duty, bytes(message.value()), message.offset())
-                self._look(duty, written=duty.state.last is not before)
+                written = duty.state.last is not before
+                self._look(duty, written)
                 if self._stop.is_set():
                     return
+                if written and duty.promoting is None:
+                    self._looked_s = self._clock_s()  # on the stream, where only the promoted one can write
+                else:
+                    self._require_place(duty)
             if silent:
                 duty.writer.listen()
                 if brokers.check(read.consumer):
@@ -309,8 +314,11 @@ class CommitSignal:
         self._require_last(duty)
 
     def _require_place(self, duty: Duty) -> None:
-        """Raise FencedError if another generation was promoted. An idle signaller would not notice it otherwise.
-        Called when the brokers have just answered; if they fail again, the next call repeats the check."""
+        """Raise FencedError if another generation was promoted. Who writes nothing would not notice it otherwise:
+        the topic may be silent, or have the barriers of that other generation.
+
+        Called when the brokers have just answered; if they fail again, the next call repeats the check.
+        """
         now = self._clock_s()
         if now - self._looked_s < PLACE_S:
             return

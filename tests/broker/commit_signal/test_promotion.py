@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -318,6 +319,29 @@ def test_the_old_signaller_leaves_and_does_not_come_back(region: Region) -> None
     assert signaller.wait(60) == FencedError.exit_code
     assert region.signal(GENERATION).wait(60) == FencedError.exit_code
     region.check()
+
+
+@pytest.mark.slow
+def test_the_old_signaller_leaves_while_the_new_generation_never_rests(region: Region) -> None:
+    """It has nothing to write, and the barriers that it follows are never silent."""
+    old, signaller = Driver(region.job), region.signal(GENERATION)
+    old.epoch(0, 10)
+    region.await_token(f"{GENERATION}:1")
+    generation = region.start().generation
+    new = Driver(region.job, generation, WIDER)
+    region.signal(generation)
+    region.claims.promote(generation)
+    new.epoch(0, 10)
+    region.await_token(f"{generation}:2")
+    epochs = itertools.count(1)
+
+    def left() -> bool:
+        number = next(epochs)
+        new.epoch(number, 30 + number)
+        return signaller.poll() is not None
+
+    wait_until(left, f"the old signaller of {region.job.folder} leaves", 40, pause_s=0.01)
+    assert signaller.returncode == FencedError.exit_code
 
 
 @pytest.mark.slow

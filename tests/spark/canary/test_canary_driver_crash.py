@@ -12,18 +12,21 @@ import duckdb
 import pandas as pd
 import pytest
 
+from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidates, promoted
 from cutwater.core.canary.gate import Gate
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.generations.candidates import Candidate
+from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut
-from cutwater.core.protocol.records import Barrier, Milestone
+from cutwater.core.protocol.records import Barrier, Milestone, Start
 from cutwater.operations.generations.claims import Claims, GenerationRequest
 from support.crashes import Armed, Crashes
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
+from support.lineage import read_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 DRIVER, SIGNAL, COMPARING = "cutwater_spark.driver", "cutwater.commit_signal", "cutwater.canary"
@@ -58,6 +61,18 @@ class Canary:
 
     def start(self, module: str) -> subprocess.Popen[bytes]:
         return self.job.start(module, **self._env)
+
+    def attempts(self) -> int:
+        """How many of its drivers have said that they start."""
+        log = read_all(self.job, topics.barriers(self.job.job.name))
+        found = (protocol_records.decode(value) for _, value in log)
+        return sum(isinstance(one, Start) and one.generation == self.generation for one in found)
+
+    def start_driver(self) -> subprocess.Popen[bytes]:
+        """Start its driver, and wait until it has fenced the one before."""
+        before, driver = self.attempts(), self.start(DRIVER)
+        wait_until(lambda: self.attempts() > before, f"its driver begins; logs in {self.job.folder}", 120)
+        return driver
 
     def arm(self, module: str, point: str, times: int = 1) -> Armed:
         return self.crashes.arm(module, point, times, **self._env)
@@ -136,7 +151,7 @@ def test_its_driver_dies_at_every_stage(canary: Canary) -> None:
     die_behind_the_decision(canary, fenced)
     assert comparing.wait(60) == 0, job.log(COMPARING).read_text()[-3_000:]
     promotion = canary.arm(SIGNAL, "promoted")
-    driver = canary.start(DRIVER)
+    driver = canary.start_driver()
     promotion.wait()
     assert canary.live().generation == canary.generation
     canary.kill(driver)
@@ -150,7 +165,7 @@ def test_its_driver_dies_at_every_stage(canary: Canary) -> None:
 def die_at_the_first_pair(canary: Canary) -> subprocess.Popen[bytes]:
     """Return the comparing process, which lives on."""
     assert canary.known.comparison is None
-    driver, comparing = canary.start(DRIVER), canary.start(COMPARING)
+    driver, comparing = canary.start_driver(), canary.start(COMPARING)
     wait_until(lambda: canary.compared, f"the first pair; logs in {canary.job.folder}")
     canary.kill(driver)
     assert 1 <= canary.compared < PAIRS
@@ -160,7 +175,7 @@ def die_at_the_first_pair(canary: Canary) -> subprocess.Popen[bytes]:
 
 def die_behind_the_decision(canary: Canary, fenced: Armed) -> None:
     """The gate has decided, the old generation's signaller is fenced, and the canary's has died there."""
-    driver = canary.start(DRIVER)
+    driver = canary.start_driver()
 
     def decided() -> bool:
         if not canary.known.promoting:
