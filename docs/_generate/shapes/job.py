@@ -246,8 +246,11 @@ class CalibrationPhase(TypedDict):
     epochs: int
     events: int
     rows: int
+    seconds: float
+    published: bool
     driver_s: float
     view_s: float
+    beside_s: float
 
 
 class Calibrated(TypedDict):

@@ -30,7 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "calibrate": (
         "job.calibrate",
-        "Measure what a driver and a rehydrator take on this machine, and write a file for 'cutwater size'.",
+        "Measure what a driver and what is beside it take on this machine, and write a file for 'cutwater size'.",
     ),
     "policy": ("job.policy", "A team's policy for jobs: check job files against it."),
     "prepare": (

@@ -26,7 +26,7 @@ class Machine:
     """The same for each measure that keeps more, beside `row_us`."""
     epoch_ms: float = 400.0
     """CPU time of the driver for an epoch, however few events it has."""
-    measure_epoch_ms: float = 10.0
+    measure_epoch_ms: float = 2.0
     """The same for each measure of the job, beside `epoch_ms`: a longer plan."""
     epoch_wall_ms: float = 200.0
     """Time that an epoch takes without its events' work: planning, and waiting for disks and brokers."""
