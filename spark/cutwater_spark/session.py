@@ -50,7 +50,7 @@ With Java's defaults, its compilers take two fifths of a driver's CPU in the fir
 
 _NO_EARLY_COLLECTION = "-XX:MetaspaceSize=256m"
 """Java first collects all garbage for the sake of its classes at so many bytes: 21 MB by default, which costs half
-a second in the first two epochs. A driver has about 150 MB of classes."""
+a second in the first two epochs."""
 
 
 def configuration(job: Job, settings: Settings, checkpoint: str) -> dict[str, str]:

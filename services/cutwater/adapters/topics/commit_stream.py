@@ -180,7 +180,7 @@ class Tail:
         self._read.begin({0: low})
 
     def poll(self, wait_s: float = 0.05) -> Iterator[protocol_records.Record]:
-        """Return new records, waiting up to 50 ms for the first."""
+        """Return new records, waiting up to `wait_s` for the first."""
         for message in self._read.read(wait_s):
             yield protocol_records.decode(bytes(message.value()))
 
