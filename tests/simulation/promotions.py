@@ -19,6 +19,7 @@ from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.errors import CutwaterError, FencedError, HeldUpError, UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidates
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.chain import ChainFault
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Claim, Committed, Milestone, Promotion
@@ -192,7 +193,7 @@ class Promotions(Several):
         stream, order = self.stream(), self._decoded(topics.candidates(JOB.name))
         self._claims |= {one.generation: one for one in order if isinstance(one, Claim)}
         self._asked |= {one.generation for one in order if isinstance(one, Promotion)}
-        found = check([(one, protocol_records.encode(one)) for one in stream])
+        found = self._chain_faults()
         if found and not self._may_be_broken(found[0].sequence):
             raise Anomaly(BROKEN, str(found[0]))
         before: Milestone | None = None
@@ -200,6 +201,9 @@ class Promotions(Several):
             if before is not None and one.generation != before.generation:
                 self._check_first(one, before)
             before = one
+
+    def _chain_faults(self) -> list[ChainFault]:
+        return check([(one, protocol_records.encode(one)) for one in self.stream()])
 
     def _may_be_broken(self, sequence: int) -> bool:
         """Whoever ran when the stream lost its end may have looked just before, and have written once behind it.
@@ -360,7 +364,8 @@ class Promotions(Several):
     def _note_loss(self, topic: str) -> None:
         self.lost.add(topic)
         if topic == topics.milestones(JOB.name):
-            self._broken, self._lost_at = False, self.log.version
+            self._broken = self._broken and bool(self._chain_faults())  # an earlier one may still be there
+            self._lost_at = self.log.version
             self._unaware |= {*self.live.values(), *self.stalled.values()}
         if topic == topics.candidates(JOB.name):
             # Nobody can know any more what was withdrawn there.

@@ -29,7 +29,7 @@ DEATHS = (29, 103, 112)
 """Seeds whose first promotion comes as far as the fence."""
 AT_ONCE = 28
 """Turns of 0.7 s: below the half minute for which a fenced signaller waits."""
-LOST_AT_ONCE = (2, 5)
+LOST_AT_ONCE = (2, 11)
 """Seeds whose first promotion is asked for behind the start, and followed by more milestones."""
 
 

@@ -51,6 +51,7 @@ POINTS = {
     "part-read": "the publisher has read rows, and has not started their transaction",
     "part-written": "the publisher has committed a transaction, and has not continued",
     "states-read": "the publisher has both states of a hand-over, and nothing of their difference is written",
+    "other-job": "the publisher has ended for one job, and has not started for the job that follows",
     "copy-read": "the mirror has read records, and has not started their transaction",
     "copy-written": "the mirror has committed a transaction of copies and positions, and has not continued",
     "arrival-due": "a milestone has arrived, and the mirror has not announced it",
