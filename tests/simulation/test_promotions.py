@@ -11,11 +11,14 @@ from unittest.mock import patch
 import pytest
 
 from cutwater.adapters.avro import protocol_records
+from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.topics.own_writes import OwnLog
 from cutwater.commit_signal import promotion, service
 from cutwater.commit_signal.service import CommitSignal
 from cutwater.core.generations.holds import make_hold, may_be_held
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.records import Candidacy, Withdrawal
+from cutwater.operations.generations.claims import Claims
 from simulation.checker import Anomaly
 from simulation.holes import off
 from simulation.job import JOB
@@ -25,8 +28,10 @@ from simulation.promotions import BROKEN, TOPICS, Promotions, play
 SEEDS, STEPS = 8, 400
 FIRST = 7
 """The seeds before it are known to show nothing without the look."""
-DEATHS = (29, 103, 112)
+DEATHS = (40, 73, 103)
 """Seeds whose first promotion comes as far as the fence."""
+LATE = ((29, False), (119, True))
+"""Seeds with a withdrawal that is written behind the promotion, and whether logs lose their ends."""
 AT_ONCE = 28
 """Turns of 0.7 s: below the half minute for which a fenced signaller waits."""
 LOST_AT_ONCE = (2, 11)
@@ -82,6 +87,24 @@ def hold_what_is_coming(world: Promotions, held: list[str], point: str) -> None:
         hold = make_hold(JOB.name, coming.claim.generation, 7_200_000, "by luck", "", world.log.now_ms)
         world.log.append((topics.candidates(JOB.name), 0), None, protocol_records.encode(hold))
         held.append(str(hold.generation))
+
+
+def test_who_gives_up_a_candidate_that_is_promoted_meanwhile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The promotion is written behind the look at the stream, and before the withdrawal."""
+    write, late = Claims._write, list[str]()
+
+    def write_late(self: Claims, writer: TransactionalWriter, *records: Candidacy) -> None:
+        newest = world.stream()[-1].generation
+        late.extend(str(one) for one in records if isinstance(one, Withdrawal) and one.generation == newest)
+        write(self, writer, *records)
+
+    monkeypatch.setattr(Claims, "_write", write_late)
+    for seed, tails in LATE:
+        world = Promotions(seed, tails)
+        for _ in range(STEPS):
+            world.step()
+        world.drain()
+    assert len(late) >= len(LATE)
 
 
 @pytest.mark.slow

@@ -169,7 +169,8 @@ class Claims(GenerationRequests):
         return True
 
     def abort(self, generation: Generation, reason: str) -> None:
-        """Give a candidate up. Raises UsageError if it is promoted, which a withdrawal does not undo."""
+        """Give a candidate up. Raises UsageError if it is promoted, which a withdrawal does not undo: also if that
+        happens during this call."""
         writer = self._alone()
         candidate = self.to_abort(generation)
         if candidate.open:
@@ -180,7 +181,7 @@ class Claims(GenerationRequests):
         if candidate.promoting and (last is None or generation.number > last.generation.number):
             # commit-signal may not have read the withdrawal. Fenced, it can no longer promote.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
-            self._require_unpromoted(generation)
+        self._require_unpromoted(generation)
 
     def _alone(self) -> TransactionalWriter:
         writer = TransactionalWriter(self._cluster, topics.claims_id(self._job.name))
