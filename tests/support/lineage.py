@@ -199,6 +199,12 @@ def read_all(job: Flow, topic: str, cut: Cut | None = None) -> list[tuple[bytes,
     return found
 
 
+def signals_of(job: Flow, generation: Generation, kind: type[Any]) -> list[Any]:
+    """Return the records of `kind` that drivers of `generation` have written to the barriers topic."""
+    found = (protocol_records.decode(value) for _, value in read_all(job, topics.barriers(job.job.name)))
+    return [one for one in found if isinstance(one, kind) and one.generation == generation]
+
+
 def source(job: Flow) -> dict[Place, dict[str, Any]]:
     codec, consumer, found = Codec(EVENT), make_consumer(job.cluster), {}
     for partition in range(3):

@@ -12,13 +12,11 @@ import duckdb
 import pandas as pd
 import pytest
 
-from cutwater.adapters.avro import protocol_records
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.topics.candidates import candidates, promoted
 from cutwater.core.canary.gate import Gate
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.generations.candidates import Candidate
-from cutwater.core.protocol import topics
 from cutwater.core.protocol.chain import find_chain_faults
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.records import Barrier, Milestone, Start
@@ -26,7 +24,7 @@ from cutwater.operations.generations.claims import Claims, GenerationRequest
 from support.crashes import Armed, Crashes
 from support.events import counting
 from support.harness import GENERATION, Flow, flow, wait_until
-from support.lineage import read_all
+from support.lineage import signals_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 DRIVER, SIGNAL, COMPARING = "cutwater_spark.driver", "cutwater.commit_signal", "cutwater.canary"
@@ -64,9 +62,7 @@ class Canary:
 
     def attempts(self) -> int:
         """How many of its drivers have said that they start."""
-        log = read_all(self.job, topics.barriers(self.job.job.name))
-        found = (protocol_records.decode(value) for _, value in log)
-        return sum(isinstance(one, Start) and one.generation == self.generation for one in found)
+        return len(signals_of(self.job, self.generation, Start))
 
     def start_driver(self) -> subprocess.Popen[bytes]:
         """Start its driver, and wait until it has fenced the one before."""

@@ -28,14 +28,13 @@ from cutwater.core.pacing.candidate_pace import EPOCH_S
 from cutwater.core.pacing.catch_up import approach, approach_text, rate_warning
 from cutwater.core.pacing.maintenance_windows import MaintenanceWindows
 from cutwater.core.pacing.schedules import WorkBounds
-from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Barrier, Start
 from cutwater.local.machine.ports import free_ports
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.requests import GenerationRequest, RequestedBounds
 from support.harness import Flow, flow, scraped, wait_until
-from support.lineage import read_all
+from support.lineage import signals_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("shared_spark")]
 
@@ -153,7 +152,7 @@ def paused_then_promoted(job: Flow, claims: Claims) -> tuple[Generation, Process
     wait_until(lambda: "the candidate is paused" in log.read_text(), f"it is paused; log {log}", 120)
     newest = job.milestones()[-1][0].sequence
     wait_until(lambda: job.milestones()[-1][0].sequence > newest + 2, "the first generation goes on", 60)
-    assert not own(job, generation, Start), "no attempt has begun"
+    assert not signals_of(job, generation, Start), "no attempt has begun"
     claims.schedule(generation, RequestedBounds(asked.bounds._replace(windows=MaintenanceWindows()), "alice"))
     await_promoted(job, generation)
     assert_rate(job, generation)
@@ -200,15 +199,10 @@ def await_promoted(job: Flow, generation: Generation) -> None:
     wait_until(lambda: job.milestones()[-1][0].generation == generation, f"{generation} is promoted", 240)
 
 
-def own(job: Flow, generation: Generation, kind: type[Any]) -> list[Any]:
-    found = (protocol_records.decode(value) for _, value in read_all(job, topics.barriers(job.job.name)))
-    return [one for one in found if isinstance(one, kind) and one.generation == generation]
-
-
 def assert_rate(job: Flow, generation: Generation) -> None:
     """Each epoch of its time as a candidate is small, and the next one begins when it is paid for."""
     promoted = next(one for one, _ in job.milestones() if one.generation == generation)
-    barriers = [one for one in own(job, generation, Barrier) if one.epoch <= promoted.epoch]
+    barriers = [one for one in signals_of(job, generation, Barrier) if one.epoch <= promoted.epoch]
     assert sum(one.events for one in barriers) > RATE * EPOCH_S, "the test must make more than one full epoch"
     for one, two in pairwise(barriers):
         assert one.events <= RATE * EPOCH_S + 16, "shares of partitions are rounded up"
