@@ -43,7 +43,7 @@ class JumpCheck:
         self._keep, self._log = keep, log
 
     def check_epoch(self, epoch: int) -> None:
-        """Raise Rejudged if another bound would hold other events of the epoch, by its plan: retries agree."""
+        """Raise BoundChangedError if another bound would hold other events of the epoch, by its plan: retries agree."""
         if epoch == self._begun:
             return
         plan = self._checkpoint.plan(epoch)
