@@ -27,7 +27,7 @@ from cutwater.local.jobs.api_router import JOBS_PATH
 from cutwater.rehydrator.http_api.keys_body import Keys
 from cutwater.rehydrator.http_api.sets_body import Sets
 from support.kubernetes.chart import has_value
-from support.pages import EXAMPLES, PAGES, ROOT, blocks, inline
+from support.pages import EXAMPLES, PAGES, ROOT, blocks, check_each, inline
 
 GROUP: Any = typer.main.get_command(app)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -35,10 +35,10 @@ SHELL = {"sh", "indented"}
 RUN_WITHOUT_A_STACK = {("plan",), ("schemas", "check"), ("schemas", "show"), ("config", "show")}
 
 
-def lines() -> list[tuple[str, str]]:
-    """Page and command line."""
-    shown = [one for one in blocks() if one.language in SHELL and one.text not in EXAMPLES]
-    return [(block.page, line) for block in shown for line in block.lines]
+def lines(page: str | None = None) -> list[str]:
+    """The command lines of a page, or of all."""
+    shown = [one for one in blocks(page) if one.language in SHELL and one.text not in EXAMPLES]
+    return [line for block in shown for line in block.lines]
 
 
 def commands(line: str) -> list[list[str]]:
@@ -184,26 +184,33 @@ PROGRAMS: dict[str, Callable[[list[str]], None]] = {
 }
 
 
-@pytest.mark.parametrize(("page", "line"), lines())
-def test_every_line_is_accepted(page: str, line: str) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_line_is_accepted(page: str) -> None:
+    check_each(lines(page), accept)
+
+
+def accept(line: str) -> None:
     """By the program that it calls; a program that is not in PROGRAMS needs a check first."""
     for command in commands(line):
         before = list(takewhile(lambda word: "=" in word, command))
         for word in before:
             variable(word.partition("=")[0])
         program, *words = command[len(before) :]
-        assert program in PROGRAMS, f"{page}: no test covers '{program}'"
+        assert program in PROGRAMS, f"no test covers '{program}'"
         PROGRAMS[program](words)
 
 
-def mentions() -> list[tuple[str, str]]:
+def mentions(page: str) -> set[str]:
     """Commands inside of sentences, as far as they are whole words: `cutwater late list`, `make bench B=b5`."""
-    shown = [(page, code) for page in PAGES for code in inline(page)]
-    return [(page, code) for page, code in shown if re.fullmatch(r"(cutwater|make) [a-z][\w =.:/-]*", code)]
+    return {code for code in inline(page) if re.fullmatch(r"(cutwater|make) [a-z][\w =.:/-]*", code)}
 
 
-@pytest.mark.parametrize(("page", "code"), sorted(set(mentions())))
-def test_every_command_in_a_sentence_exists(page: str, code: str) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_in_a_sentence_exists(page: str) -> None:
+    check_each(sorted(mentions(page)), find)
+
+
+def find(code: str) -> None:
     """Its verbs and options, or its target; arguments may be left out."""
     program, *words = code.split()
     if program == "make":
@@ -220,7 +227,7 @@ def test_every_command_in_a_sentence_exists(page: str, code: str) -> None:
 def runnable() -> list[list[str]]:
     """The lines that need neither brokers nor a stack, and whose files are in the repository."""
     found = {}
-    for _, line in lines():
+    for line in lines():
         words = commands(line)[-1]
         if words[0].endswith("cutwater") and any(words[1:][: len(one)] == [*one] for one in RUN_WITHOUT_A_STACK):
             files = [word for word in words if word.endswith(".yaml")]
@@ -229,17 +236,17 @@ def runnable() -> list[list[str]]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("words", runnable(), ids=" ".join)
-def test_what_needs_no_stack_runs(words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_needs_no_stack_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From the clone's root, without any setting."""
     for name in [name for name in os.environ if name.startswith("CUTWATER_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("CUTWATER_DATA_DIR", str(tmp_path))
     monkeypatch.chdir(ROOT)
+    found = runnable()
+    assert {tuple(words[:1]) for words in found} == {("plan",), ("schemas",), ("config",)}, "the choice is empty"
+    check_each(found, run)
+
+
+def run(words: list[str]) -> None:
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, bool(done.output)) == (0, True), done.output
-
-
-def test_something_runs() -> None:
-    """The choice above has not become empty."""
-    assert {tuple(words[:1]) for words in runnable()} == {("plan",), ("schemas",), ("config",)}

@@ -17,12 +17,12 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import TopicPartition
 from support.events import counting
 from support.harness import kill_session
-from support.pages import Block, blocks, is_program
+from support.pages import PAGES, Block, blocks, is_program, text_of
 from support.views.changelogs import Sold, Writing, make_job
 from support.views.publishing import publishing, read, wait_published
 
 PATIENCE_S = 60
-PROGRAMS = [block for block in blocks() if is_program(block)]
+PROGRAMS = [block for page in PAGES if "```python" in text_of(page) for block in blocks(page) if is_program(block)]
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
@@ -48,7 +50,7 @@ def text_of(page: str) -> str:
 
 @cache
 def _tokens(page: str) -> list[Token]:
-    """Every worker asks for all pages when it collects the tests."""
+    """Not at import: every worker would parse all pages when it collects the tests."""
     return MarkdownIt("commonmark").enable("table").parse(text_of(page))
 
 
@@ -61,6 +63,17 @@ def blocks(page: str | None = None) -> list[Block]:
                 language = token.info.strip() if token.type == "fence" else "indented"
                 found.append(Block(name, (token.map or [0])[0] + 1, language, token.content))
     return found
+
+
+def check_each(things: Iterable[T], check: Callable[[T], object]) -> None:
+    """Check all of them, and fail with each that is wrong: one test is for a page, not for a line."""
+    faults = []
+    for thing in things:
+        try:
+            check(thing)
+        except Exception as error:
+            faults.append(f"{thing}: {type(error).__name__}: {error}")
+    assert not faults, "\n".join(faults)
 
 
 def inline(page: str) -> list[str]:
