@@ -122,7 +122,7 @@ def test_rows_have_what_sparks_state_tells(job: Flow) -> None:
         GENERATION,
         (CHANGELOG, STATE),
         milestone.token,
-        spark_env=job.spark_env(),
+        spark_env=job.spark_env,
     )
     result = verify(request)
     assert [(one.place, one.verdict, one.reason) for one in result.answers] == [
