@@ -66,7 +66,7 @@ def _maker(schema: Schema, node: Any, path: str) -> Make | None:
         make = _maker(schema, type_["items" if kind == "array" else "values"], f"{path}[]")
         made = partial(_list if kind == "array" else _map, make or _same)
     elif kind in ("int", "long"):
-        made = _time if type_.get("logicalType") in TIMES else _whole
+        made = _time if type_.get("logicalType") in TIMES else _integer
     elif kind in ("float", "double"):
         made = partial(_floating, path if kind == "float" else "")
     elif kind in ("string", "fixed"):
@@ -101,10 +101,10 @@ def _map(make: Make, value: Any) -> Any:
 def _time(value: Any) -> Any:
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
-    return _whole(value)
+    return _integer(value)
 
 
-def _whole(value: Any) -> Any:
+def _integer(value: Any) -> Any:
     if type(value) in (int, bool):  # at once: a check against an abstract class takes a microsecond
         return value
     return int(value) if isinstance(value, Integral) else value
