@@ -21,6 +21,8 @@ def ask(url: str, query: dict[str, Any], headers: dict[str, str], body: Any = No
         answer = httpx.request(method, url, **asked, **direct_options(url))
     except httpx.InvalidURL:
         raise UsageError("the key is too long for a URL, and for an event: use POST /v1/keys") from None
+    except UnicodeEncodeError as error:  # a shell's words may have any bytes
+        raise UsageError(f"{error.object[:60]!r} is not UTF-8: no key, time or token is such a text") from None
     except httpx.HTTPError as error:
         raise UnavailableError(f"the rehydrator at {url} does not answer ({error}); see its log") from None
     if answer.is_success:

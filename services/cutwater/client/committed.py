@@ -18,6 +18,7 @@ from cutwater.core.protocol.generation import Token
 
 ROWS_MAX = 2_000_000
 """The default bound on rows held in memory while their milestone is incomplete."""
+SOURCES = ("output", "changelog")
 THREAD = "committed"
 
 
@@ -41,9 +42,12 @@ def committed(
     `stop`: polled a few times a second; True ends the iterator. `idle_s`: end after this many seconds without a
     new milestone; None waits for ever. `rows_max`: the bound on rows held in memory.
 
-    Raises UsageError for an unknown or pruned token, or more rows than `rows_max`; UnavailableError if the brokers
-    or the schema registry (for Confluent framing) do not answer; DivergenceError if records are missing.
+    Raises UsageError for another source, an unknown or pruned token, or more rows than `rows_max`;
+    UnavailableError if the brokers or the schema registry (for Confluent framing) do not answer;
+    DivergenceError if records are missing.
     """
+    if source not in SOURCES:
+        raise UsageError(f"source is {source!r:.60}; allowed: {', '.join(SOURCES)}")
     job = job if isinstance(job, Job) else load_job(Path(job))
     cluster = cluster or load_settings().cluster
     token = Token.parse(after) if isinstance(after, str) else after

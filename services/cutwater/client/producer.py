@@ -107,8 +107,9 @@ class EventProducer(_Producing):
         return self._writer.acknowledged
 
     def send(self, event: Mapping[str, Any]) -> None:
-        """Send one event, a mapping of field names to values. Times are milliseconds or aware datetimes. Raises
-        UsageError for an event that does not fit the schema, and sends nothing; UnavailableError as above."""
+        """Send one event, a mapping of field names to values. Times are milliseconds or datetimes, without a zone
+        in UTC. Raises UsageError for an event that does not fit the schema, and sends nothing; UnavailableError as
+        above."""
         if self._closed:
             raise UsageError("this producer is closed: create a new one")
         self._writer.send(event)

@@ -80,8 +80,12 @@ def detect_format(
     Avro is looked up by fingerprint in `folders` and among Cutwater's schemas. `message`: of Protobuf, which the
     bytes do not tell from Avro. Raises UsageError, with the bytes and the next step, if nothing matches."""
     values = [one.value for one in samples if one.value]
+    if not values and samples:
+        raise UsageError(
+            f"none of the newest {len(samples):,} records of topic {topic} has a value: sample more with --records"
+        )
     if not values:
-        raise UsageError(f"topic {topic} holds no records with a value: produce some, then run this again")
+        raise UsageError(f"topic {topic} holds no records: produce some, then run this again")
     format_ = _most(_format(value) for value in values)
     if message and format_ != CONFLUENT:
         raise UsageError(f"topic {topic} has no Protobuf behind a schema registry's framing: leave out --message")

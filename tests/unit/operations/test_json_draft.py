@@ -238,6 +238,50 @@ def test_no_column_has_the_name_of_an_object(tmp_path: Path) -> None:
     assert {one.name: one.sql for one in job.columns} == {"a_b_2": "a.b", "a_b_c": "a_b.c"}
 
 
+@pytest.mark.parametrize(
+    ("key", "columns", "counted"),
+    [
+        (["events", "Events_2"], ["events", "Events_2"], "events_3"),
+        (["limit", "id"], ["limit_3", "id"], "events"),
+        (["from", "window", "id"], ["from_2", "window_2", "id"], "events"),
+        (["limit"], ["limit"], "events"),
+        (["events"], ["events"], "events"),
+        (["total_n", "id"], ["total_n", "id"], "events"),
+    ],
+)
+def test_a_chosen_key_may_have_any_name(key: list[str], columns: list[str], counted: str, tmp_path: Path) -> None:
+    """A key of several columns shows them in each row, beside what rows have and what the API's routes take."""
+    other = {
+        "events": "e",
+        "Events_2": "f",
+        "limit": "l",
+        "limit_2": "m",
+        "from": "a",
+        "window": 1,
+        "total_n": "t",
+    }
+    made = drafted(at_start(id="a", n=1, **other), key)
+    job = loaded(made, tmp_path)
+    assert list(job.key_fields) == columns
+    assert [one.name for one in job.measures if one.kind == "count"] == [counted]
+    event = {**other, "id": "a"}
+    paths = [parse_path(made.proposal.columns.get(one, one)) or () for one in columns]
+    assert [value_at(event, one) for one in paths] == [event[one] for one in key]
+
+
+def test_a_key_of_too_many_columns_is_refused_before_a_file_is_written() -> None:
+    names = [f"k{at}" for at in range(9)]
+    with pytest.raises(UsageError, match="9 columns; allowed are 8"):
+        drafted(at_start(**dict.fromkeys(names, "a")), names)
+
+
+def test_the_least_long_is_a_long() -> None:
+    schema = drafted(at_start(id="a", n=-(2**63))).schema
+    assert {"name": "n", "type": ["null", "long"], "default": None} in schema["fields"]
+    left_out = drafted(at_start(id="a", n=-(2**63) - 1)).left_out
+    assert left_out == (("n", "it exceeds 64 bits"),)
+
+
 @pytest.mark.parametrize("explode", [None, "cart.items", "cart.labels"])
 def test_the_draft_of_orders_is_loaded(explode: str | None, tmp_path: Path) -> None:
     job = loaded(drafted(ORDERS, explode=explode), tmp_path)

@@ -140,7 +140,7 @@ def schema_folder() -> Path:
 def load_schema(path: Path, plain_names: bool = True, own: bool = False) -> dict[str, Any]:
     """Read an .avsc file; raises UsageError naming a missing file, or as `check_schema` does."""
     try:
-        schema = json.loads(path.read_text(encoding="utf-8"))
+        schema = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise UsageError(f"{path}: no such schema file") from None
     except OSError as error:

@@ -10,7 +10,6 @@ import fastavro
 from fastavro.schema import parse_schema
 
 from cutwater.adapters.avro.codec import DAMAGE, HEADER_BYTES
-from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.core.events.avro_types import Schema
 from cutwater.core.events.formats import (
     AVRO,
@@ -22,6 +21,7 @@ from cutwater.core.events.formats import (
     foreign,
     framed,
 )
+from cutwater.core.events.json_events import KEY_SHOWN
 from cutwater.core.events.json_records import unscaled
 from cutwater.core.events.rejection import NO_VALUE, NO_VALUE_RULE, UNDECODABLE, UNKNOWN_SCHEMA, Flaw
 from cutwater.core.events.schema_alignment import aligned
@@ -45,7 +45,6 @@ class AvroReader:
     def __init__(self, kind: str, schema: dict[str, Any], known: Iterable[WriterSchema]) -> None:
         self._kind = kind
         self._header_bytes = HEADER_BYTES if kind == AVRO else CONFLUENT_HEADER_BYTES
-        self._types = field_types(schema)
         self._schema = Schema.of(schema)
         fields = self._schema.named[self._schema.root]["fields"]
         self._nodes = {one["name"]: one["type"] for one in fields}
@@ -71,12 +70,10 @@ class AvroReader:
         return Flaw(UNDECODABLE, DAMAGED) if body.read(1) else self._in_types(event)
 
     def _in_types(self, read: dict[str, Any]) -> dict[str, Any] | Flaw:
-        event = {name: _converted(read[name], self._schema, node) for name, node in self._nodes.items()}
-        for name, of in self._types.items():
-            value = event[name] if of.name == "decimal" else None
-            if value is not None and value.copy_abs() >= 10 ** (of.precision - of.scale):
-                return Flaw(UNDECODABLE, f"is beyond {of}", name)
-        return event
+        try:
+            return {name: _converted(read[name], self._schema, node, name) for name, node in self._nodes.items()}
+        except _BeyondError as error:
+            return Flaw(UNDECODABLE, f"is beyond {error.of}", error.path)
 
     def _of_another(self, value: bytes) -> Flaw:
         if other := foreign(self._kind, value):
@@ -105,10 +102,19 @@ def _bare(schema: Any) -> Any:
     return schema
 
 
-def _converted(value: Any, schema: Schema, node: Any) -> Any:
+class _BeyondError(ValueError):
+    """A decimal has more digits than its type."""
+
+    def __init__(self, of: FieldType, path: str) -> None:
+        super().__init__(path)
+        self.of, self.path = of, path
+
+
+def _converted(value: Any, schema: Schema, node: Any, path: str) -> Any:
     """Return a value in the form of all readers: times in microseconds, decimals as such, bytes as bytes.
 
-    A default is as the schema has it: bytes are a text of code points up to 255, and a record may lack fields.
+    A default is as the schema has it: bytes are a text of code points up to 255, NaN is a text, and a record may
+    lack fields. Raises _BeyondError with the path of a decimal that does not fit its type.
     """
     inner = bare(node)
     if value is None or isinstance(inner, list):
@@ -117,19 +123,31 @@ def _converted(value: Any, schema: Schema, node: Any) -> Any:
     kind = type_["type"]
     if kind == "record":
         return {
-            one["name"]: _converted(value.get(one["name"], one.get("default")), schema, one["type"])
+            one["name"]: _converted(
+                value.get(one["name"], one.get("default")), schema, one["type"], f"{path}.{one['name']}"
+            )
             for one in type_["fields"]
         }
     if kind == "array":
-        return [_converted(one, schema, type_["items"]) for one in value]
+        return [_converted(one, schema, type_["items"], f"{path}[{at}]") for at, one in enumerate(value)]
     if kind == "map":
-        return {name: _converted(one, schema, type_["values"]) for name, one in value.items()}
-    return _converted_plain(value, type_of(schema, inner))
+        return {
+            name: _converted(one, schema, type_["values"], f"{path}['{name[:KEY_SHOWN]}']")
+            for name, one in value.items()
+        }
+    return _converted_plain(value, type_of(schema, inner), path)
 
 
-def _converted_plain(value: Any, of: FieldType) -> Any:
+def _converted_plain(value: Any, of: FieldType, path: str) -> Any:
     if of.name == "timestamp-millis":
         return value * 1_000
+    if of.name in ("float", "double"):
+        return float(value)
     if of.name in ("decimal", "uuid", "bytes", "fixed") and isinstance(value, str):
         value = value.encode("latin-1")
-    return unscaled(value, of.scale) if of.name == "decimal" else value
+    if of.name != "decimal":
+        return value
+    made = unscaled(value, of.scale)
+    if made.copy_abs() >= 10 ** (of.precision - of.scale):
+        raise _BeyondError(of, path)
+    return made

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cutwater.adapters.avro.codec import MARKER, Codec, crc64
+from cutwater.adapters.events.event_values import event_values
 from cutwater.adapters.events.registry import NotThereError, Registered, Registry
 from cutwater.adapters.events.registry_references import JSON_SCHEMA, PROTOBUF_SCHEMA
 from cutwater.core.errors import UsageError
@@ -95,23 +96,25 @@ def defaulted(job: Job, known: tuple[WriterSchema, ...]) -> list[str]:
 
 
 def event_encoder(job: Job, registry: Registry | None) -> Encode:
-    """Return the encoder of events to values of the job's topic. It raises UsageError for an invalid event.
+    """Return the encoder of events to values of the job's topic. It raises UsageError for an invalid event. A
+    datetime without a zone is UTC.
 
     With a registry a new schema is registered first, if the job file allows it: readers need its id.
     """
     if job.format.kind == CONFLUENT_PROTOBUF:
         message, head = protobuf_fields(job.event_schema), _newest_header(job, registry)
         return lambda record: head + encode_message(record, message)
-    codec = Codec(job.event_schema)
+    codec, plain = Codec(job.event_schema), event_values(job.event_schema)
     if job.format.kind == AVRO:
-        return codec.encode
+        return lambda record: codec.encode(plain(record))
     if job.format.kind in JSON_FORMATS:
         fields = json_fields(job.event_schema)
         framed = b"" if job.format.kind == JSON else _newest_header(job, registry)
 
         def as_json(record: dict[str, Any]) -> bytes:
-            codec.body(record)  # it must fit the schema before it is written without one
-            return framed + encode(record, fields)
+            values = plain(record)
+            codec.body(values)  # it must fit the schema before it is written without one
+            return framed + encode(values, fields)
 
         return as_json
     asked, subject, allowed = _required(job, registry), job.format.subject, job.registry.auto_register
@@ -119,7 +122,7 @@ def event_encoder(job: Job, registry: Registry | None) -> Encode:
     if number is None:
         number = asked.number_of(subject, job.event_schema, allowed)
     header = confluent_header(number)
-    return lambda record: header + codec.body(record)
+    return lambda record: header + codec.body(plain(record))
 
 
 def _newest_header(job: Job, registry: Registry | None) -> bytes:

@@ -54,6 +54,8 @@ _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _URL = re.compile(r"(https?://[^\s@]{1,500})?")
 GROUP = "group"
 """The rule for a null in a key by which it is a value of its own."""
+TOPIC_CHARS_MAX = 249
+"""Kafka's limit of a topic's name."""
 SQL_CHARS_MAX = 10_000
 COLUMNS_MAX = 100
 COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
@@ -201,7 +203,8 @@ class TransformModel(Model):
 
 class SourceModel(Model):
     topic: str = Field(
-        pattern=r"^[A-Za-z0-9._-]{1,200}$", description="The topic with the events; left out with `job`."
+        pattern=rf"^[A-Za-z0-9._-]{{1,{TOPIC_CHARS_MAX}}}$",
+        description="The topic with the events; left out with `job`.",
     )
     schema_: str = Field(
         alias="schema",
@@ -525,7 +528,7 @@ class AttachedQueryModel(Model):
     )
     source: str = Field(
         "",
-        pattern=r"^[A-Za-z0-9._-]{0,200}$",
+        pattern=rf"^[A-Za-z0-9._-]{{0,{TOPIC_CHARS_MAX}}}$",
         description="The one topic that your query reads. With `merges` the job can then continue in another "
         "region (ATTACH.md). You may add it at any time.",
     )

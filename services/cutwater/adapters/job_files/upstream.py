@@ -62,6 +62,8 @@ def find_upstream(
 
 def _upstream(path: Path, named: str, above: tuple[Path, ...], load: Load) -> Upstream:
     file, here = path.parent / named, path.resolve()
+    if "\0" in named:
+        raise UsageError(f"{value_text(named)} is no name of a file")
     if file.resolve() in (here, *above):
         raise UsageError(f"{value_text(named)} reads this job's output, directly or by other jobs: a circle")
     if len(above) >= LEVELS_MAX:

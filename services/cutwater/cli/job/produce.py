@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,13 @@ import typer
 
 from cutwater.adapters.events.event_producer import EventWriter, require_own_source
 from cutwater.adapters.events.registry import registry_for
+from cutwater.adapters.job_files.event_schema import field_types
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.cli.options import DataDirOption, JobNameOption, JsonOption, settings_for
 from cutwater.cli.report import err, out, print_json, report_errors
 from cutwater.core.errors import UsageError
+from cutwater.core.job.job import Job
+from cutwater.core.job.measures import TIMES
 from cutwater.core.util.text_tables import number_text
 from cutwater.core.util.timestamps import parsed
 from cutwater.local import running_file
@@ -42,9 +46,8 @@ def produce(
         raise UsageError(f"job {job.name} is attached to a query of your own: produce to the topics that it reads")
     require_own_source(job)
     writer = EventWriter(stack.cluster, job, registry_for(job, settings))
-    times = {one["name"] for one in job.event_schema["fields"] if "timestamp" in json.dumps(one["type"])}
     with err.task("produced", "events", quiet=as_json, transient=False) as progress:
-        lines = _Lines(file, times)
+        lines = EventLines(file, time_fields(job))
         try:
             count = writer.write_all(lines, progress)
         except UsageError as error:
@@ -55,8 +58,14 @@ def produce(
         out.print(f"{number_text(count)} events delivered to {job.topic}")
 
 
-class _Lines:
-    """The events of a file. `number`: the last line read."""
+def time_fields(job: Job) -> set[str]:
+    """Return the fields of an event that are times, which may be given as texts."""
+    of = field_types(job.event_schema)
+    return {name for name, one in of.items() if one.name.removeprefix("local-") in TIMES}
+
+
+class EventLines:
+    """The events of a file of JSON lines. `number`: the last line read. Raises UsageError for another line."""
 
     def __init__(self, file: Path, times: set[str]) -> None:
         self._file = file
@@ -65,7 +74,7 @@ class _Lines:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         try:
-            with sys.stdin if str(self._file) == "-" else self._file.open(encoding="utf-8") as lines:
+            with sys.stdin if str(self._file) == "-" else self._file.open(encoding="utf-8-sig") as lines:
                 for self.number, line in enumerate(lines, 1):
                     if line.strip():
                         yield self._event(line)
@@ -74,12 +83,18 @@ class _Lines:
 
     def _event(self, line: str) -> dict[str, Any]:
         try:
-            event = json.loads(line)
+            event = json.loads(line, parse_float=_number)
             if not isinstance(event, dict):
                 raise ValueError("not a JSON object")
             return {name: _time(value) if name in self._times else value for name, value in event.items()}
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{error}") from None
+
+
+def _number(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(f"the number {text[:40]} is beyond a double")
+    return number
 
 
 def _time(value: Any) -> Any:

@@ -213,9 +213,11 @@ def _default(field: JsonField, given: Any) -> Any:
 
 
 def _flat_default(field: JsonField, given: Any) -> Any:
-    # A schema has bytes as text of code points up to 255, and times in their unit.
+    # A schema has bytes as text of code points up to 255, times in their unit, and NaN as a text.
     if field.kind in _UNIT:
         return given * _UNIT[field.kind]
+    if field.kind in _END:
+        return float(given)
     if field.kind not in ("bytes", "fixed", "decimal"):
         return given
     raw = given.encode("latin-1")

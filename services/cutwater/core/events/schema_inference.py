@@ -141,7 +141,7 @@ def _json_type(value: Any) -> str:
 def _number(name: str, values: Sequence[Any], seen: set[str], told: bool) -> tuple[str, str]:
     if "number" in seen:
         return "double", ""
-    if any(abs(one) > LONG_MAX for one in values):
+    if any(not -LONG_MAX - 1 <= one <= LONG_MAX for one in values):
         return "", "it exceeds 64 bits"
     if told or sounds_like_time(name):
         for kind, unit in (("timestamp-millis", 1), ("timestamp-micros", 1_000)):

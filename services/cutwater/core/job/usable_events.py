@@ -114,9 +114,9 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _fits(value: Decimal | None, limit: Limit) -> bool:
-    # abs() would round to 28 digits.
-    return value is None or value.copy_abs() < 10 ** (limit.type.precision - limit.type.scale)
+def _fits(value: Decimal | int | None, limit: Limit) -> bool:
+    # abs() of a decimal would round to 28 digits.
+    return value is None or Decimal(value).copy_abs() < 10 ** (limit.type.precision - limit.type.scale)
 
 
 class Rejected(NamedTuple):

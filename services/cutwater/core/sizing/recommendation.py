@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from cutwater.core.checks import capacity
 from cutwater.core.checks.capacity import Estimate, Load
+from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.job.kinds.frequent_items import TOP
+from cutwater.core.job.shards import MAX_SHARDS
 from cutwater.core.sizing.demand import Demand
 from cutwater.core.sizing.epoch_work import beside_cores, epoch_ms, epoch_s_of, event_us, row_us, rows_of, work_s
 from cutwater.core.sizing.figures import Figure, Sizing
@@ -36,7 +38,10 @@ class _Rows(NamedTuple):
 
 
 def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
-    """Return what the job needs at its peak; disks and traffic at its mean."""
+    """Return what the job needs at its peak; disks and traffic at its mean.
+
+    Raises UsageError for a load that needs more partitions than a job has shards at most.
+    """
     peak = estimate_for(job, demand, demand.peak_events_per_s)
     cores = _driver_cores(job, demand, machine, peak)
     shared = machine.cores if demand.one_machine else math.ceil(cores)
@@ -47,6 +52,11 @@ def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     source = _source_partitions(job, demand, machine, cores)
     restore = restore_of(job, demand, machine, mean, peak)
     changelog = max(source, restore.rehydrators)
+    if changelog > MAX_SHARDS:
+        raise UsageError(
+            f"this load needs {changelog:,} partitions of the changelog, and a job has at most {MAX_SHARDS:,}: "
+            "divide its keys among several jobs, or allow a restore more time (--recovery)"
+        )
     # Barriers and milestones name each partition.
     peak = estimate_for(job, demand, demand.peak_events_per_s, source, changelog)
     mean = estimate_for(job, demand, demand.events_per_s, source, changelog)

@@ -70,6 +70,12 @@ def test_a_schema_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load_schema(tmp_path)
 
 
+def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """As editors of Windows write it, and as job files and .proto files may."""
+    (tmp_path / "event.avsc").write_bytes(b"\xef\xbb\xbf" + json.dumps(WINDOW_KEY_SCHEMA).encode())
+    assert load_schema(tmp_path / "event.avsc") == WINDOW_KEY_SCHEMA
+
+
 def test_bytes_of_another_schema_are_refused_by_fingerprint() -> None:
     """Both fingerprints are in the message; nothing is decoded with a schema that did not write it."""
     windows = Codec(WINDOW_KEY_SCHEMA)

@@ -306,6 +306,12 @@ def test_a_folder_that_must_not_be_read_holds_no_schema(read: Read, monkeypatch:
     assert (line, told[:54]) == (3, "attached.schema: 'orders_state.avsc' is not beside the")
 
 
+def test_a_topic_may_have_as_long_a_name_as_in_kafka(read: Read) -> None:
+    assert read(changed(("flights.events", "t" * 249))) == []
+    ((line, told),) = read(changed(("flights.events", "t" * 250)))
+    assert (line, told[:13]) == (4, "source.topic:")
+
+
 CERTAIN: dict[str, list[tuple[str, str, int, str]]] = {
     "job": [("job: flights", "job: Flights", 2, "job"), ("job: flights\n", "", 2, "job")],
     "source": [

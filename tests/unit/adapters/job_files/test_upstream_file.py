@@ -116,6 +116,7 @@ def test_an_upstream_that_cannot_be_read_is_named(folder: Path) -> None:
     downstream(folder, name="up", of="down.yaml")
     assert "a circle" in refused(downstream(folder))
     assert "a circle" in refused(downstream(folder, of="down.yaml"))
+    assert "is no name of a file" in refused(downstream(folder, of='"up\\0.yaml"'))
 
 
 def test_a_field_that_the_output_lacks_is_told_with_those_it_has(folder: Path) -> None:

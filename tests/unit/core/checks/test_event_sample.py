@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,21 @@ def test_a_window_that_the_sample_just_covers_is_whole() -> None:
         assert found is not None
         assert found.whole_windows == whole
         assert found.rows_per_window == pytest.approx(rows / whole)
+
+
+def test_windows_between_sparse_events_take_no_memory() -> None:
+    """A few events of 30 days, in windows of a second."""
+    job = replace(JOB, window=WindowSpec(1_000, 1_000))
+    tracemalloc.start()
+    try:
+        found = measure_sample(job, alone(*(day * 86_400_000 for day in range(31))), 0.5, None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found is not None
+    assert found.whole_windows == 30 * 86_400
+    assert found.rows_per_window == 30 / (30 * 86_400)
+    assert peak < 5_000_000
 
 
 def test_of_a_single_event_there_is_one_a_second() -> None:

@@ -174,6 +174,9 @@ def test_a_time_is_read_to_the_microsecond(text: str, micros: int | None) -> Non
         (TYPES["timestamp_micros"], 5, 5),
         (TYPES["date"], 5, 5),
         ("long", 5, 5),
+        ("double", 5, 5.0),
+        ("double", "-Infinity", float("-inf")),
+        ("float", "Infinity", float("inf")),
         (TYPES["enum"], "b", "b"),
         (["null", "long"], None, None),
     ],
@@ -183,6 +186,7 @@ def test_a_default_is_what_its_schema_means_by_it(type_: Any, default: Any, valu
     fields = fields_of({"name": "a", "type": type_, "default": default})
     found = read(b"{}", fields)
     assert found == {"a": value}
+    assert type(found["a"]) is type(value)
     assert read(b'{"a":null}', fields) == found
 
 

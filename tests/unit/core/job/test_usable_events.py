@@ -64,3 +64,19 @@ def test_a_decimal_fits_up_to_its_last_whole_digit(tmp_path: Path) -> None:
         assert find_flaw(one, {}, {**event, "amount": fits}, None) is None
     for beyond in (Decimal(100), Decimal(-100)):
         assert reason(find_flaw(one, {}, {**event, "amount": beyond}, None)) == NO_ROOM
+
+
+def test_a_long_fits_a_measure_as_a_decimal_does(tmp_path: Path) -> None:
+    """One event may add 14 digits to a variance, of whichever type they are."""
+    limit = Limit("big", FieldType("decimal", 14, 0))
+    job = wide.job(tmp_path, wide.SCHEMA, "format: json")
+    job = replace(job, measures=(replace(job.measures[0], limit=limit),))
+    event = {"key": "a", "at": 0}
+    types = {"big": FieldType("long")}
+    found = [find_flaw(job, types, {**event, "big": one}, None) for one in (None, 10**14 - 1, 1 - 10**14, 10**14)]
+    assert found[:3] == [None] * 3
+    assert found[3] is not None
+    assert found[3].rule.startswith("is beyond decimal(14,0)")
+    last = find_flaw(job, types, {**event, "big": -(2**63)}, None)
+    assert last is not None
+    assert last.field == "big"

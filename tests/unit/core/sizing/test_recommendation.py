@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.adapters.job_files.loader import load_job
+from cutwater.core.errors import UsageError
 from cutwater.core.job.windows import WindowSpec
 from cutwater.core.sizing.costs import MONTH_S, Prices, monthly_amounts
 from cutwater.core.sizing.demand import Demand
@@ -211,3 +212,10 @@ def test_an_epoch_takes_what_its_events_and_rows_take(rate: float, keys: int, wa
     assert found >= demand.epoch_s
     if (events * event_us(SIZED, machine) + rows * row_us(SIZED, machine)) / 1e6 / cores < found / 2:
         assert found == pytest.approx(max(demand.epoch_s, took), rel=0.01)
+
+
+def test_a_load_beyond_every_job_is_told_by_what_it_needs() -> None:
+    """And not by a setting of the job file that is right."""
+    demand = Demand(1e9, KeySkew(10**12), peak=1_000, epoch_s=0.1)
+    with pytest.raises(UsageError, match=r"needs [0-9,]+ partitions of the changelog, .* at most 65,536"):
+        size_job(FLIGHTS, demand, MACHINE)

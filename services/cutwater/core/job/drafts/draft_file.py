@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.events.rejection import MAX_BEHIND_MS
+from cutwater.core.job.drafts.draft_fields import steps_of
 from cutwater.core.job.drafts.draft_proposal import MAX_AHEAD_DEFAULT, Exploded, Proposal, duration
 from cutwater.core.job.usable_events import Rejected
 
@@ -73,7 +74,7 @@ def _body(draft: Draft) -> list[str]:
         *([f"  message: {text(draft.message)}"] if draft.message else []),
         f"  key: {_key(one.key)}   # {one.key_why}",
         f"  event_time: {text(one.event_time)}   # {one.event_time_why}",
-        *(["  columns:   # fields inside of others"] if one.columns else []),
+        *([f"  columns:   # {_of_columns(one.columns.values())}"] if one.columns else []),
         *(f"    {text(name)}: {text(path)}" for name, path in one.columns.items()),
         *(_explode(one.exploded) if one.exploded else []),
         "window:",
@@ -87,6 +88,11 @@ def _body(draft: Draft) -> list[str]:
         "measures:   # docs/JOBFILE.md lists all kinds",
         *(_measure(name, kind, field) for name, (kind, field) in one.measures.items()),
     ]
+
+
+def _of_columns(paths: Iterable[str]) -> str:
+    renamed = any(len(steps_of(one)) == 1 for one in paths)
+    return "fields inside of others, or under another name" if renamed else "fields inside of others"
 
 
 def _explode(one: Exploded) -> list[str]:

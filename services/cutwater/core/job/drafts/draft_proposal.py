@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from cutwater.core.errors import UsageError
+from cutwater.core.events.key_columns import KEY_COLUMNS_MAX, PARAMETERS
 from cutwater.core.events.rejection import MAX_BEHIND_MS, NO_DATE_MS, YEARS, unit_hint
 from cutwater.core.events.schema_inference import sounds_like_time, time_ms
 from cutwater.core.job.drafts.draft_fields import (
@@ -24,6 +26,7 @@ from cutwater.core.job.drafts.draft_fields import (
     require_field,
     steps_of,
 )
+from cutwater.core.job.job import TAKEN_COLUMNS
 from cutwater.core.job.measures import NUMBERS, TIMES
 from cutwater.core.util.suggestions import safe
 
@@ -118,9 +121,11 @@ def propose(
     numbers, texts = _measured(rows, fields, {*key_fields, time_field})
     used = (*key_fields, time_field, *numbers, *texts)
     others = (*kinds, *taken, COUNT, *((exploded.element,) if exploded else ()))
-    own = column_names([one for one in used if one in fields.inner], others)
+    renamed = _renamed(key_fields, fields)
+    own = column_names([one for one in used if one in fields.inner or one in renamed], others)
     of_elements = _element_columns(used, fields, (*others, *own.values()))
     named = {**own, **of_elements}
+    listed_keys = [named.get(one, one) for one in key_fields] if len(key_fields) > 1 else []
     return Proposal(
         key=tuple(named.get(one, one) for one in key_fields),
         key_why=key_why,
@@ -134,11 +139,19 @@ def propose(
         max_ahead_ms=ahead,
         max_behind_ms=behind,
         measures=_measures(
-            [named.get(one, one) for one in numbers], [named.get(one, one) for one in texts], named.values()
+            [named.get(one, one) for one in numbers],
+            [named.get(one, one) for one in texts],
+            (*named.values(), *listed_keys),
         ),
-        columns={name: path for path, name in own.items()},
+        columns={name: renamed.get(path, path) for path, name in own.items()},
         exploded=exploded and exploded._replace(columns={name: path for path, name in of_elements.items()}),
     )
+
+
+def _renamed(key: Sequence[str], fields: Fields) -> dict[str, str]:
+    """Return the paths of flat fields whose names are reserved, if the key is a list of several columns."""
+    taken = TAKEN_COLUMNS | PARAMETERS if len(key) > 1 else frozenset()
+    return {one: f"`{one}`" for one in key if one.lower() in taken and one in fields.flat}
 
 
 def _element_columns(used: Iterable[str], fields: Fields, taken: Iterable[str]) -> dict[str, str]:
@@ -196,6 +209,8 @@ def _key(rows: Sequence[SampleRow], fields: Fields, said: Sequence[str]) -> tupl
     for one in said:
         needed = "text, a whole number, a decimal, a boolean, a date or a UUID"
         require_field(one, fields, kinds.get(one) in KEYS, rows, f"key: that is {needed}")
+    if len(set(said)) > KEY_COLUMNS_MAX:
+        raise UsageError(f"the key has {len(set(said))} columns; allowed are {KEY_COLUMNS_MAX}")
     if said:
         return tuple(dict.fromkeys(said)), f"as you said; {_distinct_text(rows, said)}"
     if not able:
@@ -309,14 +324,17 @@ def _is_measurable(name: str) -> bool:
 def _measures(
     numbers: Sequence[str], texts: Sequence[str], columns: Iterable[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return a count, sum and max of the numbers, and the distinct values of the text."""
-    made: dict[str, tuple[str, str | None]] = {COUNT: ("count", None)}
+    """Return a count, sum and max of the numbers, and the distinct values of the text. `columns`: names that no
+    measure may have."""
+    taken = {one.lower() for one in columns}
+    able = itertools.chain([COUNT], (f"{COUNT}_{number}" for number in itertools.count(2)))
+    counted = next(one for one in able if one not in taken)
+    made: dict[str, tuple[str, str | None]] = {counted: ("count", None)}
     for name in numbers:
         made |= {f"total_{name}": ("sum", name), f"max_{name}": ("max", name)}
     made |= {f"distinct_{name}": ("distinct", name) for name in texts}
     # Spark does not distinguish names by case.
     first = {name.lower(): name for name in reversed(list(made))}
-    taken = {one.lower() for one in columns}
     return {name: one for name, one in made.items() if first[name.lower()] == name and name.lower() not in taken}
 
 
