@@ -17,7 +17,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Token
 
 ROWS_MAX = 2_000_000
-"""The default bound on rows held in memory while their milestone is incomplete."""
+"""The default bound on the rows of a milestone, which are held in memory until it is complete."""
 SOURCES = ("output", "changelog")
 THREAD = "committed"
 
@@ -40,7 +40,8 @@ def committed(
     `after`: the token of the last milestone that the caller has processed. None starts at the oldest one kept (on
     the changelog: with the whole state as one milestone).
     `stop`: polled a few times a second; True ends the iterator. `idle_s`: end after this many seconds without a
-    new milestone; None waits for ever. `rows_max`: the bound on rows held in memory.
+    new milestone; None waits for ever. `rows_max`: the bound on a milestone's rows, and on those that
+    are read before an earlier milestone is complete.
 
     Raises UsageError for another source, an unknown or pruned token, or more rows than `rows_max`;
     UnavailableError if the brokers or the schema registry (for Confluent framing) do not answer;

@@ -24,7 +24,7 @@ from cutwater.core.protocol.generation import Token
 POLL_S = 0.2
 BATCH = 1_000
 AHEAD_ROWS = 100_000
-"""Above this number of held rows, partitions that are ahead of others are paused."""
+"""Above this number of held rows, or the caller's bound, partitions that are ahead of others are paused."""
 
 
 def from_output(
@@ -42,7 +42,7 @@ def from_output(
         starts = [_start(read.consumer, topic, number, decoder, after) for number in range(partitions)]
         cut_off = [number for number, offset in enumerate(starts) if after is None and offset > 0]
         read.begin(dict(enumerate(starts)))
-        reading = _Reading(read, partitions, decoder)
+        reading = _Reading(read, partitions, decoder, min(AHEAD_ROWS, rows_max))
         grouping = Grouping(partitions, cut_off, after.sequence if after else 0)
         waited = time.monotonic()
         while not stop() and (idle_s is None or time.monotonic() - waited < idle_s):
@@ -51,7 +51,7 @@ def from_output(
             while found := grouping.next_complete():
                 yield _milestone(*found, decoder)
                 waited = time.monotonic()
-            if grouping.held > rows_max:
+            if grouping.next_rows > rows_max:
                 raise UsageError(
                     f"{topic}: a milestone has more than {rows_max:,} rows: pass a larger rows_max, or read "
                     "source='changelog' with a store of your own"
@@ -61,7 +61,9 @@ def from_output(
 
 
 class _Reading:
-    def __init__(self, read: LongLivedConsumer, partitions: int, decoder: Decoder) -> None:
+    def __init__(self, read: LongLivedConsumer, partitions: int, decoder: Decoder, ahead_rows: int) -> None:
+        """`ahead_rows`: above this number of held rows, partitions that are ahead are paused."""
+        self._ahead_rows = ahead_rows
         self._read = read
         self._decoder = decoder
         self._partitions = range(partitions)
@@ -76,7 +78,7 @@ class _Reading:
 
     def _hold_back(self, grouping: Grouping) -> None:
         # Rows of a partition that is far ahead cannot be complete yet and would fill the memory.
-        full = grouping.held > AHEAD_ROWS
+        full = grouping.held > self._ahead_rows
         self._read.hold({number for number in self._partitions if full and grouping.ahead(number)})
 
 

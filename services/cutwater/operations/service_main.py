@@ -52,6 +52,13 @@ def promoted_job(job: Job, settings: Settings, log: Any) -> tuple[Job, Settings]
     return working_for(job, settings)
 
 
+def interrupt_on_signals() -> None:
+    """End a command on SIGTERM and SIGHUP as on Ctrl-C, so that it removes its folders. Main thread only."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
 def keep_private() -> None:
     """Deny other users access to files that this process writes, since they hold rows, logs and offsets."""
     os.umask(os.umask(_NOT_OTHERS) | _NOT_OTHERS)

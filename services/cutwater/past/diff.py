@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from cutwater.adapters.avro.codec import HEADER_BYTES
@@ -41,6 +40,7 @@ from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.point_in_time_restore import RestorePlan, RestoreSources, Target, plan
 from cutwater.past.milestone_lookup import NamedMilestone, find_milestone, job_of, restore_sources
 from cutwater.past.snapshot_tiers import restorer_of, tiers_of
+from cutwater.past.working_folder import working_folder
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.query.view import View
 from cutwater.views.snapshots.point_in_time import Rebuild
@@ -123,10 +123,8 @@ def diff_states_at(request: DiffRequest, report: Report = lambda _doing, _count:
     request = with_carried_jobs(request)
     plans = [planned_state(request, point) for point in (request.before, request.after)]
     comparer = RowComparer(plans[0].job, plans[1].job, request.tolerance)
-    parent = request.settings.data_dir / FOLDER
-    parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=parent) as name, ExitStack() as stack:
-        views = StateViews(request, report, Path(name), stack).of(plans)
+    with working_folder(request.settings.data_dir / FOLDER) as folder, ExitStack() as stack:
+        views = StateViews(request, report, folder, stack).of(plans)
         return _compared(request, comparer, plans, views, report)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -109,7 +109,7 @@ class RowLogs:
             # Taken first: what compaction removes during the read was older.
             young_ms = self._now_ms() - max(0, lag_ms - MARGIN_MS)
             low, records = self._changelog_records(topic, partition)
-            if not records or self._is_still_first(topic, partition, records[0].offset):
+            if self._are_still_there(topic, partition, _first_old(records, young_ms)):
                 return ChangelogPart(f"{topic}/{partition}", records, low == 0, young_ms)
         raise UnavailableError(f"{topic}/{partition} is being compacted: try again in a moment")
 
@@ -124,13 +124,13 @@ class RowLogs:
                     found.append(RowRecord(one.offset(), pane, one.value(), one.timestamp()[1], writer))
         return low, found
 
-    def _is_still_first(self, topic: str, partition: int, offset: int) -> bool:
-        """Return whether a record is still there. A record that compaction removes takes all earlier ones of its
-        key along: if this one is there, none after it was removed while the log was read."""
+    def _are_still_there(self, topic: str, partition: int, offsets: Sequence[int]) -> bool:
+        """Return whether these records are still there. A record that compaction removes takes all earlier ones of
+        its key along: if a key's first one is there, none after it was removed while the log was read."""
+        if not offsets:
+            return True
         with closing(RangeConsumer(self._cluster, topic)) as log:
-            for batch in _batches(log, topic, partition, offset, offset + 1):
-                return bool(batch[0].offset() == offset)
-        return False
+            return all(_is_there(log, topic, partition, one) for one in offsets)
 
     def output(self, partitions: int) -> tuple[list[OutputBatch], bool]:
         """Return the end markers of the row's partition, with the row among the rows before each, and whether the
@@ -178,6 +178,20 @@ class RowLogs:
                 yield batch
                 read += len(batch)
                 self._count(topic, read)
+
+
+def _first_old(records: Iterable[RowRecord], young_ms: int) -> list[int]:
+    """Return the offset of each pane's first record, if compaction may have seen it: each is a key of its own."""
+    first: dict[int, RowRecord] = {}
+    for one in records:
+        first.setdefault(one.pane, one)
+    return [one.offset for one in first.values() if one.written_ms <= young_ms]
+
+
+def _is_there(log: RangeConsumer, topic: str, partition: int, offset: int) -> bool:
+    for batch in _batches(log, topic, partition, offset, offset + 1):
+        return bool(batch[0].offset() == offset)
+    return False
 
 
 def _batches(log: RangeConsumer, topic: str, partition: int, first: int, end: int) -> Iterator[list[Message]]:

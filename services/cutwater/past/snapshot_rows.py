@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka.client_config import Cluster
@@ -16,6 +14,7 @@ from cutwater.core.past.row_history import Gap, LoggedValue
 from cutwater.past.row_logs import RowOfKey
 from cutwater.past.snapshot_tiers import restorer_of, tiers_of
 from cutwater.past.visible_milestones import VisibleMilestone
+from cutwater.past.working_folder import working_folder
 from cutwater.views.query.presenter import plain
 from cutwater.views.query.view import View
 from cutwater.views.store.store import Store
@@ -56,11 +55,9 @@ class SnapshotRows:
         job = with_partitions(self._job, milestone.partitions)
         tiers = tiers_of(settings, job, None)
         restorer = restorer_of(self._cluster, job, milestone.generation, None, tiers)
-        parent = settings.data_dir / FOLDER
-        parent.mkdir(parents=True, exist_ok=True)
         self.read += 1
-        with TemporaryDirectory(dir=parent) as name:
-            store = Store(Path(name) / "view", job, milestone.generation, may_empty=False)
+        with working_folder(settings.data_dir / FOLDER) as folder:
+            store = Store(folder / "view", job, milestone.generation, may_empty=False)
             try:
                 restorer.restore(store, lambda: False, sequence)
             except CutwaterError:

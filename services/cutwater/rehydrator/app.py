@@ -116,11 +116,7 @@ def create_app(
     united = GlobalDistinctRoutes(context, consulting)
     exports, standing = Exports(), StatusRoutes(context)
     whole, arrow = ExportRoutes(context, exports, snapshot, sizes), Arrow(context, exports)
-    following = ChangeRoutes(
-        context,
-        changes or Changes(lambda: view.milestone),
-        lambda: (shown().app if shown else app).state.following,
-    )
+    following = ChangeRoutes(context, changes or Changes(lambda: view.milestone), shown or (lambda: None))
     app.state.following = following
     app.get(parameters.STATE, responses=json_responses(KeyAnswer, *READING))(reading.key)
     app.get(KEY_ROUTE, responses=json_responses(ScanAnswer | KeyAnswer, *READING))(reading.scan)

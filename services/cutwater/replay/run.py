@@ -23,6 +23,7 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.local.machine.extras import require
 from cutwater.past.diff import DiffRequest
 from cutwater.past.milestone_lookup import find_milestone
+from cutwater.past.working_folder import working_folder
 from cutwater.replay.comparison import (
     Compared,
     Expectation,
@@ -35,10 +36,10 @@ from cutwater.replay.comparison import (
 )
 from cutwater.replay.excluded_events import ExcludedEvents, exclude_events
 from cutwater.replay.files import WrittenFile, difference_file, require_folder, write_states
-from cutwater.replay.folders import working_folder
 from cutwater.replay.sandbox import Sandbox
 from cutwater.replay.source_copy import Copied, CopyRequest, copy_source
 
+FOLDER = "replay"
 Progress = Callable[[str, int, int | None], None]
 """Called with what is done, how much of it is done, and of how much; None if that is not known."""
 
@@ -104,7 +105,7 @@ def run_replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     _require_source(request, ranges, after)
     own = exclude_events(request.cluster, request.job, after.generation, ranges, count_late=request.count_late)
     with ExitStack() as stack:
-        folder = stack.enter_context(working_folder(request.settings.data_dir))
+        folder = stack.enter_context(working_folder(request.settings.data_dir.resolve() / FOLDER))
         made = _Replaying(request, progress, folder, stack)
         old, live = made.live(before, after)
         comparer = comparer_of(live.job, request.by, old.job if old else None, request.tolerance)

@@ -43,8 +43,10 @@ class JumpCheck:
         self._keep, self._log = keep, log
 
     def check_epoch(self, epoch: int) -> None:
-        """Raise BoundChangedError if another bound would hold other events of the epoch. Retries agree: it is by the
-        epoch's plan."""
+        """Raise BoundChangedError if another bound would hold other events of the epoch.
+
+        Retries agree, as only the epoch's plan counts.
+        """
         if epoch == self._begun:
             return
         plan = self._checkpoint.plan(epoch)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,6 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.job_files.loader import load_job
 from cutwater.core.job.job import differences
 from cutwater.local.changed_job_file import changed_job_file
-from cutwater.replay.folders import remove_left_over, working_folder
 from cutwater.replay.sandbox import CHANGES, environment_of
 from support.events import counting
 
@@ -55,26 +51,3 @@ def test_the_users_settings_do_not_reach_beyond(monkeypatch: pytest.MonkeyPatch)
     assert (str(own.generation), own.spark_master, own.spark_application) == ("g1-eu-00000000", "local[*]", "")
     assert (own.go_on_behind, own.begin_beside) == ("", "")
     assert environment_of("eu", Settings(spark_master="local[2]"))["CUTWATER_SPARK_MASTER"] == "local[2]"
-
-
-def test_the_folder_is_removed_whatever_happens(tmp_path: Path) -> None:
-    def interrupted() -> None:
-        with working_folder(tmp_path) as folder:
-            (folder / "broker").mkdir()
-            assert folder.name == str(os.getpid())
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert [*tmp_path.iterdir()] == []
-
-
-def test_what_a_killed_replay_has_left_is_removed(tmp_path: Path) -> None:
-    """Not that of one that runs; nor what is no replay's."""
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait(20)
-    for name in (str(ended.pid), str(os.getppid()), "notes"):
-        (tmp_path / name / "region").mkdir(parents=True)
-    remove_left_over(tmp_path)
-    assert sorted(one.name for one in tmp_path.iterdir()) == sorted([str(os.getppid()), "notes"])
-    remove_left_over(tmp_path / "nothing")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from cutwater.adapters.avro import protocol_records
-from cutwater.adapters.kafka.admin import descriptions
+from cutwater.adapters.kafka.admin import descriptions, names
 from cutwater.adapters.kafka.client import bounds, make_consumer, partition_count, read_range
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.commit_stream import newest, newest_milestone
-from cutwater.core.errors import ProtocolError, UsageError
+from cutwater.core.errors import ProtocolError, UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidates, fold_candidates
 from cutwater.core.generations.holds import to_be_held
 from cutwater.core.generations.start_state import is_claimed
@@ -117,14 +118,20 @@ def parent_of(claim: Claim) -> Milestone:
 def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozenset[int]:
     """Return the sequences of a generation's milestones that open claims start from: their state is still needed.
 
-    Empty if there are no claims, or the caller may not read them. Raises UnavailableError.
+    Empty if there are no claims, or the caller may not read them. Raises UnavailableError, also if the brokers
+    know no topic of the job: one that has just started knows none at first, and what is needed would be deleted.
     """
     topic = topics.candidates(job)
     try:
-        known = candidates(cluster, job) if topic in descriptions(cluster, [topic]) else Candidates()
-        last = promoted(cluster, job) if known.by_id else None
+        there = topic in descriptions(cluster, [topic])
+        known = candidates(cluster, job) if there else Candidates()
     except UsageError:
         return frozenset()
+    if not there and not any(one.startswith(f"{job}.") for one in names(cluster)):
+        raise UnavailableError(f"the brokers at {cluster.bootstrap} know no topic of job {job}: try again later")
+    last = None
+    with suppress(UsageError):  # not known: every open claim counts
+        last = promoted(cluster, job) if known.by_id else None
     parents = (origin_parent(one) for one in known.coming(last))
     return frozenset(one.sequence for one in parents if one.generation == generation)
 

@@ -28,7 +28,7 @@ from cutwater.core.past.wrong_since import WrongSince
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.util.text_tables import Column, Lines
 from cutwater.core.util.timestamps import moment_ms
-from cutwater.operations.service_main import keep_private
+from cutwater.operations.service_main import interrupt_on_signals, keep_private
 from cutwater.past.blame import Blame, BlameRequest, GapReason
 from cutwater.past.blame import blame as run_blame
 from cutwater.past.row_logs import RECORDS_MAX, RowOfKey
@@ -88,6 +88,7 @@ def blame(
     ·  cutwater blame JFK 2013-01-02T11:00:00Z --job-file job.yaml --bootstrap-servers kafka-1:9092 --snapshots 0
     """
     keep_private()
+    interrupt_on_signals()
     place = find_job(job_file, bootstrap_servers, data_dir, job_name)
     row = row_of(place.job, words)
     condition = row_condition(wrong_since, place.job) if wrong_since is not None else None

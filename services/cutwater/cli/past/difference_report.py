@@ -10,6 +10,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.past.milestone_point import MilestonePoint
 from cutwater.core.past.state_difference import DifferenceSummary, RowChange, RowKind
 from cutwater.core.util.text_tables import Column, Lines
+from cutwater.operations.service_main import interrupt_on_signals
 from cutwater.past.diff import RECORDS_MAX, DiffRequest, Side, StateDifference, diff_states_at
 from cutwater.views.bulk.loader import workers_by_default
 from cutwater.views.query.presenter import plain
@@ -38,6 +39,7 @@ def request_of(
 
 def compared(request: DiffRequest) -> StateDifference:
     """Return the difference, and show how far the comparison is."""
+    interrupt_on_signals()
     with err.task("comparing two milestones", "rows") as progress:
         return diff_states_at(request, lambda doing, count: progress(count, doing))
 

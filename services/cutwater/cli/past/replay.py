@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +23,7 @@ from cutwater.cli.past.replay_report import print_replay, replay_json
 from cutwater.cli.report import err, print_json, print_note, report_errors
 from cutwater.core.errors import UsageError
 from cutwater.core.past.milestone_point import LATEST, MilestonePoint
-from cutwater.operations.service_main import keep_private
+from cutwater.operations.service_main import interrupt_on_signals, keep_private
 from cutwater.past.diff import RECORDS_MAX
 from cutwater.replay.run import ReplayRequest, run_replay
 
@@ -88,9 +87,7 @@ def replay(
     before = MilestonePoint.of(from_) if from_ else None
     after, bytes_per_s = MilestonePoint.of(to), _rate(rate)
     place = find_job(running_file, bootstrap_servers, data_dir, job_name)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the sandbox is removed
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    interrupt_on_signals()
     with err.task("replaying", "events") as progress:
         found = run_replay(
             ReplayRequest(

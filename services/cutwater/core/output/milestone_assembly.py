@@ -38,6 +38,13 @@ class Grouping:
         self._open[partition].append(value)
         self.held += 1
 
+    @property
+    def next_rows(self) -> int:
+        """Rows of the next milestone so far. Those of later ones come from partitions that are read ahead."""
+        return sum(
+            len(ended[0].rows) if ended else len(rows) for ended, rows in zip(self._ended, self._open, strict=True)
+        )
+
     def ahead(self, partition: int) -> bool:
         """Return whether this partition has ended a milestone that others have not."""
         return bool(self._ended[partition])

@@ -12,6 +12,7 @@ _OF_THE_CONNECTION = (
     "client", "server", "extensions",
 )  # fmt: skip
 """Keys of an ASGI scope that the server sets. An application adds others, which are not valid in the next one."""
+_COUNTED = "cutwater.counted"
 
 
 @dataclass
@@ -25,11 +26,34 @@ class GenerationApp:
     """Requests in progress."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.open_requests += 1
+        counted = _Counted(self)
         try:
-            await self.app({**scope}, receive, send)
+            await self.app({**scope, _COUNTED: counted}, receive, send)
         finally:
-            self.open_requests -= 1
+            counted.end()
+
+
+class _Counted:
+    """One request among the open ones of an application."""
+
+    def __init__(self, app: GenerationApp) -> None:
+        self._app = app
+        app.open_requests += 1
+
+    def move(self, app: GenerationApp) -> None:
+        self.end()
+        self._app = app
+        app.open_requests += 1
+
+    def end(self) -> None:
+        self._app.open_requests -= 1
+
+
+def move_request(request: Request, successor: GenerationApp) -> None:
+    """Count an open request as one of the successor's: from now on it needs nothing of its own application."""
+    counted = request.scope.get(_COUNTED)
+    if counted is not None:
+        counted.move(successor)
 
 
 class SuccessorAnswer(Response):

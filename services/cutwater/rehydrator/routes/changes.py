@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from fastapi import Header, Query, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import HTTPException
 
@@ -17,6 +17,7 @@ from cutwater.core.protocol.generation import Token
 from cutwater.core.protocol.records import Milestone
 from cutwater.core.query.change_buffer import Behind
 from cutwater.rehydrator.http_api.context import RouteContext
+from cutwater.rehydrator.http_api.generation_app import GenerationApp, move_request
 from cutwater.rehydrator.http_api.parameters import Prefix
 from cutwater.rehydrator.http_api.sse import BEGIN, HEARTBEAT, HEARTBEAT_S, Events, event, event_of
 from cutwater.rehydrator.routes.change_text import ChangeTexts, Wanted
@@ -38,15 +39,22 @@ class _Place(NamedTuple):
 class ChangeRoutes:
     """The change streams, each reader at a milestone of its own."""
 
-    def __init__(self, context: RouteContext, changes: Changes, shown: Callable[[], ChangeRoutes]) -> None:
-        """`shown`: returns this route of the generation that is shown."""
+    def __init__(
+        self, context: RouteContext, changes: Changes, shown: Callable[[], GenerationApp | None] = lambda: None
+    ) -> None:
+        """`shown`: returns the application of the generation that is shown; None if there is only this one."""
         self._context = context
         self._changes = changes
         self._telling = ChangeTexts()
         self._shown = shown
 
     async def changes(
-        self, after: After = None, prefix: Prefix = "", key: Key = None, last_event_id: LastEventId = None
+        self,
+        request: Request,
+        after: After = None,
+        prefix: Prefix = "",
+        key: Key = None,
+        last_event_id: LastEventId = None,
     ) -> Response:
         """What each milestone changes, as server-sent events (`text/event-stream`), until you disconnect.
 
@@ -77,7 +85,8 @@ class ChangeRoutes:
             return window.key.startswith(prefix) and key in (None, window.key)
 
         everything = key is None and not prefix
-        return Events(self._all(sequence, key, None if everything else wanted), self._changes.keep_changes())
+        events = self._all(request, sequence, key, None if everything else wanted)
+        return Events(events, self._changes.keep_changes())
 
     def _sequence(self, text: str) -> int:
         """Raise 400 for an invalid token. A token of another generation returns -1: before all changes kept."""
@@ -87,16 +96,19 @@ class ChangeRoutes:
             raise HTTPException(400, f"{text[:80]!r} is not a token: pass the id of an event, unchanged") from None
         return token.sequence if token.generation == self._context.generation else -1
 
-    async def _all(self, sequence: int | None, key: str | None, wanted: Wanted | None) -> AsyncIterator[str]:
+    async def _all(
+        self, request: Request, sequence: int | None, key: str | None, wanted: Wanted | None
+    ) -> AsyncIterator[str]:
         """Yield the events of each generation. If the next one holds the key elsewhere, the stream ends."""
         yield BEGIN
         async for text in self._events(sequence, wanted):
             yield text
         one = self
-        while (later := self._shown()) is not one:
+        while (app := self._shown()) is not None and (later := app.app.state.following) is not one:
             one = later
             if key is not None and later._context.peers.owner_elsewhere(key):
                 return
+            move_request(request, app)  # else the view of the generation before would stay as long as the reader
             with later._changes.keep_changes():
                 async for text in later._events(None, wanted):
                     yield text
@@ -105,7 +117,7 @@ class ChangeRoutes:
         spoken = time.monotonic()
         following = False
         place = None if sequence is None else _Place(sequence)
-        while (shown := self._context.view.milestone) is not None and self._shown() is self:
+        while (shown := self._context.view.milestone) is not None and self._is_shown:
             try:
                 if place is not None and self._changes.after(place.sequence) is not None:
                     told, behind_it = await run_in_threadpool(self._next_text, place, wanted)
@@ -127,9 +139,14 @@ class ChangeRoutes:
                 spoken = time.monotonic()
             await self._context.wait_for_change(partial(self._due, place))
 
+    @property
+    def _is_shown(self) -> bool:
+        app = self._shown()
+        return app is None or app.app.state.following is self
+
     def _due(self, place: _Place) -> bool:
         try:
-            return self._shown() is not self or self._changes.after(place.sequence) is not None
+            return not self._is_shown or self._changes.after(place.sequence) is not None
         except Behind:
             return True
 

@@ -31,6 +31,7 @@ from cutwater.rehydrator.http_api.parameters import (
     WaitMs,
 )
 from cutwater.rehydrator.http_api.sets_body import SET_ROWS_MAX, Sets
+from cutwater.rehydrator.routes.distinct import require_few
 from cutwater.rehydrator.routes.keys_and_top import RANKING_S
 from cutwater.rehydrator.routes.owners import Answer, Owners, Span, Wait
 from cutwater.rehydrator.routes.stored_form import about, join_pages, of_owners, packed
@@ -105,6 +106,7 @@ class StoredRows:
 
     def _sets(self, asked: Sets) -> Answer:
         page = self._view.read_spans(asked.spans(), SET_ROWS_MAX + 1, SET_ROWS_MAX + 1)
+        require_few(sum(len(one.rows) for one in page.pages))  # a part of a set would be counted as the whole
         sets = [
             {**one.shown, "rows": packed(read.rows)} for one, read in zip(asked.every, page.pages, strict=True)
         ]

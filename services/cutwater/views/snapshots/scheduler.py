@@ -106,8 +106,13 @@ class SnapshotScheduler:
         self._waiting: _TakenCheckpoint | None = None
         self._busy = False
         self._wanted = False
-        self._refused = ""
+        self._decided = 0
+        """How often `_answer` was set; a request counts only later ones as its own."""
+        self._answer: Token | str = ""
+        """What became of the requests that waited: the snapshot's milestone, or why none is taken."""
         self._last: Entry | None = None
+        self._given_up = ""
+        """Why the snapshot of `_last` will never be in the object store."""
         self._due_since_s: float | None = None
         near.trim(plan.local)  # left by a crash or a full disk
         self._next_ms = self._first_ms()
@@ -127,17 +132,17 @@ class SnapshotScheduler:
 
     def _requested(self, wait_s: float) -> Token:
         with self._lock:
-            self._refused, self._wanted = "", True
+            before, self._wanted = self._decided, True
         until = time.monotonic() + wait_s
         while time.monotonic() < until and not self._stop.is_set():
             with self._lock:
-                if self._refused:
-                    raise UnavailableError(self._refused)
-                if not self._wanted and self._last is not None:
-                    return self._last.milestone.token
+                if self._decided > before:
+                    if isinstance(self._answer, str):
+                        raise UnavailableError(self._answer)
+                    return self._answer
             time.sleep(LOOK_S / 10)
         with self._lock:
-            self._wanted = False
+            self._wanted = self._asking > 1  # others still wait
             why = "another one is being uploaded" if self._busy else "the view is not at a milestone"
             raise UnavailableError(f"no snapshot was taken within {wait_s:g} s: {why}")
 
@@ -149,9 +154,15 @@ class SnapshotScheduler:
             if not due or self._busy or at is None or self._store.applying is not None:
                 return
             if self._last is not None and self._last.milestone.sequence == at.milestone.sequence:
-                self._wanted = False  # taken already; a failed upload is retried by itself
+                self._decide(self._given_up or at.milestone.token)  # a failed upload is retried by itself
                 return
             self._take(at)
+
+    def _decide(self, answer: Token | str) -> None:
+        """Answer the requests that wait."""
+        if self._wanted:
+            self._answer, self._wanted = answer, False
+            self._decided += 1
 
     def _due(self) -> bool:
         """Return whether a snapshot is due and compaction quiet. After a bulk load RocksDB rewrites every file
@@ -170,11 +181,12 @@ class SnapshotScheduler:
             self._store.checkpoint(self._near.make_room(at.milestone.sequence))
         except (CutwaterError, OSError) as error:
             self._next_ms = self._now_ms() + self._every_ms
-            self._wanted, self._refused = False, f"no snapshot was taken: {error}"
+            self._decide(f"no snapshot was taken: {error}")
             self._failed("no snapshot was taken", at, error)
             return
         reach("checkpoint-made")
-        self._last, self._wanted = at, False
+        self._last, self._given_up = at, ""
+        self._decide(at.milestone.token)
         self._next_ms = self._now_ms() + self._every_ms
         self._waiting = _TakenCheckpoint(at, self._store.segment_ms, self._store.lower_ms)
         self._watched.record_checkpoint(at.milestone, time.monotonic() - begun_s)
@@ -203,8 +215,7 @@ class SnapshotScheduler:
                 return
             except NumberTaken as error:
                 done = True
-                self._watched.record_answer(True)
-                self._failed("the snapshot is given up", taken.entry, error)
+                self._give_up(taken.entry, error)
             except Exception as error:  # following and serving do not depend on snapshots
                 done = False
                 self._watched.record_answer(False)
@@ -214,6 +225,13 @@ class SnapshotScheduler:
                 if done:
                     self._waiting = None
             again_s, pause_s = time.monotonic() + pause_s, min(2 * pause_s, RETRY_S_MAX)
+
+    def _give_up(self, entry: Entry, error: NumberTaken) -> None:
+        with self._lock:
+            if self._last is entry:
+                self._given_up = f"the snapshot of {entry.milestone.token} was given up: {error}"
+        self._watched.record_answer(True)
+        self._failed("the snapshot is given up", entry, error)
 
     def _finish(self, taken: _TakenCheckpoint) -> None:
         begun_s, sequence = time.monotonic(), taken.entry.milestone.sequence

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from fastapi import Request
 
 from cutwater.adapters.avro.codec import HEADER_BYTES, Codec
 from cutwater.adapters.config.held_part import HeldPart
@@ -348,7 +349,7 @@ def test_slow_readers_hold_a_piece_each_and_not_the_milestone(told: Callable[...
     one = told(bytes_max=4 << 20)
     view = one.own.view
     answering = RouteContext(view, GENERATION, Metrics(), now_ms, Peers.none(Metrics()), None)
-    route_ = route.ChangeRoutes(answering, one.changes, lambda: route_)
+    route_ = route.ChangeRoutes(answering, one.changes)
     wanted = (lambda window: window.key.startswith(prefix)) if prefix else None
     one.show(1)
 
@@ -357,7 +358,7 @@ def test_slow_readers_hold_a_piece_each_and_not_the_milestone(told: Callable[...
         readers = []
         for sequence in range(2, 2 + FOLLOWERS_MAX):
             held.append(weakref.ref(large(one, sequence)))
-            reader = route_._all(sequence - 1, None, wanted)
+            reader = route_._all(Request({"type": "http"}), sequence - 1, None, wanted)
             begin, first = await anext(reader), await anext(reader)
             assert (begin, '"last": false' in first) == (sse.BEGIN, True)
             assert len(first) < 8 * change_text.PIECE_BYTES

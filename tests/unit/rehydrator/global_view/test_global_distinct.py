@@ -119,6 +119,16 @@ def test_a_thousand_rows_of_all_regions_and_no_more(tmp_path: Path) -> None:
     assert (answer.status_code, "more than 1,000 rows" in answer.json()["detail"]) == (422, True)
 
 
+def test_a_set_of_which_a_region_has_too_many_rows_is_refused_and_never_counted_in_part(tmp_path: Path) -> None:
+    """The other region's horizon leaves few enough of the merged rows, but ours cannot send all of its own."""
+    ours: Values = {("a", hour): range(hour, hour + 1) for hour in range(1_200)}
+    with two_regions(tmp_path, ours, {}, horizon_ms=400 * HOUR_MS) as client:
+        answer = client.post(PATH, json={"measure": "riders", "of": [{"key": "a"}]})
+        assert (answer.status_code, "more than 1,000 rows" in answer.text) == (422, True), answer.text
+        fits = client.post(PATH, json={"measure": "riders", "of": [{"key": "a", "from": 400 * HOUR_MS}]}).json()
+    assert (fits["estimate"], fits["sets"][0]["rows"]) == (800, 800)
+
+
 def test_a_region_of_an_earlier_version_is_missing(tmp_path: Path) -> None:
     """It is named, and left out only if the request allows that."""
     body = {"measure": "riders", "of": [{"key": "s1"}]}

@@ -24,7 +24,7 @@ from cutwater.core.job.measures import (
 )
 
 _PLACE = "'event_time', `__event_time`, 'origin', `__origin`, 'partition', `__partition`, 'offset', `__offset`"
-"""Names as texts: with a watermark Spark keeps an alias of the event time, and takes two equal aggregates as two."""
+"""With names as texts: Spark keeps an alias of a column with a watermark, and takes equal ones as several."""
 _PLACE_TYPES = {
     "event_time": FieldType("timestamp-micros").avro,
     "origin": "string",
