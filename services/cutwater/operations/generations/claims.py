@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cutwater.adapters.avro import protocol_records
@@ -182,6 +183,16 @@ class Claims(GenerationRequests):
             # commit-signal may not have read the withdrawal. Fenced, it can no longer promote.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
         self._require_unpromoted(generation)
+
+    def abort_coming(self, reason: str) -> list[Generation]:
+        """Give up all candidates that may still be promoted; return them. A claim that another process is about to
+        write fails, so none is missed. Raises as `abort`, but for one that is promoted meanwhile."""
+        self._alone()
+        coming = [one.generation for one in self.known().coming(promoted(self._cluster, self._job.name))]
+        for one in coming:
+            with suppress(UsageError):  # promoted
+                self.abort(one, reason)
+        return coming
 
     def _alone(self) -> TransactionalWriter:
         writer = TransactionalWriter(self._cluster, topics.claims_id(self._job.name))

@@ -1,0 +1,71 @@
+"""Two that act at once: what the one is told is true, whatever the other does between any two of its calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from cutwater.core.checks.replication import UNREPLICATED
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Release
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.regions.failover import release
+from simulation.job import GENERATION, JOB
+from simulation.meetings import Meeting, meetings
+
+
+def start(world: Meeting, _cluster: Any, claims: Claims) -> Generation:
+    claim = claims.start(None, None, False, "by hand", UNREPLICATED, lambda _: None)
+    world.drive(claim.generation)
+    return claim.generation
+
+
+def start_and_promote(world: Meeting, cluster: Any, claims: Claims) -> None:
+    claims.promote(start(world, cluster, claims))
+
+
+def newest(world: Meeting) -> Generation:
+    return list(world.known().by_id)[-1]
+
+
+def ask_for_newest(world: Meeting, _cluster: Any, claims: Claims) -> None:
+    claims.promote(newest(world))
+
+
+def begin(world: Meeting) -> None:
+    assert world.act(start) is None
+
+
+def begin_and_ask(world: Meeting) -> None:
+    assert world.act(start_and_promote) is None
+
+
+def is_promoted(world: Meeting) -> bool:
+    return world.stream()[-1].generation != GENERATION
+
+
+def promote(world: Meeting) -> None:
+    """Its commit-signal comes to it."""
+    world.settle(lambda: is_promoted(world))
+
+
+def released(world: Meeting) -> bool:
+    return any(isinstance(one, Release) for one in world._decoded(topics.milestones(JOB.name)))
+
+
+def give_away(world: Meeting, cluster: Any, _claims: Claims) -> None:
+    release(cluster, JOB, "local", "eu", lambda: world.log.now_ms)
+
+
+def test_a_release_gives_up_who_is_claimed_during_it() -> None:
+    """No generation continues the job here that was claimed before the record: another region does."""
+    given_up = 0
+    for met in meetings(give_away, lambda world: world.act(start_and_promote), note=released):
+        met.world.settle()
+        assert met.first is None
+        if not met.note:
+            assert not is_promoted(met.world)
+            assert met.second or not met.world.known().by_id[newest(met.world)].open
+            given_up += met.second is None
+    assert given_up > 10
