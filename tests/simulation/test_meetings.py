@@ -6,6 +6,7 @@ from typing import Any
 
 
 from cutwater.core.checks.replication import UNREPLICATED
+from cutwater.core.errors import UsageError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Release
@@ -69,3 +70,14 @@ def test_a_release_gives_up_who_is_claimed_during_it() -> None:
             assert met.second or not met.world.known().by_id[newest(met.world)].open
             given_up += met.second is None
     assert given_up > 10
+
+
+def test_who_gives_up_a_candidate_too_late_does_not_end_its_driver() -> None:
+    """It is the promoted one's by then: a stack ends with it."""
+    late = 0
+    for met in meetings(lambda world, _, claims: claims.abort(newest(world), "by hand"), promote, begin_and_ask):
+        driver = topics.driver_id(JOB.name, newest(met.world))
+        assert (driver in met.world.log.producers) == (met.first is None)
+        assert is_promoted(met.world) == isinstance(met.first, UsageError)
+        late += is_promoted(met.world)
+    assert late > 3

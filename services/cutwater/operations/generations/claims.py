@@ -176,13 +176,13 @@ class Claims(GenerationRequests):
         candidate = self.to_abort(generation)
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
-        # Also on a repeated call, since the one before may have been killed after the withdrawal.
-        TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
         last = promoted(self._cluster, self._job.name)
         if candidate.promoting and (last is None or generation.number > last.generation.number):
             # commit-signal may not have read the withdrawal. Fenced, it can no longer promote.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
-        self._require_unpromoted(generation)
+        self._require_unpromoted(generation)  # before its driver ends: a promoted one's must not
+        # Also on a repeated call, since the one before may have been killed after the withdrawal.
+        TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
 
     def abort_coming(self, reason: str) -> list[Generation]:
         """Give up all candidates that may still be promoted; return them. A claim that another process is about to
