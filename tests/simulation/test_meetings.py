@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import UsageError
+from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Release
 from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.requests import RequestedBounds
 from cutwater.operations.regions.failover import release
 from simulation.job import GENERATION, JOB
 from simulation.meetings import Meeting, meetings
@@ -70,6 +73,27 @@ def test_a_release_gives_up_who_is_claimed_during_it() -> None:
             assert met.second or not met.world.known().by_id[newest(met.world)].open
             given_up += met.second is None
     assert given_up > 10
+
+
+@pytest.mark.parametrize("what", ["hold", "schedule"])
+def test_who_bounds_a_candidate_that_is_promoted_meanwhile_is_told(what: str) -> None:
+    def bound(world: Meeting, _cluster: Any, claims: Claims) -> None:
+        if what == "hold":
+            claims.hold(newest(world), 3_600_000, "by hand", "")
+        else:
+            claims.schedule(newest(world), RequestedBounds(WorkBounds(max_events_per_s=5), "by hand"))
+
+    def written(world: Meeting) -> bool:
+        one = world.known().by_id[newest(world)]
+        return bool(one.hold or one.schedule)
+
+    late = 0
+    for met in meetings(bound, promote, begin_and_ask, written):
+        if is_promoted(met.world) and not met.note:
+            late += 1
+            with pytest.raises(UsageError, match="is promoted already"):
+                raise met.first or AssertionError("it reports success")
+    assert late > 3
 
 
 def test_who_gives_up_a_candidate_too_late_does_not_end_its_driver() -> None:

@@ -142,13 +142,15 @@ class Claims(GenerationRequests):
     def hold(self, generation: Generation, for_ms: int, by: str, reason: str) -> Hold:
         """Let a candidate's promotion wait, also one that is requested already, at most for a day.
 
-        Raises UsageError if it is promoted or given up, or if its promotion is a rollback or a failover.
+        Raises UsageError if it is promoted, also if that happens during this call; if it is given up, or if its
+        promotion is a rollback or a failover.
         """
         hold = make_hold(self._job.name, generation, for_ms, by, reason, self._now_ms())
         writer = self._alone()
         self.to_hold(generation)
         self._write(writer, hold)
         reach("hold-written")
+        self.require_held(generation)
         return hold
 
     def schedule(self, generation: Generation, asked: RequestedBounds) -> Schedule:
@@ -159,6 +161,7 @@ class Claims(GenerationRequests):
         self.to_schedule(generation)
         self._write(writer, record)
         reach("schedule-written")
+        self.require_scheduled(generation)
         return record
 
     def release(self, generation: Generation, by: str, reason: str) -> bool:

@@ -155,13 +155,12 @@ class GenerationRequests:
 
     def to_schedule(self, generation: Generation) -> WorkBounds:
         """Return the bounds in force. Raises UsageError if nothing bounds this candidate's work."""
-        late = f"a schedule of {generation} bounds nothing"
-        return bounds_of(self._require_may_wait(generation, "schedule", "", late))
+        return bounds_of(self._require_may_wait(generation, "schedule", "", _late_schedule(generation)))
 
     def to_hold(self, generation: Generation) -> None:
         """Raise UsageError if this candidate's promotion cannot wait."""
         advice = ": 'cutwater generation abort' gives it up"
-        self._require_may_wait(generation, "hold", advice, f"it is too late to hold {generation}")
+        self._require_may_wait(generation, "hold", advice, _late_hold(generation))
 
     def _require_may_wait(self, generation: Generation, what: str, advice: str, too_late: str) -> Candidate:
         """Return the candidate. `what`: delays its promotion. `advice`, `too_late`: ends of the refusals."""
@@ -170,10 +169,21 @@ class GenerationRequests:
             raise UsageError(f"{generation} was given up: there is nothing to {what}")
         if not may_be_held(candidate.claim):
             raise UsageError(f"{generation} is a rollback or a failover, which no {what} delays{advice}")
+        self._require_in_time(generation, too_late)
+        return candidate
+
+    def _require_in_time(self, generation: Generation, too_late: str) -> None:
         last = promoted(self._cluster, self._job.name)
         if last is not None and last.generation.number >= generation.number:
             raise UsageError(f"{last.generation} is promoted already: {too_late}")
-        return candidate
+
+    def require_held(self, generation: Generation) -> None:
+        """Raise UsageError if it was promoted before its hold was written."""
+        self._require_in_time(generation, _late_hold(generation))
+
+    def require_scheduled(self, generation: Generation) -> None:
+        """Raise UsageError if it was promoted before its schedule was written."""
+        self._require_in_time(generation, _late_schedule(generation))
 
     def hold_of(self, generation: Generation) -> Hold | None:
         """Return the hold that the promotion waits for now. Raises UsageError if it was never claimed."""
@@ -216,3 +226,11 @@ class GenerationRequests:
         if found is None:
             raise UsageError(f"{text} is no milestone of {self._job.name}; 'cutwater milestones' lists them")
         return found
+
+
+def _late_hold(generation: Generation) -> str:
+    return f"it is too late to hold {generation}"
+
+
+def _late_schedule(generation: Generation) -> str:
+    return f"a schedule of {generation} bounds nothing"
