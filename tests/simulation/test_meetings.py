@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cutwater.canary.decision import GateDecision
+from cutwater.core.canary.gate import GateVerdict
 from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.errors import UsageError
 from cutwater.core.pacing.schedules import WorkBounds
@@ -17,6 +20,7 @@ from cutwater.operations.generations.requests import RequestedBounds
 from cutwater.operations.regions.failover import release
 from simulation.job import GENERATION, JOB
 from simulation.meetings import Meeting, meetings
+from simulation.world import _Silent
 
 
 def start(world: Meeting, _cluster: Any, claims: Claims) -> Generation:
@@ -105,3 +109,44 @@ def test_who_gives_up_a_candidate_too_late_does_not_end_its_driver() -> None:
         assert is_promoted(met.world) == isinstance(met.first, UsageError)
         late += is_promoted(met.world)
     assert late > 3
+
+
+class Gate:
+    """The gate of the newest candidate."""
+
+    def __init__(self, verdict: GateVerdict) -> None:
+        self._verdict = verdict
+        self.done: list[bool] = []
+
+    def decide(self, world: Meeting, cluster: Any, _claims: Claims) -> None:
+        settings: Any = SimpleNamespace(
+            cluster=cluster, region="local", replication_factor=1, min_insync_replicas=1
+        )
+        decision = GateDecision(JOB, settings, _Silent(), lambda _s: None)
+        decision._write = lambda _one: None  # type: ignore[method-assign]
+        found: Any = SimpleNamespace(
+            verdict=self._verdict.value, generation=newest(world), compared=3, differing=0, reason="3 are equal"
+        )
+        self.done.append(decision.carry_out(found))
+
+
+def test_a_gate_that_another_process_fences_decides_all_the_same() -> None:
+    """Nobody runs it again: whoever claims or releases something meanwhile does not take its promotion away."""
+    gate = Gate(GateVerdict.PROMOTE)
+    for met in meetings(
+        gate.decide, lambda world: world.act(lambda w, _, c: c.release(newest(w), "a", "")), begin
+    ):
+        assert (met.first, met.second) == (None, None)
+        assert met.world.known().by_id[newest(met.world)].promoting
+    assert all(gate.done)
+
+
+def test_a_gate_does_not_drop_whom_a_person_promotes_meanwhile() -> None:
+    gate, kept = Gate(GateVerdict.DROP), 0
+    for met in meetings(gate.decide, lambda world: world.act(ask_for_newest), begin):
+        one = met.world.known().by_id[newest(met.world)]
+        assert met.first is None
+        assert (one.promoting, one.open, gate.done[-1]) in ((True, True, False), (False, False, True))
+        assert one.promoting == (met.second is None)
+        kept += one.open
+    assert kept > 3

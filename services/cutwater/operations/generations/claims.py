@@ -175,8 +175,18 @@ class Claims(GenerationRequests):
     def abort(self, generation: Generation, reason: str) -> None:
         """Give a candidate up. Raises UsageError if it is promoted, which a withdrawal does not undo: also if that
         happens during this call."""
+        self._abort(generation, reason)
+
+    def abort_unasked(self, generation: Generation, reason: str) -> bool:
+        """Give a candidate up unless somebody has asked for its promotion; return whether it is. Raises as
+        `abort`. For a process that decides by a rule: a person's request counts more."""
+        return self._abort(generation, reason, unasked=True)
+
+    def _abort(self, generation: Generation, reason: str, unasked: bool = False) -> bool:
         writer = self._alone()
         candidate = self.to_abort(generation)
+        if unasked and candidate.open and candidate.promoting:
+            return False
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
         last = promoted(self._cluster, self._job.name)
@@ -186,6 +196,7 @@ class Claims(GenerationRequests):
         self._require_unpromoted(generation)  # before its driver ends: a promoted one's must not
         # Also on a repeated call, since the one before may have been killed after the withdrawal.
         TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
+        return True
 
     def abort_coming(self, reason: str) -> list[Generation]:
         """Give up all candidates that may still be promoted; return them. A claim that another process is about to

@@ -10,7 +10,7 @@ from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import newest, newest_milestone
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import NotYetError, UsageError
 from cutwater.core.generations.candidates import Candidate, Candidates, promotion_obstacle
 from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
 from cutwater.core.generations.holds import active_hold, hold_text, may_be_held
@@ -130,8 +130,8 @@ class GenerationRequests:
             )
 
     def to_promote(self, generation: Generation, despite_hold: bool = False) -> bool:
-        """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted, or
-        if it is held and `despite_hold` is not given."""
+        """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted;
+        NotYetError if another one is being promoted, or if it is held and `despite_hold` is not given."""
         known = candidates(self._cluster, self._job.name)
         candidate = known.require(generation)
         last = promoted(self._cluster, self._job.name)  # read second: it is as new as the claim's parent
@@ -142,13 +142,13 @@ class GenerationRequests:
             raise UsageError(why)
         hold = active_hold(candidate, self._now_ms())
         if hold is not None and not despite_hold:
-            raise UsageError(
+            raise NotYetError(
                 f"{generation} is not promoted: {hold_text(hold)}. Wait, run 'cutwater generation release "
                 f"{generation}' once the reason is gone, or promote it with --despite-hold"
             )
         other = known.promoting_behind(last)
         if other is not None and other.claim.generation != generation:
-            raise UsageError(
+            raise NotYetError(
                 f"{other.claim.generation} is being promoted: wait for that, or run 'cutwater generation abort'"
             )
         return other is None
