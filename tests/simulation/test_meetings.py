@@ -10,11 +10,13 @@ import pytest
 from cutwater.canary.decision import GateDecision
 from cutwater.core.canary.gate import GateVerdict
 from cutwater.core.checks.replication import UNREPLICATED
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import ForeignRowsError, UsageError
 from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Release
+from cutwater.local.processes.auto_recovery import AutoRecovery
+from cutwater.local.processes.exit_policy import Fate, ProcessEnd
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.requests import RequestedBounds
 from cutwater.operations.regions.failover import release
@@ -150,3 +152,47 @@ def test_a_gate_does_not_drop_whom_a_person_promotes_meanwhile() -> None:
         assert one.promoting == (met.second is None)
         kept += one.open
     assert kept > 3
+
+
+def renew(told: list[str | None]) -> Any:
+    def act(_world: Meeting, cluster: Any, claims: Claims) -> None:
+        made: Any = (lambda: UNREPLICATED, lambda _planned: None, lambda: {newest_of(_world)}, lambda _line: None)
+        asked = AutoRecovery(cluster, JOB.name, claims, *made, pause=lambda _s: None)
+        told.append(asked.reason_to_continue(ProcessEnd(GENERATION, True, ForeignRowsError.exit_code)))
+
+    return act
+
+
+def newest_of(world: Meeting) -> Generation:
+    return list(world.known().by_id or {GENERATION: None})[-1]
+
+
+def test_a_stack_whose_driver_ends_while_its_successor_is_promoted_goes_on() -> None:
+    """And it claims no other generation behind one that works."""
+    told: list[str | None] = []
+    for met in meetings(renew(told), promote, begin_and_ask):
+        assert met.first is None
+        assert told[-1] in (Fate.REPLACED.value, Fate.RENEW.value)
+        assert len(met.world.known().by_id) == 1
+    assert len(set(told)) == 2
+
+
+def test_a_stack_that_another_process_fences_renews_all_the_same() -> None:
+    told: list[str | None] = []
+    aborted = 0
+    for met in meetings(renew(told), lambda world: world.act(start)):
+        assert (met.first, told[-1]) == (None, Fate.RENEW.value)
+        assert met.world.known().promoting is not None
+        aborted += len(met.world.known().by_id)
+    assert aborted > len(told)
+
+
+def test_a_stack_does_not_renew_a_job_that_is_released_meanwhile() -> None:
+    told: list[str | None] = []
+    for met in meetings(renew(told), lambda world: world.act(give_away)):
+        for one in met.world.known().by_id:
+            met.world.drive(one)
+        met.world.settle()
+        assert (met.first, met.second) == (None, None)
+        assert not is_promoted(met.world)
+    assert None in told
