@@ -196,3 +196,26 @@ def test_a_stack_does_not_renew_a_job_that_is_released_meanwhile() -> None:
         assert (met.first, met.second) == (None, None)
         assert not is_promoted(met.world)
     assert None in told
+
+
+def test_the_driver_of_the_generation_that_a_rollback_undoes_is_ended() -> None:
+    """However many candidates were given up since."""
+    world = Meeting()
+    token = str(world.stream()[-1].token)
+    begin_and_ask(world)
+    promote(world)
+    undone = newest(world)
+    for _ in range(5):
+        begin(world)
+        assert world.act(lambda w, _, c: c.abort(newest(w), "by hand")) is None
+
+    def roll_back(w: Meeting, _cluster: Any, claims: Claims) -> None:
+        claim = claims.start(token, None, True, "by hand", UNREPLICATED, lambda _: None)
+        w.drive(claim.generation)
+        claims.promote(claim.generation)
+
+    assert world.act(roll_back) is None
+    world.settle(lambda: world.stream()[-1].rewinds_to > 0)
+    world.settle(turns=3)
+    assert world.stream()[-1].generation == newest(world)
+    assert topics.driver_id(JOB.name, undone) in world.log.producers
