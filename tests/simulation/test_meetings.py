@@ -16,6 +16,7 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Release
 from cutwater.local.processes.auto_recovery import AutoRecovery
+from cutwater.local.processes.candidate_processes import CANDIDATES_MAX, CandidateProcesses
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.requests import RequestedBounds
@@ -219,3 +220,31 @@ def test_the_driver_of_the_generation_that_a_rollback_undoes_is_ended() -> None:
     world.settle(turns=3)
     assert world.stream()[-1].generation == newest(world)
     assert topics.driver_id(JOB.name, undone) in world.log.producers
+
+
+def test_a_candidate_that_is_to_be_promoted_is_started_beside_others() -> None:
+    """Nothing else is promoted before it: a rollback would wait for ever behind two others."""
+    world, started = Meeting(), list[Generation]()
+
+    def look(_world: Meeting, cluster: Any, _claims: Claims) -> None:
+        seconds = iter(range(0, 1_000, 10))
+        candidates = CandidateProcesses(
+            cluster, JOB.name, lambda one: started.append(one) or [], lambda _line: None, lambda: next(seconds)
+        )
+        while True:
+            candidates()
+
+    def look_at_all() -> list[Generation]:
+        started.clear()
+        process = world.begin(look)
+        while process.run():
+            pass  # until it waits for more
+        process.kill()
+        return list(started)
+
+    for _ in range(CANDIDATES_MAX + 1):
+        begin(world)
+    assert look_at_all() == list(world.known().by_id)[:CANDIDATES_MAX]
+    assert world.act(ask_for_newest) is None
+    world._markers()
+    assert look_at_all() == list(world.known().by_id)
