@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from cutwater.canary.decision import GateDecision
 from cutwater.core.canary.gate import GateVerdict
 from cutwater.core.checks.replication import UNREPLICATED
-from cutwater.core.errors import ForeignRowsError, UsageError
+from cutwater.core.errors import ForeignRowsError, UnavailableError, UsageError
 from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
@@ -19,8 +20,10 @@ from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.candidate_processes import CANDIDATES_MAX, CandidateProcesses
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd
 from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.prune import ExclusiveWriter
 from cutwater.operations.generations.requests import RequestedBounds
 from cutwater.operations.regions.failover import release
+from simulation.clients import SimProducer
 from simulation.job import GENERATION, JOB
 from simulation.meetings import Meeting, meetings
 from simulation.world import _Silent
@@ -220,6 +223,21 @@ def test_the_driver_of_the_generation_that_a_rollback_undoes_is_ended() -> None:
     world.settle(turns=3)
     assert world.stream()[-1].generation == newest(world)
     assert topics.driver_id(JOB.name, undone) in world.log.producers
+
+
+def test_nothing_is_pruned_while_brokers_do_not_say_who_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim may have been made since the look, from what would be removed."""
+
+    def unanswered(_self: SimProducer, _timeout: float) -> int:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    def require(_world: Meeting, cluster: Any, _claims: Claims) -> None:
+        alone = ExclusiveWriter(cluster, JOB.name)
+        alone.require()
+        monkeypatch.setattr(SimProducer, "flush", unanswered)
+        alone.require()
+
+    assert isinstance(Meeting().act(require), UnavailableError)
 
 
 def test_a_candidate_that_is_to_be_promoted_is_started_beside_others() -> None:
