@@ -25,7 +25,7 @@ from cutwater.operations.generations.requests import RequestedBounds
 from cutwater.operations.regions.failover import release
 from simulation.clients import SimProducer
 from simulation.job import GENERATION, JOB
-from simulation.meetings import Meeting, meetings
+from simulation.meeting.meetings import Meeting, meetings
 from simulation.world import _Silent
 
 
