@@ -669,7 +669,7 @@ class Regions(Several):
     def _switchover(self, process: Process, one: Failover, elsewhere: Any, name: str) -> None:
         """As `cutwater switchover`, without what it refuses."""
         one.read_copies()
-        made = release(elsewhere, JOB, self.other(name).name, name, lambda: self.now_ms)
+        made = release(elsewhere, JOB, self.other(name).name, name, lambda: self.now_ms).made
         while (arrival := one.arrival()) is None or arrival.token != made.token or one.released() is None:
             process.pause()
         found = one.read_copies()

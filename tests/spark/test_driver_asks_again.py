@@ -42,7 +42,7 @@ def test_a_release_between_the_question_and_the_fencing_is_heeded(job: Flow) -> 
     code = HELD.format(held=str(held), on=str(on))
     driver = job.start_command("held", [sys.executable, "-c", code, str(job.job_file)])
     wait_until(held.exists, "the driver to have asked who is at work")
-    made = release(job.cluster, job.job, "local", "eu", now_ms)
+    made = release(job.cluster, job.job, "local", "eu", now_ms).made
     job.produce(counting.events(200))
     on.touch()
 

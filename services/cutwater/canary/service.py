@@ -32,7 +32,7 @@ from cutwater.canary.way_back import WayBack
 from cutwater.core.canary.gate import GateVerdict, judge
 from cutwater.core.canary.milestone_pairs import Pair, Pairing
 from cutwater.core.canary.row_comparison import CanaryRows
-from cutwater.core.errors import FencedError, UnavailableError, UsageError
+from cutwater.core.errors import FencedError, NotYetError, UnavailableError, UsageError
 from cutwater.core.generations.candidates import Candidate
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
@@ -45,6 +45,8 @@ from cutwater.views.store import key_layout
 POLL_S = 0.2
 RECORD_S = 5.0
 """Between two records about a canary whose rows are equal. A difference is recorded at once."""
+WAIT_S = 2.0
+"""Between two looks whether a decision can be carried out."""
 READ_S = 60.0
 """The most for reading the candidates topic at the start."""
 FOLDER = "canary"
@@ -57,7 +59,7 @@ class CanaryService:
         self._job, self._settings, self._log = job, settings, log
         self._generation, self._cluster = settings.generation, settings.cluster
         self._stopped = threading.Event()
-        self._decision = GateDecision(job, settings, log)
+        self.decision = GateDecision(job, settings, log, self._stopped.wait)
 
     def stop(self, *_signal: object) -> None:
         self._stopped.set()
@@ -76,7 +78,7 @@ class CanaryService:
         if compared is not None and compared.canary is not None and compared.open:
             parent = parent_of(compared.claim)
             live = GenerationJobs.on(self._cluster, self._job).at(parent)
-            kept = WayBack(live, self._settings, self._stopped, self._decision.audited, self._log)
+            kept = WayBack(live, self._settings, self._stopped, self.decision.audited, self._log)
             kept.keep(self._generation, parent.generation, compared.canary.keep_ms)
 
     @property
@@ -86,9 +88,6 @@ class CanaryService:
     @property
     def context(self) -> tuple[Job, Settings, Any]:
         return self._job, self._settings, self._log
-
-    def carry_out(self, found: Comparison) -> None:
-        self._decision.carry_out(found)
 
 
 class _Comparing:
@@ -106,6 +105,7 @@ class _Comparing:
         self._recorded_s = float("-inf")
         self._overtaken = 0
         """Pairs that could not be read any more."""
+        self._dropped = False
 
     def run(self) -> Candidate | None:
         """Compare until nothing is left to compare, and return what is known of the candidate then; None if this
@@ -135,8 +135,7 @@ class _Comparing:
 
     def _outcome(self) -> Candidate | None:
         """Return the candidate; None if the gate has dropped it, whether that is read yet or not."""
-        dropped = self._newest is not None and self._newest.verdict == GateVerdict.DROP
-        return None if dropped else self._feed.candidate
+        return None if self._dropped else self._feed.candidate
 
     def _gate(self, candidate: Candidate) -> Canary:
         if candidate.canary is None:
@@ -254,9 +253,35 @@ class _Comparing:
             return self._ended(None)
         if self._newest is None or not self._newest.verdict:
             return False
-        self._service.carry_out(self._newest)
-        reach("canary-decided")
+        return self._carry_out(self._newest)
+
+    def _carry_out(self, found: Comparison) -> bool:
+        """Carry a verdict out, once it may be: nobody else asks for the promotion when a hold has ended."""
+        said = ""
+        while not self._stopped.is_set():
+            candidate = self._feed.candidate
+            if not candidate.open or candidate.promoting:
+                return self._ended(None)
+            waits = self._service.decision.reason_to_wait(found)
+            if not waits and self._act(found):
+                return True
+            if waits and waits != said:
+                self._log.info("the gate's decision waits", reason=waits)
+            said = waits
+            self._stopped.wait(WAIT_S)
+            for _ in self._feed.poll(0):
+                pass  # a decided gate compares no more
         return True
+
+    def _act(self, found: Comparison) -> bool:
+        """Return False if it has to be tried again: somebody has held it or asked for its promotion meanwhile."""
+        try:
+            done = self._service.decision.carry_out(found)
+        except NotYetError:
+            return False
+        reach("canary-decided")
+        self._dropped = done and found.verdict == GateVerdict.DROP
+        return done
 
     def _ended(self, successor: Milestone | None) -> bool:
         """Return whether the candidate is promoted, about to be, or given up. Raises FencedError if another

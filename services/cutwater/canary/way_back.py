@@ -21,6 +21,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
 from cutwater.operations.generations.claim_check import require_works
+from cutwater.operations.generations.claim_turns import in_turn
 from cutwater.operations.generations.claims import Claims, copies_of
 from cutwater.operations.generations.requests import GenerationRequest, Planned
 
@@ -50,8 +51,11 @@ class WayBack:
             )
         claim = self._claim(last)
         if claim is not None and self._await_end(claim, canary, keep_ms):
-            with self._audited(DROP, str(claim.generation), {"reason": f"kept for {keep_ms // 1000} s"}):
-                self._claims.abort(claim.generation, f"kept for {keep_ms // 1000} s after {canary} was promoted")
+            reason = f"kept for {keep_ms // 1000} s"
+            with self._audited(DROP, str(claim.generation), {"reason": reason}) as action:
+                of = (claim.generation, f"{reason} after {canary} was promoted")
+                dropped = in_turn(lambda: self._claims.abort_unasked(*of), self._stopped.wait)
+                action.record_result("it is given up" if dropped else "a rollback to it was requested meanwhile")
 
     def _await_promotion(self, canary: Generation) -> bool:
         """Return whether the canary is promoted; False if it is given up, or this process is stopped."""
@@ -78,7 +82,7 @@ class WayBack:
         settings = self._settings
         copies = copies_of(self._cluster, settings.replication_factor, settings.min_insync_replicas)
         with self._audited(START, str(last.token), {"reason": words.reason}) as action:
-            claim = self._claims.ask(words, copies, self._require).claim
+            claim = in_turn(lambda: self._claims.ask(words, copies, self._require), self._stopped.wait).claim
             action.record_result(f"{claim.generation} is claimed")
         self._log.info("the old generation keeps counting", generation=str(claim.generation), to=str(last.token))
         return claim

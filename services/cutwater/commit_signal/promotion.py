@@ -39,6 +39,8 @@ LOOK_S = 0.5
 class Promoted(NamedTuple):
     state: SignalState
     writer: TransactionalWriter
+    behind: Generation
+    """The generation that it has replaced."""
 
 
 class CandidatePromotion:
@@ -119,7 +121,7 @@ class CandidatePromotion:
         self._writer.write(topics.milestones(self._job), [protocol_records.encode(first)])
         reach("promoted")
         self._log.info("promoted", token=str(first.token), behind=str(last.token), epoch=first.epoch)
-        return Promoted(state, self._writer)
+        return Promoted(state, self._writer, last.generation)
 
     def _held(self, candidate: Candidate) -> str:
         """Return why the promotion is held or outside of its windows; empty if it is neither. Once the stream is

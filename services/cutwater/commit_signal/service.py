@@ -114,6 +114,8 @@ class CommitSignal:
         self._looked_s = clock_s()
         self._gave_way = 0
         self._beside = beside
+        self._replaced: Generation | None = None
+        """The one that was promoted before this one, if the end of the commit stream has it."""
 
     def stop(self, *_signal: object) -> None:
         self._stop.set()
@@ -164,7 +166,7 @@ class CommitSignal:
         self._metrics.took(state, state.position - 1)
         self._log.info("ready", sequence=state.last.sequence if state.last else 0, was=before.position)
         if parent is None:
-            self._end_others()
+            self._end_others(self._replaced)
             return Duty(state, writer, topics.milestones(self._job), own_log)
         promoting = CandidatePromotion(
             self._cluster, self._job, self._generation, self._now_ms, self._log, self._clock_s
@@ -219,14 +221,16 @@ class CommitSignal:
             state = resume(self._job, self._generation, [newest] if newest else [], protocol_records.hash_of)
             return replace(state, begin=parent.barriers_position)
         values = read_tail(consumer, topics.milestones(self._job), 0, self._has_milestone)
-        return resume(
-            self._job, self._generation, [_stream_record(value) for value in values], protocol_records.hash_of
-        )
+        tail = [_stream_record(value) for value in values]
+        # Far behind its promotion the tail has no other generation: the one before was ended then.
+        self._replaced = next((one.generation for one in tail[::-1] if one.generation != self._generation), None)
+        return resume(self._job, self._generation, tail, protocol_records.hash_of)
 
     def _has_milestone(self, values: list[bytes]) -> bool:
         return any(isinstance(protocol_records.decode(value), Milestone) for value in values)
 
-    def _end_others(self) -> None:
+    def _end_others(self, replaced: Generation | None) -> None:
+        """Fence the drivers of earlier generations. `replaced`: the one promoted before; None: unknown."""
         # The signaller that promoted this generation may have stopped before it fenced the earlier drivers.
         if not is_claimed(self._generation):
             return
@@ -234,7 +238,8 @@ class CommitSignal:
         parent = parent_of(known.require(self._generation).claim).generation
         # After a failback the parent is of another region, and this region's first generation has no claim.
         first = Generation(1, self._generation.region)
-        for one in sorted({first, parent, *known.earlier_generations(self._generation, ENDED_MAX)}, key=str):
+        ended = {first, parent, replaced or parent, *known.earlier_generations(self._generation, ENDED_MAX)}
+        for one in sorted(ended, key=str):
             TransactionalWriter(self._cluster, topics.driver_id(self._job, one)).initialise()
             self._log.info("ended", generation=str(one))
 
@@ -342,11 +347,11 @@ class CommitSignal:
         done = promoting.look(duty.state, written)
         if done is None:
             return
-        duty.state, duty.writer, duty.topic, duty.promoting = (*done, topics.milestones(self._job), None)
+        duty.state, duty.writer, duty.topic, duty.promoting = (*done[:2], topics.milestones(self._job), None)
         duty.own_log = self._start_own_log()
         self._require_promotion(duty)
         promoting.close()
-        self._end_others()
+        self._end_others(done.behind)
 
     def _take(self, duty: Duty, value: bytes, offset: int) -> SignalState:
         state, records = step(duty.state, _signal(value), offset, self._now_ms(), protocol_records.hash_of)

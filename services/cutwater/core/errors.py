@@ -18,6 +18,10 @@ class UsageError(CutwaterError):
     exit_code = 2
 
 
+class NotYetError(UsageError):
+    """A promotion is refused for now: it is held, or another one is requested. Trying again later may work."""
+
+
 class MachineError(CutwaterError):
     """The machine lacks something: Java, a free port, disk, a writable folder."""
 

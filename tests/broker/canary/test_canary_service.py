@@ -10,8 +10,10 @@ import pytest
 
 from cutwater.adapters.topics.audit_log import read_audit
 from cutwater.core.access.audit_log import fold_actions
+from cutwater.core.generations.holds import make_hold
+from cutwater.operations.generations.claims import Claims
 from support.canaries import Beside, Comparing, cut
-from support.views.changelogs import HOUR_MS, Sold, Writing, make_job, until
+from support.views.changelogs import HOUR_MS, Sold, Writing, make_job, now_ms, until
 
 pytestmark = pytest.mark.slow
 SHOPS = [f"s{number}" for number in range(20)]
@@ -56,6 +58,23 @@ def test_equal_milestones_promote_it(writing: Writing, job_file: Path, tmp_path:
     assert (found.compared, found.unpaired, found.passed, found.differing) == (4, 1, 1, 0)
     assert found.rows == 20 + 1 + 3 + 1
     assert found.verdict == "promote"
+    assert beside.known.promoting
+    assert audited(writing) == [("canary promote", "canary", "done")]
+
+
+def test_a_gate_waits_for_the_end_of_a_hold(writing: Writing, job_file: Path, tmp_path: Path) -> None:
+    """Nobody else asks for the promotion then: the comparing process would be the only one to do so."""
+    beside = Beside(writing, milestones=2)
+    beside.begin()
+    held = beside.candidate.generation
+    beside.candidate.tell(make_hold(writing.job.name, held, 3_600_000, "watch", "dead letters rise", now_ms()))
+    beside.both(30, [Sold("s1", 1, 11)])
+    comparing = Comparing(beside, job_file, tmp_path / "canary")
+    assert beside.compared(2).verdict == "promote"
+    until(lambda: "decision waits" in comparing.log.read_text(), "the gate to wait")
+    assert not beside.known.promoting
+    Claims(writing.cluster, writing.job, "local", now_ms).release(held, "by hand", "looked at")
+    assert comparing.ended() == 0, comparing.log.read_text()
     assert beside.known.promoting
     assert audited(writing) == [("canary promote", "canary", "done")]
 

@@ -357,21 +357,25 @@ class TransactionalWriter:
         """Serve the client's callbacks, as it keeps errors while brokers are unreachable."""
         self._call("listening", lambda: self._producer.poll(0))
 
-    def require_own(self, topic: str) -> None:
+    def require_own(self, topic: str) -> bool:
         """Raise FencedError if the id has a newer owner, by a record that is never committed.
 
-        For a caller that is about to exit: it takes some seconds while brokers are unreachable. Raises nothing if
-        they do not answer, or an earlier transaction has failed with its own error.
+        Return whether that is known: not if brokers do not answer, which takes some seconds, or if an earlier
+        transaction has failed with its own error. A caller that is about to exit need not know.
         """
+        unsent = 1
 
         def ask() -> None:
+            nonlocal unsent
             self._producer.begin_transaction()
             self._producer.produce_batch(topic, [{"key": b"asked", "value": b""}], 0)
-            self._producer.flush(_ASK_S)
+            unsent = self._producer.flush(_ASK_S)
             self._producer.abort_transaction(_ASK_S)
 
         with suppress(KafkaException, UnavailableError, UsageError, SystemError):
             self._call("checking the owner", ask)
+            return unsent == 0
+        return False
 
     def write(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
         """Call `write_all` with records without keys, all for one partition."""

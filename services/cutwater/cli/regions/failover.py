@@ -176,12 +176,12 @@ def release_(
     """
     settings, job = settings_for(None, bootstrap_servers), load_job(job_file)
     found = releasing(settings.cluster, job, settings.region, to, now_ms)
-    made, does = found.made, not dry_run
+    does = not dry_run
     if does:
         with audit_action(RELEASE, settings, settings.cluster, job.name, to) as action:
-            made = release(settings.cluster, job, settings.region, to, now_ms)
-            action.record_result(f"after milestone {made.token}")
-    done, given_up = does or found.done, [str(one) for one in found.gives_up]
+            found = release(settings.cluster, job, settings.region, to, now_ms)
+            action.record_result(f"after milestone {found.made.token}")
+    made, done, given_up = found.made, found.done, [str(one) for one in found.gives_up]
     if as_json:
         told = {"token": str(made.token), "to": made.to, "released": iso(made.at_ms) if done else None}
         print_json({**told, "gives_up": given_up})
@@ -294,7 +294,7 @@ def _release_there(settings: Settings, job: Job, steps: Steps) -> Release:
     """Release the job in the origin, whose audit log has a record of it, too."""
     there = settings.origin_cluster
     with steps.step("releasing it there"), audit_action(RELEASE, settings, there, job.name, settings.region):
-        return release(there, job, settings.origin, settings.region, now_ms)
+        return release(there, job, settings.origin, settings.region, now_ms).made
 
 
 def _claim(one: Failover, settings: Settings, job: Job, found: OriginCopies, steps: Steps) -> TakeoverReport:

@@ -7,16 +7,20 @@ does not need them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates, promoted
+from cutwater.adapters.topics.commit_stream import release
 from cutwater.adapters.topics.provable_milestones import newest_provable
 from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import CutwaterError, ForeignRowsError, UsageError
+from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Milestone
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
+from cutwater.operations.generations.claim_turns import in_turn
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.requests import Planned
 
@@ -36,6 +40,7 @@ class AutoRecovery:
         require: Callable[[Planned], object],
         made: Callable[[], Collection[Generation]],
         report: Callable[[str], None],
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         """`require`: raises UsageError for a claim that cannot work. `made`: returns the generations whose
         processes this stack has started since its start."""
@@ -45,7 +50,7 @@ class AutoRecovery:
         self._copies = copies
         self._require = require
         self._made = made
-        self._report = report
+        self._report, self._pause = report, pause
         self._forsaken: set[Generation] = set()
         self._stage = Stage(None, ())
         self._begun = 0
@@ -89,9 +94,7 @@ class AutoRecovery:
         """Start and promote the next generation, unless that is in progress. Return what really follows."""
         why = "foreign rows have ended" if ended.exit_code == ForeignRowsError.exit_code else "no checkpoint fits"
         try:
-            last = promoted(self._cluster, self._job)
-            if last is None:
-                return Fate.ENDS
+            last = self._last()
             successor = self._successor(last)
             if successor is None or successor == ended.generation:
                 if self._begun >= RENEWALS_MAX:
@@ -100,11 +103,23 @@ class AutoRecovery:
                 self._begun += 1
                 successor = self._follow(last, ended.generation, f"{why} {ended.generation}")
         except CutwaterError as error:
+            fate = decide_fate(ended, self._look())
+            if fate in (Fate.REPLACED, Fate.SPARE):
+                return fate  # another generation was promoted meanwhile
             self._report(f"the next generation cannot be started automatically: {error}")
             return self._wait(ended) if isinstance(error, UsageError) and self._has_losses() else Fate.ENDS
         self._forsaken.add(last.generation)
         self._report(f"{why} {ended.generation}: {successor} follows from {last.token}")
         return Fate.RENEW
+
+    def _last(self) -> Milestone:
+        """Return the newest milestone. Raises UsageError if no generation may follow it here."""
+        last, released = promoted(self._cluster, self._job), release(self._cluster, topics.milestones(self._job))
+        if last is None or last.generation != self._stage.promoted:
+            raise UsageError(f"{last.generation if last else 'no generation'} is promoted now")
+        if released is not None:
+            raise UsageError(f"the job was released to region {released.to} after milestone {released.token}")
+        return last
 
     def _has_losses(self) -> bool:
         try:
@@ -113,8 +128,15 @@ class AutoRecovery:
             return False
 
     def _follow(self, last: Milestone, ended: Generation, reason: str) -> Generation:
+        def require(planned: Planned) -> None:
+            self._last()  # other claimers are fenced, so what follows from it is this claim
+            self._require(planned)
+
         if ended != last.generation:
-            self._claims.abort(ended, reason)  # a candidate; while its promotion is requested it blocks others
-        generation = self._claims.start(None, None, False, reason, self._copies(), self._require).generation
-        self._claims.promote(generation, despite_hold_by="cutwater up")  # nothing commits meanwhile
-        return generation
+            # A candidate; while its promotion is requested it blocks others.
+            in_turn(lambda: self._claims.abort(ended, reason), self._pause)
+        asked = (None, None, False, reason, self._copies(), require)
+        claim = in_turn(lambda: self._claims.start(*asked), self._pause)
+        # Despite a hold: nothing commits meanwhile.
+        in_turn(lambda: self._claims.promote(claim.generation, despite_hold_by="cutwater up"), self._pause)
+        return claim.generation

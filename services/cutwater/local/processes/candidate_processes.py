@@ -20,7 +20,8 @@ from cutwater.local.processes.supervisor import Supervised
 
 LOOK_S = 1.0
 CANDIDATES_MAX = 2
-"""The maximum at a time: each candidate runs its own Spark."""
+"""The maximum at a time, since each candidate runs its own Spark. One whose promotion is requested comes on top:
+nothing else is promoted before it."""
 
 Make = Callable[[Generation], Sequence[Supervised]]
 
@@ -88,7 +89,7 @@ class CandidateProcesses:
 
     def _start_candidate(self, generation: Generation, above: int) -> Sequence[Supervised]:
         waiting = [one for one in self._made if one.number > above and self._known.by_id[one].open]
-        if len(waiting) >= CANDIDATES_MAX:
+        if len(waiting) >= CANDIDATES_MAX and not self._known.by_id[generation].promoting:
             if generation not in self._refused:
                 self._report(f"{generation} waits: {CANDIDATES_MAX} candidates run already")
             self._refused.add(generation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cutwater.adapters.avro import protocol_records
@@ -141,13 +142,15 @@ class Claims(GenerationRequests):
     def hold(self, generation: Generation, for_ms: int, by: str, reason: str) -> Hold:
         """Let a candidate's promotion wait, also one that is requested already, at most for a day.
 
-        Raises UsageError if it is promoted or given up, or if its promotion is a rollback or a failover.
+        Raises UsageError if it is promoted, also if that happens during this call; if it is given up, or if its
+        promotion is a rollback or a failover.
         """
         hold = make_hold(self._job.name, generation, for_ms, by, reason, self._now_ms())
         writer = self._alone()
         self.to_hold(generation)
         self._write(writer, hold)
         reach("hold-written")
+        self.require_held(generation)
         return hold
 
     def schedule(self, generation: Generation, asked: RequestedBounds) -> Schedule:
@@ -158,6 +161,7 @@ class Claims(GenerationRequests):
         self.to_schedule(generation)
         self._write(writer, record)
         reach("schedule-written")
+        self.require_scheduled(generation)
         return record
 
     def release(self, generation: Generation, by: str, reason: str) -> bool:
@@ -171,17 +175,38 @@ class Claims(GenerationRequests):
     def abort(self, generation: Generation, reason: str) -> None:
         """Give a candidate up. Raises UsageError if it is promoted, which a withdrawal does not undo: also if that
         happens during this call."""
+        self._abort(generation, reason)
+
+    def abort_unasked(self, generation: Generation, reason: str) -> bool:
+        """Give a candidate up unless somebody has asked for its promotion; return whether it is. Raises as
+        `abort`. For a process that decides by a rule: a person's request counts more."""
+        return self._abort(generation, reason, unasked=True)
+
+    def _abort(self, generation: Generation, reason: str, unasked: bool = False) -> bool:
         writer = self._alone()
         candidate = self.to_abort(generation)
+        if unasked and candidate.open and candidate.promoting:
+            return False
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
-        # Also on a repeated call, since the one before may have been killed after the withdrawal.
-        TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
         last = promoted(self._cluster, self._job.name)
         if candidate.promoting and (last is None or generation.number > last.generation.number):
             # commit-signal may not have read the withdrawal. Fenced, it can no longer promote.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
-        self._require_unpromoted(generation)
+        self._require_unpromoted(generation)  # before its driver ends: a promoted one's must not
+        # Also on a repeated call, since the one before may have been killed after the withdrawal.
+        TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
+        return True
+
+    def abort_coming(self, reason: str) -> list[Generation]:
+        """Give up all candidates that may still be promoted; return them. A claim that another process is about to
+        write fails, so none is missed. Raises as `abort`, but for one that is promoted meanwhile."""
+        self._alone()
+        coming = [one.generation for one in self.known().coming(promoted(self._cluster, self._job.name))]
+        for one in coming:
+            with suppress(UsageError):  # promoted
+                self.abort(one, reason)
+        return coming
 
     def _alone(self) -> TransactionalWriter:
         writer = TransactionalWriter(self._cluster, topics.claims_id(self._job.name))

@@ -18,7 +18,7 @@ from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import published_milestone
 from cutwater.adapters.topics.generation_jobs import first
 from cutwater.adapters.topics.mirror_topics import last_arrival
-from cutwater.core.errors import FencedError, MachineError, UsageError
+from cutwater.core.errors import FencedError, MachineError, UnavailableError, UsageError
 from cutwater.core.generations.retention import GenerationFacts, retention_reason
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import mirror_records, topics
@@ -49,14 +49,20 @@ class ExclusiveWriter:
         self._writer.initialise()
 
     def require(self) -> None:
-        """Raise FencedError if another process has started since, so that what is needed must be checked again."""
+        """Raise FencedError if another process has started since, so that what is needed must be checked again;
+        UnavailableError if brokers do not say so."""
         try:
-            self._writer.require_own(self._topic)
+            known = self._writer.require_own(self._topic)
         except FencedError:
             raise FencedError(
                 "another process claims, promotes, gives up or prunes a generation: nothing more was removed. "
                 "Run this again"
             ) from None
+        if not known:
+            raise UnavailableError(
+                "the brokers do not say whether another process claims a generation: nothing more was removed. "
+                "Run this again"
+            )
 
 
 class GenerationPruning:
@@ -92,8 +98,9 @@ class GenerationPruning:
 
     def remove(self, one: Earlier) -> None:
         """Remove the snapshots, then the changelog that they need, then the checkpoint. May be killed and
-        repeated. Raises FencedError if another process has started to claim or prune since `alone`, so that
-        what is needed must be checked again. A claim made after that check finds the changelog missing."""
+        repeated. Raises FencedError if another process has started to claim or prune since `fence_others`, so
+        that what is needed must be checked again; UnavailableError if that is not known. A claim made after that
+        check finds the changelog missing."""
         if self._alone is not None:
             self._alone.require()
         if self._objects is not None:

@@ -10,7 +10,7 @@ from cutwater.adapters.kafka import admin
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.commit_stream import newest, newest_milestone
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import NotYetError, UsageError
 from cutwater.core.generations.candidates import Candidate, Candidates, promotion_obstacle
 from cutwater.core.generations.claim_retry import ClaimRequest, find_earlier_claim, may_be_gone_on_with
 from cutwater.core.generations.holds import active_hold, hold_text, may_be_held
@@ -130,8 +130,8 @@ class GenerationRequests:
             )
 
     def to_promote(self, generation: Generation, despite_hold: bool = False) -> bool:
-        """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted, or
-        if it is held and `despite_hold` is not given."""
+        """Return whether its promotion is still to be requested. Raises UsageError if it may not be promoted;
+        NotYetError if another one is being promoted, or if it is held and `despite_hold` is not given."""
         known = candidates(self._cluster, self._job.name)
         candidate = known.require(generation)
         last = promoted(self._cluster, self._job.name)  # read second: it is as new as the claim's parent
@@ -142,26 +142,25 @@ class GenerationRequests:
             raise UsageError(why)
         hold = active_hold(candidate, self._now_ms())
         if hold is not None and not despite_hold:
-            raise UsageError(
+            raise NotYetError(
                 f"{generation} is not promoted: {hold_text(hold)}. Wait, run 'cutwater generation release "
                 f"{generation}' once the reason is gone, or promote it with --despite-hold"
             )
         other = known.promoting_behind(last)
         if other is not None and other.claim.generation != generation:
-            raise UsageError(
+            raise NotYetError(
                 f"{other.claim.generation} is being promoted: wait for that, or run 'cutwater generation abort'"
             )
         return other is None
 
     def to_schedule(self, generation: Generation) -> WorkBounds:
         """Return the bounds in force. Raises UsageError if nothing bounds this candidate's work."""
-        late = f"a schedule of {generation} bounds nothing"
-        return bounds_of(self._require_may_wait(generation, "schedule", "", late))
+        return bounds_of(self._require_may_wait(generation, "schedule", "", _late_schedule(generation)))
 
     def to_hold(self, generation: Generation) -> None:
         """Raise UsageError if this candidate's promotion cannot wait."""
         advice = ": 'cutwater generation abort' gives it up"
-        self._require_may_wait(generation, "hold", advice, f"it is too late to hold {generation}")
+        self._require_may_wait(generation, "hold", advice, _late_hold(generation))
 
     def _require_may_wait(self, generation: Generation, what: str, advice: str, too_late: str) -> Candidate:
         """Return the candidate. `what`: delays its promotion. `advice`, `too_late`: ends of the refusals."""
@@ -170,10 +169,21 @@ class GenerationRequests:
             raise UsageError(f"{generation} was given up: there is nothing to {what}")
         if not may_be_held(candidate.claim):
             raise UsageError(f"{generation} is a rollback or a failover, which no {what} delays{advice}")
+        self._require_in_time(generation, too_late)
+        return candidate
+
+    def _require_in_time(self, generation: Generation, too_late: str) -> None:
         last = promoted(self._cluster, self._job.name)
         if last is not None and last.generation.number >= generation.number:
             raise UsageError(f"{last.generation} is promoted already: {too_late}")
-        return candidate
+
+    def require_held(self, generation: Generation) -> None:
+        """Raise UsageError if it was promoted before its hold was written."""
+        self._require_in_time(generation, _late_hold(generation))
+
+    def require_scheduled(self, generation: Generation) -> None:
+        """Raise UsageError if it was promoted before its schedule was written."""
+        self._require_in_time(generation, _late_schedule(generation))
 
     def hold_of(self, generation: Generation) -> Hold | None:
         """Return the hold that the promotion waits for now. Raises UsageError if it was never claimed."""
@@ -216,3 +226,11 @@ class GenerationRequests:
         if found is None:
             raise UsageError(f"{text} is no milestone of {self._job.name}; 'cutwater milestones' lists them")
         return found
+
+
+def _late_hold(generation: Generation) -> str:
+    return f"it is too late to hold {generation}"
+
+
+def _late_schedule(generation: Generation) -> str:
+    return f"a schedule of {generation} bounds nothing"

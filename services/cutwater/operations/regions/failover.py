@@ -257,7 +257,7 @@ class Failover:
 
 
 class Releasing(NamedTuple):
-    """What a release would do now."""
+    """What a release would do now, or has done."""
 
     made: Release
     """The record. By the time it is written, the newest milestone may be later."""
@@ -271,36 +271,48 @@ def releasing(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable
     """Return the release to write. Raises UsageError, also without a milestone."""
     require_recipient(to, region)
     last = _require_milestone(cluster, job.name)
+    coming = [one.generation for one in Claims(cluster, job, region, now_ms).known().coming(last)]
     if (before := commit_stream.release(cluster, topics.milestones(job.name))) is not None:
         require_same(before, to)
-        return Releasing(before, True, [])
-    coming = Claims(cluster, job, region, now_ms).known().coming(last)
-    made = Release(job.name, last.generation, last.sequence, to, now_ms())
-    return Releasing(made, False, [one.generation for one in coming])
+        return Releasing(before, True, coming)
+    return Releasing(Release(job.name, last.generation, last.sequence, to, now_ms()), False, coming)
 
 
-def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Release:
+def release(cluster: Cluster, job: Job, region: str, to: str, now_ms: Callable[[], int]) -> Releasing:
     """Give a job up in its own region: a record ends the commit stream, and its writers are fenced. Candidates
-    are given up; a later claim takes the job back. Raises as `releasing` does. On a repeated call the first
-    record counts, and the driver is fenced again."""
+    are given up, also those that are claimed meanwhile; a later claim takes the job back. Raises as `releasing`
+    does, and UsageError if one is promoted behind the record. On a repeated call the first record counts, and the
+    rest is done again."""
     name, found = job.name, releasing(cluster, job, region, to, now_ms)
-    if found.done:
-        _fence_driver(cluster, name, found.made.generation)
-        return found.made
-    claims = Claims(cluster, job, region, now_ms)
-    for one in found.gives_up:
-        claims.abort(one, f"the job is released to region {to}")
-    writer = TransactionalWriter(cluster, topics.signal_id(name))
-    writer.initialise()
-    last = _require_milestone(cluster, name)  # the fenced commit-signal can write no more
-    made = Release(name, last.generation, last.sequence, to, now_ms())
-    # Before the record, so that a kill after it leaves no driver running.
-    _fence_driver(cluster, name, last.generation)
-    reach("writers-fenced")
-    writer.write(topics.milestones(name), [protocol_records.encode(made)])
-    reach("release-written")
+    claims, reason = Claims(cluster, job, region, now_ms), f"the job is released to region {to}"
+    made = found.made
+    if not found.done:
+        for one in found.gives_up:
+            claims.abort(one, reason)
+        made = _end_stream(cluster, name, to, now_ms)
+    # Who has read the stream before the record may have claimed since.
+    given_up = claims.abort_coming(reason)
     # Again, for a driver that was started before the record. Later ones read the record and exit.
-    _fence_driver(cluster, name, last.generation)
+    _fence_driver(cluster, name, made.generation)
+    behind = _require_milestone(cluster, name)
+    if behind.generation != made.generation:
+        raise UsageError(
+            f"{behind.generation} was promoted while the job was released, so it is not released: run this again"
+        )
+    return Releasing(made, True, sorted({*found.gives_up, *given_up}))
+
+
+def _end_stream(cluster: Cluster, job: str, to: str, now_ms: Callable[[], int]) -> Release:
+    """Write the release behind the newest milestone, and return it."""
+    writer = TransactionalWriter(cluster, topics.signal_id(job))
+    writer.initialise()
+    last = _require_milestone(cluster, job)  # the fenced commit-signal can write no more
+    made = Release(job, last.generation, last.sequence, to, now_ms())
+    # Before the record, so that a kill after it leaves no driver running.
+    _fence_driver(cluster, job, last.generation)
+    reach("writers-fenced")
+    writer.write(topics.milestones(job), [protocol_records.encode(made)])
+    reach("release-written")
     return made
 
 

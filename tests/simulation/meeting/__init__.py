@@ -1,0 +1,1 @@
+"""Two that act at once, and what they are told."""

@@ -1,0 +1,268 @@
+"""Two that act at once: what the one is told is true, whatever the other does between any two of its calls."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from cutwater.canary.decision import GateDecision
+from cutwater.core.canary.gate import GateVerdict
+from cutwater.core.checks.replication import UNREPLICATED
+from cutwater.core.errors import ForeignRowsError, UnavailableError, UsageError
+from cutwater.core.pacing.schedules import WorkBounds
+from cutwater.core.protocol import topics
+from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.records import Release
+from cutwater.local.processes.auto_recovery import AutoRecovery
+from cutwater.local.processes.candidate_processes import CANDIDATES_MAX, CandidateProcesses
+from cutwater.local.processes.exit_policy import Fate, ProcessEnd
+from cutwater.operations.generations.claims import Claims
+from cutwater.operations.generations.prune import ExclusiveWriter
+from cutwater.operations.generations.requests import RequestedBounds
+from cutwater.operations.regions.failover import release
+from simulation.clients import SimProducer
+from simulation.job import GENERATION, JOB
+from simulation.meeting.meetings import Meeting, meetings
+from simulation.world import _Silent
+
+
+def start(world: Meeting, _cluster: Any, claims: Claims) -> Generation:
+    claim = claims.start(None, None, False, "by hand", UNREPLICATED, lambda _: None)
+    world.drive(claim.generation)
+    return claim.generation
+
+
+def start_and_promote(world: Meeting, cluster: Any, claims: Claims) -> None:
+    claims.promote(start(world, cluster, claims))
+
+
+def newest(world: Meeting) -> Generation:
+    return list(world.known().by_id)[-1]
+
+
+def ask_for_newest(world: Meeting, _cluster: Any, claims: Claims) -> None:
+    claims.promote(newest(world))
+
+
+def begin(world: Meeting) -> None:
+    assert world.act(start) is None
+
+
+def begin_and_ask(world: Meeting) -> None:
+    assert world.act(start_and_promote) is None
+
+
+def is_promoted(world: Meeting) -> bool:
+    return world.stream()[-1].generation != GENERATION
+
+
+def promote(world: Meeting) -> None:
+    """Its commit-signal comes to it."""
+    world.settle(lambda: is_promoted(world))
+
+
+def released(world: Meeting) -> bool:
+    return any(isinstance(one, Release) for one in world._decoded(topics.milestones(JOB.name)))
+
+
+def give_away(world: Meeting, cluster: Any, _claims: Claims) -> None:
+    release(cluster, JOB, "local", "eu", lambda: world.log.now_ms)
+
+
+def test_a_release_gives_up_who_is_claimed_during_it() -> None:
+    """No generation continues the job here that was claimed before the record: another region does."""
+    given_up = 0
+    for met in meetings(give_away, lambda world: world.act(start_and_promote), note=released):
+        met.world.settle()
+        assert met.first is None
+        if not met.note:
+            assert not is_promoted(met.world)
+            assert met.second or not met.world.known().by_id[newest(met.world)].open
+            given_up += met.second is None
+    assert given_up > 10
+
+
+@pytest.mark.parametrize("what", ["hold", "schedule"])
+def test_who_bounds_a_candidate_that_is_promoted_meanwhile_is_told(what: str) -> None:
+    def bound(world: Meeting, _cluster: Any, claims: Claims) -> None:
+        if what == "hold":
+            claims.hold(newest(world), 3_600_000, "by hand", "")
+        else:
+            claims.schedule(newest(world), RequestedBounds(WorkBounds(max_events_per_s=5), "by hand"))
+
+    def written(world: Meeting) -> bool:
+        one = world.known().by_id[newest(world)]
+        return bool(one.hold or one.schedule)
+
+    late = 0
+    for met in meetings(bound, promote, begin_and_ask, written):
+        if is_promoted(met.world) and not met.note:
+            late += 1
+            with pytest.raises(UsageError, match="is promoted already"):
+                raise met.first or AssertionError("it reports success")
+    assert late > 3
+
+
+def test_who_gives_up_a_candidate_too_late_does_not_end_its_driver() -> None:
+    """It is the promoted one's by then: a stack ends with it."""
+    late = 0
+    for met in meetings(lambda world, _, claims: claims.abort(newest(world), "by hand"), promote, begin_and_ask):
+        driver = topics.driver_id(JOB.name, newest(met.world))
+        assert (driver in met.world.log.producers) == (met.first is None)
+        assert is_promoted(met.world) == isinstance(met.first, UsageError)
+        late += is_promoted(met.world)
+    assert late > 3
+
+
+class Gate:
+    """The gate of the newest candidate."""
+
+    def __init__(self, verdict: GateVerdict) -> None:
+        self._verdict = verdict
+        self.done: list[bool] = []
+
+    def decide(self, world: Meeting, cluster: Any, _claims: Claims) -> None:
+        settings: Any = SimpleNamespace(
+            cluster=cluster, region="local", replication_factor=1, min_insync_replicas=1
+        )
+        decision = GateDecision(JOB, settings, _Silent(), lambda _s: None)
+        decision._write = lambda _one: None  # type: ignore[method-assign]
+        found: Any = SimpleNamespace(
+            verdict=self._verdict.value, generation=newest(world), compared=3, differing=0, reason="3 are equal"
+        )
+        self.done.append(decision.carry_out(found))
+
+
+def test_a_gate_that_another_process_fences_decides_all_the_same() -> None:
+    """Nobody runs it again: whoever claims or releases something meanwhile does not take its promotion away."""
+    gate = Gate(GateVerdict.PROMOTE)
+    for met in meetings(
+        gate.decide, lambda world: world.act(lambda w, _, c: c.release(newest(w), "a", "")), begin
+    ):
+        assert (met.first, met.second) == (None, None)
+        assert met.world.known().by_id[newest(met.world)].promoting
+    assert all(gate.done)
+
+
+def test_a_gate_does_not_drop_whom_a_person_promotes_meanwhile() -> None:
+    gate, kept = Gate(GateVerdict.DROP), 0
+    for met in meetings(gate.decide, lambda world: world.act(ask_for_newest), begin):
+        one = met.world.known().by_id[newest(met.world)]
+        assert met.first is None
+        assert (one.promoting, one.open, gate.done[-1]) in ((True, True, False), (False, False, True))
+        assert one.promoting == (met.second is None)
+        kept += one.open
+    assert kept > 3
+
+
+def renew(told: list[str | None]) -> Any:
+    def act(_world: Meeting, cluster: Any, claims: Claims) -> None:
+        made: Any = (lambda: UNREPLICATED, lambda _planned: None, lambda: {newest_of(_world)}, lambda _line: None)
+        asked = AutoRecovery(cluster, JOB.name, claims, *made, pause=lambda _s: None)
+        told.append(asked.reason_to_continue(ProcessEnd(GENERATION, True, ForeignRowsError.exit_code)))
+
+    return act
+
+
+def newest_of(world: Meeting) -> Generation:
+    return list(world.known().by_id or {GENERATION: None})[-1]
+
+
+def test_a_stack_whose_driver_ends_while_its_successor_is_promoted_goes_on() -> None:
+    """And it claims no other generation behind one that works."""
+    told: list[str | None] = []
+    for met in meetings(renew(told), promote, begin_and_ask):
+        assert met.first is None
+        assert told[-1] in (Fate.REPLACED.value, Fate.RENEW.value)
+        assert len(met.world.known().by_id) == 1
+    assert len(set(told)) == 2
+
+
+def test_a_stack_that_another_process_fences_renews_all_the_same() -> None:
+    told: list[str | None] = []
+    aborted = 0
+    for met in meetings(renew(told), lambda world: world.act(start)):
+        assert (met.first, told[-1]) == (None, Fate.RENEW.value)
+        assert met.world.known().promoting is not None
+        aborted += len(met.world.known().by_id)
+    assert aborted > len(told)
+
+
+def test_a_stack_does_not_renew_a_job_that_is_released_meanwhile() -> None:
+    told: list[str | None] = []
+    for met in meetings(renew(told), lambda world: world.act(give_away)):
+        for one in met.world.known().by_id:
+            met.world.drive(one)
+        met.world.settle()
+        assert (met.first, met.second) == (None, None)
+        assert not is_promoted(met.world)
+    assert None in told
+
+
+def test_the_driver_of_the_generation_that_a_rollback_undoes_is_ended() -> None:
+    """However many candidates were given up since."""
+    world = Meeting()
+    token = str(world.stream()[-1].token)
+    begin_and_ask(world)
+    promote(world)
+    undone = newest(world)
+    for _ in range(5):
+        begin(world)
+        assert world.act(lambda w, _, c: c.abort(newest(w), "by hand")) is None
+
+    def roll_back(w: Meeting, _cluster: Any, claims: Claims) -> None:
+        claim = claims.start(token, None, True, "by hand", UNREPLICATED, lambda _: None)
+        w.drive(claim.generation)
+        claims.promote(claim.generation)
+
+    assert world.act(roll_back) is None
+    world.settle(lambda: world.stream()[-1].rewinds_to > 0)
+    world.settle(turns=3)
+    assert world.stream()[-1].generation == newest(world)
+    assert topics.driver_id(JOB.name, undone) in world.log.producers
+
+
+def test_nothing_is_pruned_while_brokers_do_not_say_who_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim may have been made since the look, from what would be removed."""
+
+    def unanswered(_self: SimProducer, _timeout: float) -> int:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    def require(_world: Meeting, cluster: Any, _claims: Claims) -> None:
+        alone = ExclusiveWriter(cluster, JOB.name)
+        alone.require()
+        monkeypatch.setattr(SimProducer, "flush", unanswered)
+        alone.require()
+
+    assert isinstance(Meeting().act(require), UnavailableError)
+
+
+def test_a_candidate_that_is_to_be_promoted_is_started_beside_others() -> None:
+    """Nothing else is promoted before it: a rollback would wait for ever behind two others."""
+    world, started = Meeting(), list[Generation]()
+
+    def look(_world: Meeting, cluster: Any, _claims: Claims) -> None:
+        seconds = iter(range(0, 1_000, 10))
+        candidates = CandidateProcesses(
+            cluster, JOB.name, lambda one: started.append(one) or [], lambda _line: None, lambda: next(seconds)
+        )
+        while True:
+            candidates()
+
+    def look_at_all() -> list[Generation]:
+        started.clear()
+        process = world.begin(look)
+        while process.run():
+            pass  # until it waits for more
+        process.kill()
+        return list(started)
+
+    for _ in range(CANDIDATES_MAX + 1):
+        begin(world)
+    assert look_at_all() == list(world.known().by_id)[:CANDIDATES_MAX]
+    assert world.act(ask_for_newest) is None
+    world._markers()
+    assert look_at_all() == list(world.known().by_id)
