@@ -156,11 +156,11 @@ class GenerationPruning:
 
 
 def manifests(objects: Objects | None, job: str) -> Iterator[tuple[str, int]]:
-    """Yield generation id and sequence of each kept snapshot, from the object names."""
+    """Yield generation id and sequence of each kept snapshot, from the object names; other objects may be there."""
     for one in objects.list_objects(job) if objects else ():
         parts = one.name.split("/")
-        if len(parts) == 5 and parts[3] == "manifests":
-            yield parts[1], int(parts[4].removesuffix(".json"))
+        if len(parts) == 5 and parts[3] == "manifests" and (number := parts[4].removesuffix(".json")).isdecimal():
+            yield parts[1], int(number)
 
 
 def promoted_at(cluster: Cluster, job: str, at_ms: int) -> Generation | None:
