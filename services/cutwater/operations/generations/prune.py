@@ -156,7 +156,7 @@ class GenerationPruning:
 
 
 def manifests(objects: Objects | None, job: str) -> Iterator[tuple[str, int]]:
-    """Yield generation id and sequence of each kept snapshot, from the object names; other objects may be there."""
+    """Yield generation id and sequence of each kept snapshot, from the object names; there may be others."""
     for one in objects.list_objects(job) if objects else ():
         parts = one.name.split("/")
         if len(parts) == 5 and parts[3] == "manifests" and (number := parts[4].removesuffix(".json")).isdecimal():
