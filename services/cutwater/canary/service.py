@@ -75,7 +75,7 @@ class CanaryService:
                 compared = _Comparing(self, feed, writer, stack).run()
             except Stopped:
                 return
-        if compared is not None and compared.canary is not None and compared.open:
+        if compared is not None and compared.canary is not None:
             parent = parent_of(compared.claim)
             live = GenerationJobs.on(self._cluster, self._job).at(parent)
             kept = WayBack(live, self._settings, self._stopped, self.decision.audited, self._log)

@@ -66,7 +66,9 @@ class WayBack:
             if last is not None and last.generation.number > canary.number:
                 return False
             if not candidates(self._cluster, self._job.name).require(canary).open:
-                return False
+                # A withdrawal may have come too late: what is promoted behind this look was asked for before.
+                last = promoted(self._cluster, self._job.name)
+                return last is not None and last.generation == canary
         return False
 
     def _claim(self, last: Milestone) -> Claim | None:
