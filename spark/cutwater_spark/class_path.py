@@ -13,8 +13,10 @@ def jars_file(archive: Path) -> Path:
 
 def jars_of(archive: str) -> list[str]:
     """Return the jars that an archive was made with, in its order; none without an archive."""
+    if not archive:
+        return []
     listed = jars_file(Path(archive))
-    return listed.read_text(encoding="utf-8").splitlines() if archive and listed.is_file() else []
+    return listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
 
 
 def class_path(archive: str, jars: Sequence[str]) -> list[str]:
