@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cutwater.cli.stack.status_rows import repeated_failures
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.monitoring.alerts import TEXT_MAX, plain
 from cutwater.local import running_file
 from cutwater.local.processes.restart_policy import Failure
@@ -110,3 +112,26 @@ def test_what_ran_last_is_found(tmp_path: Path) -> None:
     assert found is not None
     assert "the job file is wrong" in found.ended
     assert running_file.last(tmp_path, "orders") is None
+
+
+def test_a_stack_that_ends_at_the_moment_it_is_stopped_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(20)
+    alive = iter([True, False])
+    monkeypatch.setattr(RunningStack, "alive", property(lambda _one: next(alive)))
+    replace(STACK, pid=ended.pid).stop()
+
+
+def test_a_stack_of_another_user_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_pid: int, _number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.kill", refused)
+    monkeypatch.setattr(RunningStack, "alive", property(lambda _one: True))
+    with pytest.raises(MachineError, match="process 1.*belongs to another user"):
+        STACK.stop()
+
+
+def test_a_file_that_is_no_text_is_no_stack(tmp_path: Path) -> None:
+    (tmp_path / running_file.FILE).write_bytes(b"\xff\xfe")
+    assert running_file.find(tmp_path) is None
