@@ -128,7 +128,7 @@ def test_a_stack_of_another_user_is_not_stopped(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("os.kill", refused)
     monkeypatch.setattr(RunningStack, "alive", property(lambda _one: True))
-    with pytest.raises(MachineError, match="process 1.*belongs to another user"):
+    with pytest.raises(MachineError, match=r"process 1.*belongs to another user"):
         STACK.stop()
 
 

@@ -63,7 +63,7 @@ def test_a_restart_that_fails_ends_all_if_they_need_it(tmp_path: Path) -> None:
     """With an error of Cutwater's: it is no bug of the supervisor."""
     with Supervisor([member(tmp_path, "driver", ENDS, True)]) as supervisor:
         supervisor.start(threading.Event())
-        with pytest.raises(MachineError, match="driver cannot be started.*No space left"):
+        with pytest.raises(MachineError, match=r"driver cannot be started.*No space left"):
             supervisor.run(threading.Event())
 
 
