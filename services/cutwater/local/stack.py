@@ -289,8 +289,12 @@ class Stack:
 
     def _update_file(self) -> None:
         # Update the stack's file once everything has answered.
-        if running_file.find_at(self.data_dir):
+        if not running_file.find_at(self.data_dir):
+            return
+        try:
             replace(self.describe(), ready=True).write()
+        except OSError as error:  # a full disk may be the reason of a failure, which must not end the others
+            self._report(f"warning: {self.data_dir / running_file.FILE} is out of date: {error}")
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
         """Return ports for a process that runs beside the one with the ports of the settings."""
