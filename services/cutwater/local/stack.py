@@ -401,7 +401,11 @@ class Stack:
 
     def _clock_of(self, module: str) -> dict[str, str]:
         """Name to a service the file by which `cutwater chaos` moves its clock, if the stack has such clocks."""
-        return {SHIFT_VARIABLE: str(self.data_dir / CLOCKS / module)} if self._movable_clocks else {}
+        if not self._movable_clocks:
+            return {}
+        file = self.data_dir / CLOCKS / module
+        file.unlink(missing_ok=True)  # of a fault whose command was killed; one that goes on writes it again
+        return {SHIFT_VARIABLE: str(file)}
 
 
 def api_answers(url: str) -> bool:
