@@ -43,9 +43,9 @@ _CALL = re.compile(
 def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
     """Return a row's partials as SQL over the state's columns, which Spark names after its aggregates' buffers.
 
-    Equal aggregates share one buffer. Those over the places of events do not if Spark's watermark closes windows:
-    it keeps the alias of the event time then, and takes two of them as different. `seeded`: the query groups a seed
-    with the events. Raise UsageError if the buffers are not those of the job's measures.
+    Equal aggregates share one buffer. Those over the places of events do not if Spark's watermark closes windows,
+    since it keeps the alias of the event time then. `seeded`: the query groups a seed with the events. Raise
+    UsageError if the buffers are not those of the job's measures.
     """
     apart = "" if job.amend_for_ms is not None else EVENT_TIME_ALIAS
     buffers: dict[str, int] = {}
