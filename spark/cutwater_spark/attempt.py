@@ -280,16 +280,17 @@ class Attempt:
         if self._decoding is None:
             return None, None
         if self.decodings is None:
-            holds, floor_ms = self._job.max_jump_ms is not None, self._first_floor()
-            self.decodings = Decodings(self._checkpoint, self._number, self._decoding, self._log, holds, floor_ms)
+            amends = self._job.amend_for_ms is not None
+            self.decodings = Decodings(
+                self._checkpoint,
+                self._number,
+                self._decoding,
+                self._log,
+                self._job.max_jump_ms is not None,
+                (lambda: first_floor(self.origin, epochs.steps.newest)) if amends else None,
+            )
         self.unfinished_epoch = epochs.steps.unfinished()
         return self.decodings.choose(self.unfinished_epoch)
-
-    def _first_floor(self) -> int | None:
-        """Return the floor of a generation that has none yet; None if Spark's watermark closes its windows."""
-        if self._job.amend_for_ms is None:
-            return None
-        return first_floor(self.origin, self._past.newest)
 
     def _cleaning_ended(self, epochs: EpochWriter, decoding: Decoding) -> bool:
         """Return whether Spark has evicted the windows up to the floor, and committed that."""

@@ -1,0 +1,86 @@
+"""What a driver's next query reads and closes, after one that was stopped for it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import structlog
+
+from cutwater.adapters.events.event_encoder import known_schemas
+from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.ports import Past
+from cutwater.core.generations.start_state import FIRST
+from cutwater.core.job.event_decoding import Decoding
+from cutwater.core.protocol.cuts import EpochPlan
+from cutwater.core.protocol.records import Barrier
+from cutwater_spark.attempt import Attempt
+from cutwater_spark.epoch.cleanings import Cleanings
+from support.output_samples import example_job
+from support.protocol_samples import barrier, source_cut
+
+
+class Disk:
+    """A checkpoint in memory."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[int, int, str]] = []
+        self.committed: set[int] = set()
+
+    def keep_decoding(self, attempt: int, text: str) -> None:
+        self.kept.append((attempt, len(self.kept), text))
+
+    def newest_decoding(self) -> str | None:
+        return max(self.kept)[2] if self.kept else None
+
+    def is_committed(self, epoch: int) -> bool:
+        return epoch in self.committed
+
+
+class Writer:
+    """The epoch writer of an attempt, as far as the choice of queries asks it."""
+
+    def __init__(self, newest: Barrier) -> None:
+        self.lock, self.stopping = threading.Lock(), False
+        self.newest_own: Barrier | None = newest
+        self.begun: int | None = None
+        self.steps: Any = SimpleNamespace(
+            newest=newest,
+            newest_plan=EpochPlan(source_cut(newest.epoch), 0),
+            unfinished=lambda: self.begun,
+        )
+
+    def accept_next_query(self) -> None:
+        self.stopping = False
+
+
+def attempt_of(folder: Path, disk: Disk, newest: Barrier) -> tuple[Any, Decoding]:
+    """The second attempt of a job that amends, without Spark and brokers, and its job file's decoding."""
+    job = replace(example_job(folder), amend_for_ms=10, lateness_ms=5)
+    one: Any = object.__new__(Attempt)
+    one._job, one._number, one._log = job, 2, structlog.get_logger()
+    one._decoding = wanted = Decoding.of(job, known_schemas(job, None))
+    one._checkpoint = one.checkpoint = disk
+    one.decodings, one.origin, one._past = None, FIRST, Past(1, {newest.epoch: newest})
+    one.seen, one._stop = InputStats(), threading.Event()
+    one._cleanings = Cleanings(10, 5, 1, 0.0, lambda _what, _seconds: None, lambda: 1_000.0)
+    one._telemetry = SimpleNamespace(look=lambda _query: None)
+    return one, wanted
+
+
+def test_the_first_floor_is_at_the_epochs_that_were_finished_first(tmp_path: Path) -> None:
+    """The job file got its amend_for while epoch 5 was begun: Spark's watermark closes windows up to its end.
+
+    With a floor below that, an event would open a window anew whose row is no longer in the state.
+    """
+    disk, before = Disk(), barrier(4, floor_ms=70)
+    one, wanted = attempt_of(tmp_path, disk, before)
+    disk.keep_decoding(1, wanted.text)
+    writer = Writer(before)
+    writer.begun = 5
+    assert one._choose(writer) == (wanted, 5)
+    writer.steps.newest, writer.begun = barrier(6, attempt=2, floor_ms=90), None
+    assert one._choose(writer) == (wanted.closing(90), None)
