@@ -336,15 +336,17 @@ class Attempt:
             finished = last is not None and self._checkpoint.is_committed(last)
             closing = self._next_closing(epochs, decoding) if decoding is not None and not finished else None
             if finished or closing is not None:
-                self._stop_after_commit(query, epochs)
-                if closing is not None:
+                committed = self._stop_after_commit(query, epochs)
+                # An epoch that is not committed runs again, and must have the same floor then.
+                if closing is not None and committed:
                     closing()
                 epochs.accept_next_query()
                 return False
         return True
 
-    def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> None:
-        """Stop between two epochs, so that the next start replays nothing."""
+    def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> bool:
+        """Stop between two epochs, so that the next start replays nothing. Return whether the newest epoch is
+        committed: Spark's commit may take too long, or fail."""
         with epochs.lock:
             deadline = time.monotonic() + STOP_AFTER_COMMIT_S
             # Not for an earlier attempt's barrier: its replay commits it, and that waits for this lock.
@@ -354,6 +356,7 @@ class Attempt:
             epochs.stopping = True
         # Outside the lock: stop() waits for the epoch, which waits for the lock.
         query.stop()
+        return newest is None or self._checkpoint.is_committed(newest.epoch)
 
     def _observe_epoch(self) -> InputStats:
         if not self._query_set.wait(timeout=60):

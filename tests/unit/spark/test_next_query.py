@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import structlog
 
 from cutwater.adapters.events.event_encoder import known_schemas
@@ -17,6 +18,7 @@ from cutwater.core.generations.start_state import FIRST
 from cutwater.core.job.event_decoding import Decoding
 from cutwater.core.protocol.cuts import EpochPlan
 from cutwater.core.protocol.records import Barrier
+from cutwater_spark import attempt as attempt_module
 from cutwater_spark.attempt import Attempt
 from cutwater_spark.epoch.cleanings import Cleanings
 from support.output_samples import example_job
@@ -57,6 +59,16 @@ class Writer:
         self.stopping = False
 
 
+class Query:
+    """A query that runs until it is stopped."""
+
+    def awaitTermination(self, _timeout: float) -> bool:
+        return False
+
+    def stop(self) -> None:
+        """Stop."""
+
+
 def attempt_of(folder: Path, disk: Disk, newest: Barrier) -> tuple[Any, Decoding]:
     """The second attempt of a job that amends, without Spark and brokers, and its job file's decoding."""
     job = replace(example_job(folder), amend_for_ms=10, lateness_ms=5)
@@ -84,3 +96,23 @@ def test_the_first_floor_is_at_the_epochs_that_were_finished_first(tmp_path: Pat
     assert one._choose(writer) == (wanted, 5)
     writer.steps.newest, writer.begun = barrier(6, attempt=2, floor_ms=90), None
     assert one._choose(writer) == (wanted.closing(90), None)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_the_floor_is_raised_behind_a_committed_epoch_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """Otherwise the epoch runs again with another floor, and lacks rows that its barrier has counted."""
+    monkeypatch.setattr(attempt_module, "STOP_AFTER_COMMIT_S", 0.05)
+    disk, newest = Disk(), barrier(5, attempt=2, watermark_ms=1_000, floor_ms=70)
+    one, wanted = attempt_of(tmp_path, disk, newest)
+    disk.keep_decoding(2, wanted.closing(70).text)
+    writer, announcer = Writer(newest), SimpleNamespace(failure=None)
+    decoding, _ = one._choose(writer)
+    assert decoding.floor_ms == 70
+    if committed:
+        disk.committed.add(5)
+    assert not one._watch(Query(), writer, announcer, None, decoding)
+    writer.begun = None if committed else 5
+    expected = wanted.closing(990, cleans=True) if committed else wanted.closing(70)
+    assert one._choose(writer) == (expected, None)
