@@ -16,6 +16,8 @@ from cutwater.operations.generations.start_check import DEFINITION
 
 _DECODINGS = "cutwater-decodings"
 _KEPT = re.compile(r"(\d+)(?:-(\d+))?")
+_KEPT_MAX = 20
+"""Stored decodings. Only the newest counts; a cleaning stores two, and a folder of thousands is slow to list."""
 _SEEDS, _SEED = "cutwater-seeds", "cutwater-seed"
 
 
@@ -49,18 +51,22 @@ class Checkpoint:
 
     def keep_decoding(self, attempt: int, decoding: str) -> None:
         """Store an attempt's decoding from now on, never over another. Attempt 5's files: `5`, `5-1`, `5-2`."""
-        mine = [number for of, number in self._decodings() if of == attempt]
-        name = f"{attempt}-{max(mine) + 1}" if mine else str(attempt)
-        self._keep(self._path(f"{self.location}/{_DECODINGS}/{name}"), decoding)
+        kept = sorted(self._decodings())
+        mine = [number for of, number in kept if of == attempt]
+        self._keep(self._decoding_path(attempt, max(mine) + 1 if mine else 0), decoding)
+        for old in kept[:-_KEPT_MAX]:
+            self._files.delete(self._decoding_path(*old), False)
 
     def newest_decoding(self) -> str | None:
         """Return the last decoding of the newest attempt that stored one; None if there is none."""
         kept = self._decodings()
         if not kept:
             return None
-        attempt, number = max(kept)
+        return self._text(self._decoding_path(*max(kept)))
+
+    def _decoding_path(self, attempt: int, number: int) -> Any:
         name = f"{attempt}-{number}" if number else str(attempt)
-        return self._text(self._path(f"{self.location}/{_DECODINGS}/{name}"))
+        return self._path(f"{self.location}/{_DECODINGS}/{name}")
 
     def _decodings(self) -> list[tuple[int, int]]:
         """Return (attempt, number within it) of each stored decoding."""

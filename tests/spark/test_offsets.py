@@ -63,6 +63,19 @@ def test_a_file_that_a_power_failure_has_left_empty_is_named(spark: SparkSession
         checkpoint.newest_decoding()
 
 
+def test_a_checkpoint_keeps_the_newest_decodings_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """A job that amends stores two with each cleaning, for years; a fenced attempt's are not the newest."""
+    checkpoint = Checkpoint(spark, str(tmp_path))
+    for number in range(30):
+        checkpoint.keep_decoding(2, f"decoding {number}")
+    checkpoint.keep_decoding(1, "of a fenced attempt")
+    assert checkpoint.newest_decoding() == "decoding 29"
+    files = [one.name for one in tmp_path.rglob("*") if one.is_file()]
+    assert len(files) <= 2 * 21, "with a checksum each"
+    assert "2-29" in files
+    assert "2" not in files
+
+
 def test_a_query_begins_where_the_cut_says_and_at_the_first_offset_elsewhere() -> None:
     """Partitions that came after the parent's cut are new, whichever topic's they are."""
     cut = Cut.of({TopicPartition("e", 0): 0, TopicPartition("e.from-us", 1): 7})
