@@ -309,8 +309,15 @@ class Attempt:
                 return None
             cleanings.end(floor_ms)
             return decodings.end_cleaning
-        raised = cleanings.due(epochs.newest_own, self.seen.oldest_ms, self.seen.full)
+        raised, plan = (
+            cleanings.due(epochs.newest_own, self.seen.oldest_ms, self.seen.full),
+            epochs.steps.newest_plan,
+        )
         if raised is None or raised <= floor_ms:
+            return None
+        # Spark's own watermark is older than the floors, if it closed the windows before, and never goes back: a
+        # cleaning evicts up to it, so a floor below it would let events into windows that are evicted.
+        if plan is None or raised < plan.watermark_ms:
             return None
         cleanings.begin()
         return lambda: decodings.raise_floor(raised)

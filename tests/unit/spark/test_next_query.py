@@ -45,13 +45,14 @@ class Disk:
 class Writer:
     """The epoch writer of an attempt, as far as the choice of queries asks it."""
 
-    def __init__(self, newest: Barrier) -> None:
+    def __init__(self, newest: Barrier, watermark_ms: int = 0) -> None:
+        """`watermark_ms`: Spark's own, in the newest plan."""
         self.lock, self.stopping = threading.Lock(), False
         self.newest_own: Barrier | None = newest
         self.begun: int | None = None
         self.steps: Any = SimpleNamespace(
             newest=newest,
-            newest_plan=EpochPlan(source_cut(newest.epoch), 0),
+            newest_plan=EpochPlan(source_cut(newest.epoch), watermark_ms),
             unfinished=lambda: self.begun,
         )
 
@@ -116,3 +117,17 @@ def test_the_floor_is_raised_behind_a_committed_epoch_alone(
     writer.begun = None if committed else 5
     expected = wanted.closing(990, cleans=True) if committed else wanted.closing(70)
     assert one._choose(writer) == (expected, None)
+
+
+@pytest.mark.parametrize(("spark_ms", "raised"), [(0, True), (990, True), (991, False)])
+def test_the_floor_is_not_raised_below_sparks_own_watermark(tmp_path: Path, spark_ms: int, raised: bool) -> None:
+    """Spark closed the windows before the job amended, and goes on from its next epoch's watermark.
+
+    A cleaning evicts up to that, so events between floor and watermark would begin their rows anew.
+    """
+    disk, newest = Disk(), barrier(5, attempt=2, watermark_ms=1_000, floor_ms=70)
+    one, wanted = attempt_of(tmp_path, disk, newest)
+    disk.keep_decoding(2, wanted.closing(70).text)
+    writer = Writer(newest, spark_ms)
+    decoding, _ = one._choose(writer)
+    assert (one._next_closing(writer, decoding) is not None) == raised
