@@ -33,10 +33,10 @@ class JumpCheck:
         begun: int | None,
         keep: Keep,
         log: Any,
-        newest_before: Callable[[int], int | None] | None = None,
+        newest_before: Callable[[int], int | None],
     ) -> None:
         """`held_ms`: the query's bound. `begun`: an epoch that is partly written, which is not checked.
-        `newest_before`: the newest event time of the epochs before one; None: by the watermark of its own plan."""
+        `newest_before`: returns the newest event time of the epochs before one, as far as barriers tell."""
         self._lists, self._checkpoint, self._origin = lists, checkpoint, origin
         self._newest_before = newest_before
         self._max_jump_ms, self._lateness_ms = max_jump_ms, lateness_ms
@@ -55,7 +55,8 @@ class JumpCheck:
         if range_.before == range_.cut:
             return
         segments = self._lists.event_times(range_, self._max_jump_ms)
-        newest_ms = self._newest_before(epoch) if self._newest_before else self._newest_by_watermark(plan)
+        told = (self._newest_before(epoch), self._newest_by_watermark(plan))
+        newest_ms = max((one for one in told if one is not None), default=None)
         wanted = held_from(segments, newest_ms, self._max_jump_ms)
         if judged_alike(segments, wanted, self._held_ms):
             return
@@ -71,5 +72,6 @@ class JumpCheck:
 
     def _newest_by_watermark(self, plan: EpochPlan) -> int | None:
         # Spark's watermark is the newest event time of all earlier epochs minus the lateness; 0 if there is none.
+        # Of a job that amends, or did lately, it is only the floor.
         watermark_ms = self._origin.watermark_ms(plan)
         return watermark_ms + self._lateness_ms if watermark_ms > 0 else None

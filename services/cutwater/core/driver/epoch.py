@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cutwater.core.driver.clock_check import LOOK_MS, require_clock
 from cutwater.core.driver.input_stats import InputStats
-from cutwater.core.driver.lateness import ByWatermark, Closing
+from cutwater.core.driver.lateness import ByFloor, ByWatermark, Closing
 from cutwater.core.driver.ports import (
     Barriers,
     Checkpoint,
@@ -108,7 +108,7 @@ class Epochs:
             return self._newest_event_ms
         told_ms = watermark_ms + self._job.lateness_ms
         if self._newest_event_ms is None:
-            return told_ms + (before.skew_ms if before else 0)
+            return told_ms + before.skew_ms if before and isinstance(self.closing, ByFloor) else told_ms
         return max(told_ms, self._newest_event_ms)
 
     def unfinished(self) -> int | None:
