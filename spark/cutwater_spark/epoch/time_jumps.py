@@ -44,9 +44,9 @@ class JumpCheck:
         self._keep, self._log = keep, log
 
     def check_epoch(self, epoch: int) -> None:
-        """Raise BoundChangedError if another bound would hold other events of the epoch, by its plan.
+        """Raise BoundChangedError if another bound would hold other events of the epoch.
 
-        Retries agree.
+        Retries agree: an epoch that is partly written keeps its bound.
         """
         if epoch == self._begun:
             return
