@@ -97,9 +97,15 @@ class Checkpoint:
         self._keep(path, f"{attempt} {floor_ms}")
 
     def seed(self) -> Seed | None:
-        """Return the seed that every attempt starts from; None if none is complete."""
+        """Return the seed that every attempt starts from; None if none is complete.
+
+        A record without its folder is of an attempt that did not notice its fencing: the next one had deleted its
+        files before, and was killed before it recorded its own.
+        """
         said = self._read_seed_record()
-        return None if said is None else Seed(self.seed_folder(said[0]), *said[1:])
+        if said is None or not self._files.exists(self._path(self.seed_folder(said[0]))):
+            return None
+        return Seed(self.seed_folder(said[0]), *said[1:])
 
     def _read_seed_record(self) -> list[int] | None:
         """Return the attempt and its floor; earlier versions recorded no floor."""
