@@ -145,7 +145,8 @@ def _require_no_candidates(cluster: Cluster, job: str) -> None:
         raise UnavailableError(f"the brokers at {cluster.bootstrap} know no topic of job {job}: try again later")
     if topics.candidates(job) in found:
         raise UnavailableError(
-            f"the brokers at {cluster.bootstrap} differ on whether {topics.candidates(job)} exists: try again later"
+            f"the brokers at {cluster.bootstrap} differ on whether {topics.candidates(job)} exists: try again "
+            "later"
         )
 
 
