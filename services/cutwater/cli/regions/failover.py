@@ -171,7 +171,8 @@ def release_(
 
     'cutwater switchover' in the other region does this too, if it may write here. Views keep their state.
 
-    Exit 2: the job has no milestone, or was released to another region, or --to names this region.
+    Exit 2: the job has no milestone, or was released to another region, or --to names this region; or a candidate
+    was promoted meanwhile: run it again. 4: brokers do not answer. 6: another process has taken over meanwhile.
 
     Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --dry-run
     """
