@@ -13,7 +13,11 @@ from cutwater.core import errors
 _OTHER_CODES = {
     0: ("", "Fine."),
     1: ("", "A check found differences. `--help` of `demo`, `doctor` and other verbs explains which."),
-    130: ("", "Interrupted by Ctrl-C or SIGTERM (`demo`)."),
+    130: (
+        "",
+        "Interrupted by Ctrl-C or SIGTERM (`demo`); also by SIGHUP (`diff`, `blame`, `replay`, "
+        "`rollback --diff`, and `canary status` while it compares).",
+    ),
 }
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from cutwater.adapters.config.settings import Settings
@@ -24,6 +22,7 @@ from cutwater.core.job.job import Job
 from cutwater.core.state.point_in_time_restore import RestorePlan, Target, plan
 from cutwater.core.state.selection import Selection
 from cutwater.core.util.timestamps import iso, moment_ms
+from cutwater.past.working_folder import working_folder
 from cutwater.views.bulk.loader import Unobserved
 from cutwater.views.query.milestone_json import milestone_fields
 from cutwater.views.query.view import View
@@ -80,9 +79,8 @@ class PastWindows:
         _require_short(chosen)
         selection = Selection.of([key])
         parent = settings.data_dir / FOLDER
-        parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=parent) as name:
-            folder = Path(name) / "view"
+        with working_folder(parent) as own:
+            folder = own / "view"
             told = (self._cluster, job, settings.generation, folder, partitions, now_ms, Unobserved())
             with closing(Rebuild(*told, native=settings.native and usable(), selection=selection)) as rebuild:
                 rebuild.run(chosen)

@@ -14,6 +14,7 @@ from cutwater.core.errors import UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
+from cutwater.core.protocol.mirror_records import require_copy_name
 from cutwater.local import added_topics
 
 
@@ -34,8 +35,11 @@ def prepare(
 
     The source topic must exist unless `source` is set: a typing error in a job file must not create a topic.
     Return the names of the created topics. Raise UsageError if the source is missing, settings differ or the
-    cluster cannot hold the replicas; UnavailableError if no broker answers.
+    cluster cannot hold the replicas, or a mirror could not name the source's copy; UnavailableError if no broker
+    answers.
     """
+    for region in (settings.origin_region, settings.region) if settings.origin_region else ():
+        require_copy_name(job.source, region)
     wait_for_broker(cluster, settings.wait_ms / 1000)
     brokers = admin.brokers(cluster)
     copies = replication.decide(brokers, settings.replication_factor, settings.min_insync_replicas)

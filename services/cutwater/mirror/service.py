@@ -181,6 +181,7 @@ def _require_two(own: Cluster, origin: Cluster) -> None:
 
 
 def _build(job: Job, settings: Settings, log: Any) -> Mirror:
+    mirror_records.require_copy_name(job.source, settings.origin)
     own, origin = settings.cluster, settings.origin_cluster
     start = account("mirror", job.name, settings.generation, own, log)
     with start.step("waiting for the brokers"):

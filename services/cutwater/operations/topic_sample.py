@@ -48,7 +48,7 @@ def sample(
             found.append(one)
             size += one.size
             report(len(found))
-            if size > BYTES_MAX or len(found) >= records_max or time.monotonic() > deadline:
+            if size > BYTES_MAX or len(found) >= records_max:
                 break
     finally:
         consumer.close()
@@ -66,6 +66,8 @@ def _newest(
         for message in read_range(consumer, topic, number, first, high):
             is_empty = False
             yield _sample(message)
+            if time.monotonic() > deadline:
+                return
         if is_empty:
             yield from _before(consumer, (topic, number), (low, first), share, deadline)
 
@@ -73,7 +75,8 @@ def _newest(
 def _before(
     consumer: Consumer, place: tuple[str, int], between: tuple[int, int], share: int, deadline: float
 ) -> Iterable[Sample]:
-    """Return the last records between two offsets, of pieces in doubling steps backwards, until one has any."""
+    """Return the last records between two offsets, of pieces in doubling steps backwards, until one has any. Of
+    the piece that is being read at the deadline, return the last ones until then."""
     (low, end), step = between, 2 * share
     while end > low and time.monotonic() < deadline:
         kept, size = deque[Sample](maxlen=share), 0
@@ -84,6 +87,8 @@ def _before(
             size += kept[-1].size
             while size > BYTES_MAX:
                 size -= kept.popleft().size
+            if time.monotonic() > deadline:
+                break
         if kept:
             return kept
         end, step = first, 2 * step

@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
+from cutwater.core.errors import MachineError
 from cutwater.views.store.table import locked
 
+TRIES = 3
 _LOCK = ".lock"
+_ADVICE = "set CUTWATER_DATA_DIR to a folder on a disk with file locks, as local disks have"
 
 
 @contextmanager
 def working_folder(parent: Path) -> Iterator[Path]:
-    """Yield an empty folder of this call's own below `parent`. Raises OSError if it cannot be made."""
+    """Yield an empty folder of this call's own below `parent`. Raises OSError if it cannot be made, MachineError
+    on a disk without file locks."""
     parent.mkdir(parents=True, exist_ok=True)
     remove_left_over(parent)
     own, lock = _claimed(parent)
@@ -40,10 +44,18 @@ def remove_left_over(parent: Path) -> None:
 
 
 def _claimed(parent: Path) -> tuple[Path, IO[bytes]]:
-    while True:
+    for _ in range(TRIES):
         own = parent / uuid4().hex
-        with suppress(BlockingIOError):  # another command saw the lock before it was held
+        try:
             return own, locked(_lock_of(own))
+        except BlockingIOError:  # another command saw the lock before it was held
+            continue
+        except OSError as error:
+            if not _lock_of(own).exists():  # no file could be made
+                raise
+            _lock_of(own).unlink()
+            raise MachineError(f"no file in {parent} can be locked ({error.strerror}): {_ADVICE}") from None
+    raise MachineError(f"no file in {parent} could be locked in {TRIES} tries: {_ADVICE}")
 
 
 def _remove(own: Path) -> None:

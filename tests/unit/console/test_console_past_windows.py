@@ -135,6 +135,14 @@ def test_a_failed_rebuild_leaves_nothing_and_gives_its_turn_back(
     assert past.read(token(1), "s1", None, None, 5)["rows"]
 
 
+def test_what_a_killed_console_has_left_is_removed(past: PastWindows, tmp_path: Path) -> None:
+    left = tmp_path / "data" / FOLDER / "left"
+    (left / "view").mkdir(parents=True)
+    left.with_name("left.lock").touch()
+    assert past.read(token(1), "s1", None, None, 5)["rows"]
+    assert list(left.parent.iterdir()) == []
+
+
 def test_only_so_many_are_rebuilt_at_once(past: PastWindows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past_windows, "WAIT_S", 0.01)
     release: list[Callable[[], None]] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -11,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from cutwater.core.errors import MachineError
 from cutwater.operations.service_main import interrupt_on_signals
 from cutwater.past import diff
-from cutwater.past.working_folder import remove_left_over, working_folder
+from cutwater.past.working_folder import TRIES, remove_left_over, working_folder
 
 
 @pytest.fixture
@@ -74,6 +77,25 @@ def test_a_diff_removes_what_a_killed_one_has_left(
     with pytest.raises(KeyboardInterrupt):
         diff.diff_states_at(request)
     assert [*(tmp_path / diff.FOLDER).iterdir()] == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EWOULDBLOCK])
+def test_a_disk_without_locks_is_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The command tried for ever, and each try left a file."""
+    tries = []
+
+    def refused(*_: object) -> None:
+        tries.append(None)
+        if len(tries) > 10:
+            pytest.fail("it tries on and on")
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with pytest.raises(MachineError, match="CUTWATER_DATA_DIR"), working_folder(tmp_path / "diff"):
+        pass
+    assert len([*(tmp_path / "diff").iterdir()]) <= (TRIES if number == errno.EWOULDBLOCK else 0)
 
 
 @pytest.fixture

@@ -15,11 +15,9 @@ from uuid import UUID
 
 from cutwater.core.errors import UsageError
 from cutwater.core.events.avro_types import Schema
+from cutwater.core.events.json_records import FLOAT_END
 from cutwater.core.job.field_paths import bare
 from cutwater.core.job.measures import TIMES
-
-_FLOAT_END = 2.0**128 - 2.0**103
-"""From here on a number overflows a float when it is rounded."""
 
 Make = Callable[[Any], Any]
 """Returns the plain form of a value, which is not null; the value itself if it does not fit the type."""
@@ -126,6 +124,6 @@ def _floating(path: str, value: Any) -> Any:
         number = float(value)
     except OverflowError:
         return value
-    if path and _FLOAT_END <= abs(number) < float("inf"):
+    if path and FLOAT_END <= abs(number) < float("inf"):
         raise UsageError(f"{path}: {number!r} is beyond a float, which holds numbers up to about 3.4e38")
     return number

@@ -23,7 +23,7 @@ from cutwater.core.events.formats import REGISTRY_FORMATS
 from cutwater.core.events.rejection import MAX_BEHIND_MS, MAX_EVENT_BYTES
 from cutwater.core.job.job import MAX_BYTES_PER_EPOCH
 from cutwater.core.job.shards import MAX_SHARDS
-from cutwater.core.protocol.topics import LISTED_BYTES_MAX
+from cutwater.core.protocol.topics import LISTED_BYTES_MAX, TOPIC_CHARS_MAX
 from cutwater.core.util.suggestions import value_text
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -54,8 +54,6 @@ _NAME = r"^[a-z][a-z0-9-]{0,62}$"
 _URL = re.compile(r"(https?://[^\s@]{1,500})?")
 GROUP = "group"
 """The rule for a null in a key by which it is a value of its own."""
-TOPIC_CHARS_MAX = 249
-"""Kafka's limit of a topic's name."""
 SQL_CHARS_MAX = 10_000
 COLUMNS_MAX = 100
 COLUMN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"

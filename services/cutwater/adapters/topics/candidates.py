@@ -119,7 +119,8 @@ def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozen
     """Return the sequences of a generation's milestones that open claims start from: their state is still needed.
 
     Empty if there are no claims, or the caller may not read them. Raises UnavailableError, also if the brokers
-    know no topic of the job: one that has just started knows none at first, and what is needed would be deleted.
+    know no topic of the job, or only one of them knows the candidates: one that has just started knows no topic at
+    first, and what is needed would be deleted.
     """
     topic = topics.candidates(job)
     try:
@@ -127,13 +128,26 @@ def parents_needed(cluster: Cluster, job: str, generation: Generation) -> frozen
         known = candidates(cluster, job) if there else Candidates()
     except UsageError:
         return frozenset()
-    if not there and not any(one.startswith(f"{job}.") for one in names(cluster)):
-        raise UnavailableError(f"the brokers at {cluster.bootstrap} know no topic of job {job}: try again later")
+    if not there:
+        _require_no_candidates(cluster, job)
     last = None
     with suppress(UsageError):  # not known: every open claim counts
         last = promoted(cluster, job) if known.by_id else None
     parents = (origin_parent(one) for one in known.coming(last))
     return frozenset(one.sequence for one in parents if one.generation == generation)
+
+
+def _require_no_candidates(cluster: Cluster, job: str) -> None:
+    """Raise UnavailableError unless the brokers know topics of the job, but no candidates. This answer may be of
+    another broker than the one that knew no candidates."""
+    found = names(cluster)
+    if not any(one.startswith(f"{job}.") for one in found):
+        raise UnavailableError(f"the brokers at {cluster.bootstrap} know no topic of job {job}: try again later")
+    if topics.candidates(job) in found:
+        raise UnavailableError(
+            f"the brokers at {cluster.bootstrap} differ on whether {topics.candidates(job)} exists: try again "
+            "later"
+        )
 
 
 def origin_parent(claim: Claim) -> Milestone:

@@ -212,7 +212,7 @@ def drop(
 ) -> None:
     """Give a canary up: it is never promoted, and its processes end.
 
-    Exit 2: there is no such canary, or it is promoted already.
+    Exit 2: there is no such canary, or it is promoted already, or during the call.
 
     Examples:  cutwater canary drop --reason "the other plan"  ·  cutwater canary drop --dry-run
     """

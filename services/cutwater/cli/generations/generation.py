@@ -213,7 +213,7 @@ def abort(
 ) -> None:
     """Give a candidate up: it is never promoted, and its driver and commit-signal end.
 
-    Exit 2: the generation is promoted already.
+    Exit 2: the generation is promoted already, or during the call.
 
     Examples:  cutwater generation abort g2-local-5f0c21aa --reason "the other plan"
     ·  cutwater generation abort g2-local-5f0c21aa --dry-run

@@ -75,7 +75,8 @@ class EventLines:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         try:
             with sys.stdin if str(self._file) == "-" else self._file.open(encoding="utf-8-sig") as lines:
-                for self.number, line in enumerate(lines, 1):
+                for self.number, read in enumerate(lines, 1):
+                    line = read.removeprefix("\ufeff") if self.number == 1 else read  # stdin keeps the mark
                     if line.strip():
                         yield self._event(line)
         except (OSError, UnicodeDecodeError) as error:

@@ -25,6 +25,7 @@ from cutwater.core.failover.failover import require_current, require_dead, requi
 from cutwater.core.generations.candidates import EarlierClaim
 from cutwater.core.job.job import Job
 from cutwater.core.protocol import topics
+from cutwater.core.protocol.mirror_records import require_copy_name
 from cutwater.core.protocol.records import Claim, Milestone, Release
 from cutwater.operations.generations.claims import copies_of
 from cutwater.operations.generations.seed_source import SeedSource, seed_source
@@ -170,7 +171,8 @@ def release_(
 
     'cutwater switchover' in the other region does this too, if it may write here. Views keep their state.
 
-    Exit 2: the job has no milestone, or was released to another region, or --to names this region.
+    Exit 2: the job has no milestone, or was released to another region, or --to names this region; or a candidate
+    was promoted meanwhile: run it again. 4: brokers do not answer. 6: another process has taken over meanwhile.
 
     Examples:  cutwater release job.yaml --to eu  ·  cutwater release job.yaml --to eu --dry-run
     """
@@ -206,6 +208,7 @@ def _make_failover(settings: Settings, job: Job, origin: str | None) -> Failover
             "events are mirrored and it cannot continue in another region. Name it as 'attached.source', with "
             "'merges', in both regions, and restart the mirror (docs/ATTACH.md)"
         )
+    require_copy_name(job.source, origin)
     return Failover(settings.cluster, job, settings.region, origin, now_ms)
 
 

@@ -61,12 +61,20 @@ class _SnapshotContext:
     """None if no brokers are named."""
 
     def needed(self, shelf: SnapshotRepository) -> frozenset[int]:
-        """Return the parent milestones of open claims; none without brokers."""
+        """Return the parent milestones of open claims; none without brokers. Raises as `parents_needed`."""
         try:
             generation = Generation.parse(shelf.names.generation)
         except UsageError:  # not a folder of Cutwater
             return frozenset()
-        return parents_needed(self.cluster, self.job, generation) if self.cluster else frozenset()
+        if self.cluster is None:
+            return frozenset()
+        try:
+            return parents_needed(self.cluster, self.job, generation)
+        except UnavailableError as error:
+            raise UnavailableError(
+                f"{error}. If the job's topics are deleted for good, so that no claim is open, name no brokers: "
+                "unset CUTWATER_BOOTSTRAP_SERVERS"
+            ) from None
 
     def repositories(self) -> list[SnapshotRepository]:
         return self.store.below(self.job)
@@ -186,7 +194,8 @@ def prune_snapshots(
     are kept too. With CUTWATER_SNAPSHOT_KEY, a manifest without its signature counts as unreadable; it is dropped
     only if another one in the same place is signed.
 
-    Exit 1: a manifest cannot be read, and no file is deleted. 2: no store is named. 4: the store does not answer.
+    Exit 1: a manifest cannot be read, and no file is deleted. 2: no store is named. 4: the store or the
+    brokers do not answer, or the brokers know no topic of the job.
 
     Examples:  cutwater snapshots prune --dry-run  ·  cutwater snapshots prune
     ·  cutwater snapshots prune job.yaml --store s3://backups/cutwater

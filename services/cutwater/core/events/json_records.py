@@ -48,7 +48,9 @@ _NO_DIGIT = re.compile(r"[^0-9]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _WORDS = ("NaN", "Infinity", "-Infinity")
 _BITS = {"int": 31, "long": 63}
-_END = {"float": 2.0**128 - 2.0**103, "double": float("inf")}
+FLOAT_END = 2.0**128 - 2.0**103
+"""From here on a number overflows a float when it is rounded."""
+_END = {"float": FLOAT_END, "double": float("inf")}
 """From here on a number overflows the type when it is rounded."""
 _TOKEN_DIGITS = 38
 """A number with more digits loses some; a text does not."""

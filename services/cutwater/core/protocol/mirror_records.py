@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zlib import crc32
 
+from cutwater.core.errors import UsageError
 from cutwater.core.job.row_room import ROW_BYTES_MAX
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
 from cutwater.core.protocol.generation import Generation, Token
 from cutwater.core.protocol.leader_epochs import LeaderStart
 from cutwater.core.protocol.log_evidence import Evidence
-from cutwater.core.protocol.topics import TopicSpec
+from cutwater.core.protocol.topics import TOPIC_CHARS_MAX, TopicSpec
 
 SLOTS = 4
 """This must never change: mirrors with different numbers of slots would not fence each other."""
@@ -152,6 +153,17 @@ def parse_renewal_key(key: bytes) -> tuple[str, str] | None:
 def from_origin(topic: str, origin: str) -> str:
     """Return the name here of a topic of the origin. Changelogs keep their name, which contains their region."""
     return f"{topic}.from-{origin}"
+
+
+def require_copy_name(topic: str, origin: str) -> None:
+    """Raise UsageError if a source topic's copy would have a longer name than Kafka takes."""
+    copy = from_origin(topic, origin)
+    if len(copy) > TOPIC_CHARS_MAX:
+        raise UsageError(
+            f"the source topic {topic} cannot be mirrored: the name of its copy, {copy}, has {len(copy)} "
+            f"characters, and Kafka takes {TOPIC_CHARS_MAX}. Use a source topic whose name has at most "
+            f"{TOPIC_CHARS_MAX - len(copy) + len(topic)}"
+        )
 
 
 def target(job: str, topic: str, origin: str) -> str:

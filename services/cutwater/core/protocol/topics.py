@@ -13,6 +13,8 @@ MIN_COMPACTION_LAG_MS = DAY_MS
 DELETE_RETENTION_MS = 7 * DAY_MS
 UNCLEAN = "unclean.leader.election.enable"
 HISTORY_BYTES = 64 * 1024 * 1024
+TOPIC_CHARS_MAX = 249
+"""Kafka's limit of a topic's name."""
 LISTED_BYTES_MAX = 100 * 1024 * 1024
 """The largest record of a list. Brokers accept no larger request (socket.request.max.bytes)."""
 

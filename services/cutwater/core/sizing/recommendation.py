@@ -55,7 +55,7 @@ def size_job(job: Job, demand: Demand, machine: Machine) -> Sizing:
     if changelog > MAX_SHARDS:
         raise UsageError(
             f"this load needs {changelog:,} partitions of the changelog, and a job has at most {MAX_SHARDS:,}: "
-            "divide its keys among several jobs, or allow a restore more time (--recovery)"
+            "divide its keys among several jobs"
         )
     # Barriers and milestones name each partition.
     peak = estimate_for(job, demand, demand.peak_events_per_s, source, changelog)

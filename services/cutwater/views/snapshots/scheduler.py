@@ -105,7 +105,8 @@ class SnapshotScheduler:
         self._stop = threading.Event()
         self._waiting: _TakenCheckpoint | None = None
         self._busy = False
-        self._wanted = False
+        self._unanswered = 0
+        """The requests that wait for the next answer; `_asking` also counts those that have theirs."""
         self._decided = 0
         """How often `_answer` was set; a request counts only later ones as its own."""
         self._answer: Token | str = ""
@@ -132,19 +133,29 @@ class SnapshotScheduler:
 
     def _requested(self, wait_s: float) -> Token:
         with self._lock:
-            before, self._wanted = self._decided, True
+            before = self._decided
+            self._unanswered += 1
         until = time.monotonic() + wait_s
         while time.monotonic() < until and not self._stop.is_set():
             with self._lock:
                 if self._decided > before:
-                    if isinstance(self._answer, str):
-                        raise UnavailableError(self._answer)
-                    return self._answer
+                    return self._outcome()
             time.sleep(LOOK_S / 10)
         with self._lock:
-            self._wanted = self._asking > 1  # others still wait
+            if self._decided > before:  # since the last look
+                return self._outcome()
+            self._unanswered -= 1
             why = "another one is being uploaded" if self._busy else "the view is not at a milestone"
             raise UnavailableError(f"no snapshot was taken within {wait_s:g} s: {why}")
+
+    @property
+    def _wanted(self) -> bool:
+        return self._unanswered > 0
+
+    def _outcome(self) -> Token:
+        if isinstance(self._answer, str):
+            raise UnavailableError(self._answer)
+        return self._answer
 
     def maybe_checkpoint(self) -> None:
         """Take a checkpoint if one is due. A failed snapshot stops nothing else."""
@@ -161,7 +172,7 @@ class SnapshotScheduler:
     def _decide(self, answer: Token | str) -> None:
         """Answer the requests that wait."""
         if self._wanted:
-            self._answer, self._wanted = answer, False
+            self._answer, self._unanswered = answer, 0
             self._decided += 1
 
     def _due(self) -> bool:

@@ -178,13 +178,17 @@ def _below(stop: bytes) -> ReadOptions:
 
 
 def locked(place: Path) -> IO[bytes]:
-    """Lock until closed or until the process ends. Raises BlockingIOError, with "lock" in its text."""
+    """Lock until closed or until the process ends. Raises BlockingIOError, with "lock" in its text, if it is held;
+    OSError if the disk has no locks."""
     file = place.open("wb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:  # EWOULDBLOCK, EAGAIN
         file.close()
         raise BlockingIOError(f"the lock {place} is held") from None
+    except OSError:
+        file.close()
+        raise
     return file
 
 

@@ -57,6 +57,16 @@ def test_brokers_that_know_no_topic_of_the_job_do_not_say_that_nothing_is_needed
         parents_needed(CLUSTER, JOB, FIRST)
 
 
+def test_a_broker_that_knows_no_candidates_yet_beside_one_that_does_is_not_believed(
+    known: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just started answers the first question, a complete one the second."""
+    monkeypatch.setattr(module, "descriptions", lambda *_: {})
+    assert topics.candidates(JOB) in known
+    with pytest.raises(UnavailableError, match=f"differ on whether {topics.candidates(JOB)} exists"):
+        parents_needed(CLUSTER, JOB, FIRST)
+
+
 def test_a_job_without_claims_needs_nothing(known: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It has never had a candidate, or the caller may not read them."""
     known.remove(topics.candidates(JOB))

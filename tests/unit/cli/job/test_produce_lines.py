@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,16 @@ def test_only_fields_of_times_are_read_as_times(tmp_path: Path) -> None:
 
 def test_a_file_may_begin_with_a_byte_order_mark_and_have_empty_lines(tmp_path: Path) -> None:
     assert len(read(tmp_path, f"\ufeff{LINE}\r\n\n{LINE}")) == 2
+
+
+def test_the_standard_input_may_begin_with_a_byte_order_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"\ufeff{LINE}{LINE}"))
+    assert len(list(EventLines(Path("-"), set()))) == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{LINE}\ufeff{LINE}"))
+    with pytest.raises(UsageError):
+        list(EventLines(Path("-"), set()))
 
 
 @pytest.mark.parametrize(

@@ -217,5 +217,8 @@ def test_an_epoch_takes_what_its_events_and_rows_take(rate: float, keys: int, wa
 def test_a_load_beyond_every_job_is_told_by_what_it_needs() -> None:
     """And not by a setting of the job file that is right."""
     demand = Demand(1e9, KeySkew(10**12), peak=1_000, epoch_s=0.1)
-    with pytest.raises(UsageError, match=r"needs [0-9,]+ partitions of the changelog, .* at most 65,536"):
+    with pytest.raises(UsageError, match=r"needs [0-9,]+ partitions of the changelog, .* at most 65,536") as told:
         size_job(FLIGHTS, demand, MACHINE)
+    assert "--recovery" not in str(told.value), (
+        "as many rehydrators follow the rows, however long a restore may take"
+    )

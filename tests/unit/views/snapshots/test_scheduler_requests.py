@@ -13,6 +13,7 @@ from cutwater.adapters.object_store import Objects
 from cutwater.core.errors import UnavailableError
 from cutwater.core.state.manifest_signature import Keys
 from cutwater.core.state.snapshot_manifest import Names, Policy
+from cutwater.views.snapshots import scheduler as module
 from cutwater.views.snapshots.local_tier import Checkpoints
 from cutwater.views.snapshots.object_store_tier import SnapshotRepository
 from cutwater.views.snapshots.scheduler import SnapshotPlan, SnapshotScheduler
@@ -104,6 +105,27 @@ def test_a_request_for_a_snapshot_that_was_given_up_is_refused(tmp_path: Path) -
         assert far.sequences() == [2]
         scheduler.stop()
         uploading.join(60)
+
+
+def test_a_snapshot_that_was_taken_at_the_time_limit_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request slept while it was taken, and its time was over when it woke."""
+    with own_scheduler(tmp_path) as (_, scheduler, _, _):
+        monkeypatch.setattr(module.time, "sleep", lambda _: clock.append(0) or scheduler.maybe_checkpoint())
+        clock: list[int] = []
+        monkeypatch.setattr(module.time, "monotonic", lambda: 100.0 * len(clock))
+        assert str(scheduler.request(60)) == f"{GENERATION}:1"
+        assert not scheduler._wanted
+
+
+def test_an_answered_request_that_has_not_returned_wants_no_other_snapshot(tmp_path: Path) -> None:
+    with own_scheduler(tmp_path) as (_, scheduler, _, _):
+        scheduler._busy = True
+        scheduler._asking = 1  # answered, but its thread has not seen that yet
+        with pytest.raises(UnavailableError):
+            scheduler.request(0)
+        assert not scheduler._wanted, "nobody waits"
 
 
 @pytest.mark.slow
