@@ -20,7 +20,8 @@ def test_a_job_without_topics_is_pruned_without_brokers(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(snapshots, "parents_needed", unknown)
     one: Any = SimpleNamespace(names=SimpleNamespace(generation="g1-local-00000000"))
-    rest: Any = ("ticks", SimpleNamespace(), Settings(data_dir=tmp_path), "")
+    store: Any = SimpleNamespace()
+    settings = Settings(data_dir=tmp_path)
     with pytest.raises(UnavailableError, match=r"later\. If .* deleted for good.* CUTWATER_BOOTSTRAP_SERVERS"):
-        snapshots._SnapshotContext(*rest, Cluster("127.0.0.1:1")).needed(one)
-    assert snapshots._SnapshotContext(*rest, None).needed(one) == frozenset()
+        snapshots._SnapshotContext("ticks", store, settings, "", Cluster("127.0.0.1:1")).needed(one)
+    assert snapshots._SnapshotContext("ticks", store, settings, "", None).needed(one) == frozenset()
