@@ -161,6 +161,7 @@ class Stack:
             self._require_works,
             lambda: self._successors.started_generations,
             report,
+            self._pause,
         )
         self.supervisor = Supervisor(
             self._members(),
@@ -335,6 +336,9 @@ class Stack:
 
     def _copies(self) -> Replication:
         return copies_of(self.cluster, self._settings.replication_factor, self._settings.min_insync_replicas)
+
+    def _pause(self, seconds: float) -> None:
+        self.supervisor.pause(seconds)
 
     def _require_works(self, planned: Planned) -> None:
         require_works(self.cluster, self.job, self._settings, planned.claim, self._snapshots)
