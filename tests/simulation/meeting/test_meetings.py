@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from cutwater.canary.decision import GateDecision
+from cutwater.canary.service import _Comparing
 from cutwater.core.canary.gate import GateVerdict
 from cutwater.core.checks.replication import UNREPLICATED
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
@@ -125,6 +127,81 @@ def test_a_gate_does_not_drop_whom_a_person_promotes_meanwhile() -> None:
         assert one.promoting == (met.second is None)
         kept += one.open
     assert kept > 3
+
+
+def drop_newest(world: Meeting, _cluster: Any, claims: Claims) -> None:
+    claims.abort(newest(world), "by hand")
+
+
+def promote_another(world: Meeting) -> BaseException | None:
+    error = world.act(start_and_promote)
+    if error is None:
+        promote(world)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"), [(lambda world: world.act(drop_newest), None), (promote_another, FencedError)]
+)
+def test_a_gate_that_promotes_too_late_ends_as_the_candidate_does(second: Any, expected: Any) -> None:
+    """A usage error would be final: what starts the process again would not."""
+
+    def carry_out(world: Meeting, cluster: Any, _claims: Claims) -> None:
+        settings: Any = SimpleNamespace(
+            cluster=cluster, region="local", replication_factor=1, min_insync_replicas=1
+        )
+        decision = GateDecision(JOB, settings, _Silent(), lambda _s: None)
+        decision._write = lambda _one: None  # type: ignore[method-assign]
+        of: Any = SimpleNamespace(context=(JOB, settings, _Silent()), decision=decision, stopped=threading.Event())
+        known = next(iter(world.known().by_id.values()))
+        feed: Any = SimpleNamespace(candidate=known, poll=lambda _s: ())
+        found: Any = SimpleNamespace(
+            verdict=GateVerdict.PROMOTE.value,
+            generation=known.claim.generation,
+            compared=3,
+            differing=0,
+            reason="3 are equal",
+        )
+        assert _Comparing(of, feed, None, None)._carry_out(found)  # type: ignore[arg-type]
+
+    ended = 0
+    for met in meetings(carry_out, second, begin):
+        assert met.first is None or type(met.first) is expected
+        ended += met.first is not None or met.second is None
+    assert ended > 5
+
+
+def test_a_gate_that_drops_too_late_says_so() -> None:
+    """An error would end the comparing process, and nothing would keep the way back."""
+
+    def ask_and_promote(world: Meeting) -> BaseException | None:
+        error = world.act(ask_for_newest)
+        if error is None:
+            promote(world)
+        return error
+
+    gate, late = Gate(GateVerdict.DROP), 0
+    for met in meetings(gate.decide, ask_and_promote, begin):
+        assert met.first is None
+        assert gate.done[-1] != is_promoted(met.world)
+        late += is_promoted(met.world)
+    assert late > 3
+
+
+def test_a_claim_that_is_refused_behind_its_record_is_given_up_for_that_reason() -> None:
+    asked: list[None] = []
+
+    def require(_planned: object) -> None:
+        asked.append(None)
+        if len(asked) == 2:
+            raise UsageError("the job was released")
+
+    def refused(_world: Meeting, _cluster: Any, claims: Claims) -> None:
+        claims.start(None, None, False, "by hand", UNREPLICATED, require)
+
+    world = Meeting()
+    assert isinstance(world.act(refused), UsageError)
+    assert world.known().by_id[newest(world)].withdrawn == "the job was released"
 
 
 def test_the_driver_of_the_generation_that_a_rollback_undoes_is_ended() -> None:
