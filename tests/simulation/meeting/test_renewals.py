@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from cutwater.core.checks.replication import UNREPLICATED
-from cutwater.core.errors import ForeignRowsError
+from cutwater.core.errors import ForeignRowsError, LostRecordsError
 from cutwater.core.protocol.generation import Generation
 from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd
@@ -18,15 +19,20 @@ from simulation.meeting.meetings import (
     give_away,
     is_promoted,
     meetings,
+    newest,
     promote,
     start,
 )
 
 
+def recovery(world: Meeting, cluster: Any, claims: Claims, report: Callable[[str], None]) -> AutoRecovery:
+    made: Any = (lambda: UNREPLICATED, lambda _planned: None, lambda: {newest_of(world)}, report)
+    return AutoRecovery(cluster, JOB.name, claims, *made, pause=lambda _s: None)
+
+
 def renew(told: list[str | None]) -> Any:
-    def act(_world: Meeting, cluster: Any, claims: Claims) -> None:
-        made: Any = (lambda: UNREPLICATED, lambda _planned: None, lambda: {newest_of(_world)}, lambda _line: None)
-        asked = AutoRecovery(cluster, JOB.name, claims, *made, pause=lambda _s: None)
+    def act(world: Meeting, cluster: Any, claims: Claims) -> None:
+        asked = recovery(world, cluster, claims, lambda _line: None)
         told.append(asked.reason_to_continue(ProcessEnd(GENERATION, True, ForeignRowsError.exit_code)))
 
     return act
@@ -84,3 +90,37 @@ def test_a_stack_goes_on_with_the_candidate_that_is_promoted_while_it_renews() -
 
 def ask_for_first(world: Meeting, _cluster: Any, claims: Claims) -> None:
     claims.promote(next(iter(world.known().by_id)))
+
+
+def test_a_successor_whose_records_are_lost_is_given_up_although_another_process_claims() -> None:
+    """It would refuse the rollback that is advised."""
+
+    def wait(world: Meeting, cluster: Any, claims: Claims) -> None:
+        asked = recovery(world, cluster, claims, lambda _line: None)
+        asked._forsaken.add(GENERATION)
+        asked._look()
+        lost = ProcessEnd(next(iter(world.known().by_id)), True, LostRecordsError.exit_code)
+        assert asked._wait(lost) is Fate.WAITS
+
+    fenced = 0
+    for met in meetings(wait, lambda world: world.act(release_hold), begin_and_ask):
+        assert met.world.known().promoting is None
+        fenced += 1
+    assert fenced > 10
+
+
+def release_hold(world: Meeting, _cluster: Any, claims: Claims) -> None:
+    claims.release(newest(world), "a", "")
+
+
+def test_a_stack_that_was_killed_while_it_renewed_promotes_the_claim_it_had_made() -> None:
+    """Another one would be claimed at each start, and the first would run beside it."""
+
+    def claim(_world: Meeting, _cluster: Any, claims: Claims) -> None:
+        claims.start(None, None, False, f"foreign rows have ended {GENERATION}", UNREPLICATED, lambda _: None)
+
+    world, told = Meeting(), list[str | None]()
+    assert world.act(claim) is None
+    assert world.act(renew(told)) is None
+    assert told == [Fate.RENEW.value]
+    assert [one.promoting for one in world.known().by_id.values()] == [True]

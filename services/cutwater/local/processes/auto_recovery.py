@@ -55,9 +55,12 @@ class AutoRecovery:
         self._forsaken: set[Generation] = set()
         self._stage = Stage(None, ())
         self._begun = 0
+        self._ended: set[Generation] = set()
+        """The generations of which a process has ended for good here."""
 
     def reason_to_continue(self, ended: ProcessEnd) -> str | None:
         """Return why the other processes continue without this one; None if they cannot."""
+        self._ended.add(ended.generation)
         fate = decide_fate(ended, self._look())
         if fate is Fate.RENEW:
             fate = self._renew(ended)
@@ -83,9 +86,9 @@ class AutoRecovery:
 
     def _wait(self, ended: ProcessEnd) -> Fate:
         """Report the milestone from which the job can continue, and clear the way for a rollback to it."""
+        if ended.generation != self._stage.promoted:
+            self._give_up(self._claims.abort, ended.generation, "records of its parent are lost")
         try:
-            if ended.generation != self._stage.promoted:
-                self._claims.abort(ended.generation, "records of its parent are lost")
             self._report(f"warning: records are lost. {newest_provable(self._cluster, self._job).advise()}")
         except CutwaterError as error:
             self._report(f"warning: records are lost, and no milestone to continue from is known: {error}")
@@ -166,8 +169,15 @@ class AutoRecovery:
         if ended != last.generation:
             # A candidate; while its promotion is requested it blocks others.
             in_turn(lambda: self._claims.abort(ended, reason), self._pause)
-        asked = (None, None, False, reason, self._copies(), require)
-        claim = in_turn(lambda: self._claims.start(*asked), self._pause)
+        claim = in_turn(lambda: self._claim(last, reason, require), self._pause)
         # Despite a hold: nothing commits meanwhile.
         in_turn(lambda: self._claims.promote(claim.generation, despite_hold_by="cutwater up"), self._pause)
         return claim.generation
+
+    def _claim(self, last: Milestone, reason: str, require: Callable[[Planned], object]) -> Claim:
+        """Claim the next generation, or return the claim of an earlier turn or stack."""
+        own = [one for one in self._own(last, reason) if one.generation not in self._ended]
+        if not own:
+            return self._claims.start(None, None, False, reason, self._copies(), require)
+        require(Planned(own[-1], again=True))
+        return own[-1]
