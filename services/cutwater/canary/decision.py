@@ -41,8 +41,8 @@ class GateDecision:
         return ""
 
     def carry_out(self, found: Comparison) -> bool:
-        """Do what the comparison says; return False if that is to drop it, and somebody has asked for its
-        promotion. Raises as `Claims.promote` and `Claims.abort`."""
+        """Do what the comparison says; return False if that is to drop it, and its promotion was requested
+        meanwhile. Raises as `Claims.promote` and `Claims.abort`."""
         promotes = found.verdict == GateVerdict.PROMOTE
         action = PROMOTE_CANARY if promotes else DROP_CANARY
         given = {"compared": found.compared, "differing": found.differing, "reason": found.reason}

@@ -22,7 +22,7 @@ from cutwater.adapters.kafka.client import TransactionalWriter
 from cutwater.adapters.kafka.startup_wait import await_brokers
 from cutwater.adapters.runtime.clock import now_ms
 from cutwater.adapters.runtime.crash_points import reach
-from cutwater.adapters.topics.candidates import parent_of
+from cutwater.adapters.topics.candidates import candidates, parent_of, promoted
 from cutwater.adapters.topics.generation_jobs import GenerationJobs
 from cutwater.canary.compared_state import ComparedState
 from cutwater.canary.decision import GateDecision
@@ -256,25 +256,38 @@ class _Comparing:
         return self._carry_out(self._newest)
 
     def _carry_out(self, found: Comparison) -> bool:
-        """Carry a verdict out, once it may be: nobody else asks for the promotion when a hold has ended."""
+        """Carry a verdict out, once it may be: no other process asks for the promotion when a hold has ended."""
         said = ""
         while not self._stopped.is_set():
+            for _ in self._feed.poll(0):
+                pass  # a decided gate compares no more
             candidate = self._feed.candidate
             if not candidate.open or candidate.promoting:
                 return self._ended(None)
-            waits = self._service.decision.reason_to_wait(found)
-            if not waits and self._act(found):
-                return True
+            try:
+                waits = self._service.decision.reason_to_wait(found)
+                if not waits and self._act(found):
+                    return True
+            except UsageError:
+                if self._is_past():
+                    return True
+                raise
             if waits and waits != said:
                 self._log.info("the gate's decision waits", reason=waits)
             said = waits
             self._stopped.wait(WAIT_S)
-            for _ in self._feed.poll(0):
-                pass  # a decided gate compares no more
         return True
 
+    def _is_past(self) -> bool:
+        """Return whether the candidate is given up. Raises FencedError if another generation was promoted."""
+        candidate = candidates(self._cluster, self._job.name).require(self._feed.candidate.claim.generation)
+        last = promoted(self._cluster, self._job.name)
+        if last is not None and last.generation.number <= parent_of(candidate.claim).generation.number:
+            last = None
+        return self._ended(last, candidate)
+
     def _act(self, found: Comparison) -> bool:
-        """Return False if it has to be tried again: somebody has held it or asked for its promotion meanwhile."""
+        """Return False if it has to be tried again: it was held, or its promotion was requested, meanwhile."""
         try:
             done = self._service.decision.carry_out(found)
         except NotYetError:
@@ -283,10 +296,10 @@ class _Comparing:
         self._dropped = done and found.verdict == GateVerdict.DROP
         return done
 
-    def _ended(self, successor: Milestone | None) -> bool:
+    def _ended(self, successor: Milestone | None, known: Candidate | None = None) -> bool:
         """Return whether the candidate is promoted, about to be, or given up. Raises FencedError if another
         generation was promoted."""
-        candidate = self._feed.candidate
+        candidate = known or self._feed.candidate
         if not candidate.open:
             self._log.info("given up", reason=candidate.withdrawn)
             return True

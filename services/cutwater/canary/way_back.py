@@ -16,7 +16,8 @@ from cutwater.adapters.topics.candidates import candidates, promoted
 from cutwater.adapters.topics.commit_stream import newest_milestone
 from cutwater.core.access.actions import DROP, START, Action
 from cutwater.core.access.audit_log import AuditedAction
-from cutwater.core.errors import UsageError
+from cutwater.core.checks.replication import Replication
+from cutwater.core.errors import NotYetError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Claim, Milestone
@@ -49,12 +50,12 @@ class WayBack:
             raise UsageError(
                 f"{before} has no milestone on the commit stream any more: there is no way back to it"
             )
-        claim = self._claim(last)
+        claim = self._claim(last, canary)
         if claim is not None and self._await_end(claim, canary, keep_ms):
             reason = f"kept for {keep_ms // 1000} s"
             with self._audited(DROP, str(claim.generation), {"reason": reason}) as action:
-                of = (claim.generation, f"{reason} after {canary} was promoted")
-                dropped = in_turn(lambda: self._claims.abort_unasked(*of), self._stopped.wait)
+                why = f"{reason} after {canary} was promoted"
+                dropped = in_turn(lambda: self._claims.abort_unasked(claim.generation, why), self._stopped.wait)
                 action.record_result("it is given up" if dropped else "a rollback to it was requested meanwhile")
 
     def _await_promotion(self, canary: Generation) -> bool:
@@ -71,8 +72,9 @@ class WayBack:
                 return last is not None and last.generation == canary
         return False
 
-    def _claim(self, last: Milestone) -> Claim | None:
-        """Claim the way back, or find the claim of an earlier process; None if that one is given up."""
+    def _claim(self, last: Milestone, canary: Generation) -> Claim | None:
+        """Claim the way back, or find the claim of an earlier process; None if that one is given up, or another
+        generation replaces the canary before."""
         words = GenerationRequest(str(last.token), None, True, f"kept for a rollback to {last.token}")
         earlier = [
             one
@@ -84,10 +86,26 @@ class WayBack:
         settings = self._settings
         copies = copies_of(self._cluster, settings.replication_factor, settings.min_insync_replicas)
         with self._audited(START, str(last.token), {"reason": words.reason}) as action:
-            claim = in_turn(lambda: self._claims.ask(words, copies, self._require), self._stopped.wait).claim
+            claim = self._claimed(words, copies, canary)
+            if claim is None:
+                action.record_result("nothing is claimed: another generation was promoted, or this process ends")
+                return None
             action.record_result(f"{claim.generation} is claimed")
         self._log.info("the old generation keeps counting", generation=str(claim.generation), to=str(last.token))
         return claim
+
+    def _claimed(self, words: GenerationRequest, copies: Replication, canary: Generation) -> Claim | None:
+        """Claim, as soon as no other generation is being promoted; None if one was promoted."""
+        while True:
+            try:
+                return in_turn(lambda: self._claims.ask(words, copies, self._require), self._stopped.wait).claim
+            except NotYetError as error:
+                self._log.info("the way back waits", reason=str(error))
+            if self._stopped.wait(LOOK_S):
+                return None
+            newest = promoted(self._cluster, self._job.name)
+            if newest is not None and newest.generation != canary:
+                return None
 
     def _require(self, planned: Planned) -> None:
         if not planned.begun and not planned.done:

@@ -39,7 +39,7 @@ LOOK_S = 0.5
 class Promoted(NamedTuple):
     state: SignalState
     writer: TransactionalWriter
-    behind: Generation
+    replaced: Generation
     """The generation that it has replaced."""
 
 

@@ -351,7 +351,7 @@ class CommitSignal:
         duty.own_log = self._start_own_log()
         self._require_promotion(duty)
         promoting.close()
-        self._end_others(done.behind)
+        self._end_others(done.replaced)
 
     def _take(self, duty: Duty, value: bytes, offset: int) -> SignalState:
         state, records = step(duty.state, _signal(value), offset, self._now_ms(), protocol_records.hash_of)

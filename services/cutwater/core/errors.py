@@ -19,7 +19,8 @@ class UsageError(CutwaterError):
 
 
 class NotYetError(UsageError):
-    """A promotion is refused for now: it is held, or another one is requested. Trying again later may work."""
+    """A claim or promotion is refused for now: it is held, or another one is requested. Trying again later may
+    work."""
 
 
 class MachineError(CutwaterError):

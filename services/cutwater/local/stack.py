@@ -161,6 +161,7 @@ class Stack:
             self._require_works,
             lambda: self._successors.started_generations,
             report,
+            self._pause,
         )
         self.supervisor = Supervisor(
             self._members(),
@@ -289,12 +290,8 @@ class Stack:
 
     def _update_file(self) -> None:
         # Update the stack's file once everything has answered.
-        if not running_file.find_at(self.data_dir):
-            return
-        try:
+        if running_file.find_at(self.data_dir):
             replace(self.describe(), ready=True).write()
-        except OSError as error:  # a full disk may be the reason of a failure, which must not end the others
-            self._report(f"warning: {self.data_dir / running_file.FILE} is out of date: {error}")
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
         """Return ports for a process that runs beside the one with the ports of the settings."""
@@ -339,6 +336,9 @@ class Stack:
 
     def _copies(self) -> Replication:
         return copies_of(self.cluster, self._settings.replication_factor, self._settings.min_insync_replicas)
+
+    def _pause(self, seconds: float) -> None:
+        self.supervisor.pause(seconds)
 
     def _require_works(self, planned: Planned) -> None:
         require_works(self.cluster, self.job, self._settings, planned.claim, self._snapshots)
@@ -401,11 +401,7 @@ class Stack:
 
     def _clock_of(self, module: str) -> dict[str, str]:
         """Name to a service the file by which `cutwater chaos` moves its clock, if the stack has such clocks."""
-        if not self._movable_clocks:
-            return {}
-        file = self.data_dir / CLOCKS / module
-        file.unlink(missing_ok=True)  # of a fault whose command was killed; one that goes on writes it again
-        return {SHIFT_VARIABLE: str(file)}
+        return {SHIFT_VARIABLE: str(self.data_dir / CLOCKS / module)} if self._movable_clocks else {}
 
 
 def api_answers(url: str) -> bool:

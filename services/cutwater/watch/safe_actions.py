@@ -18,6 +18,7 @@ from cutwater.core.monitoring.alerts import HOLD, PAUSE_MIRROR, SHED
 from cutwater.core.monitoring.job_status import JobStatus
 from cutwater.core.monitoring.safe_actions import KEPT_MAX, ActionRules, SafeAction, decide_action
 from cutwater.core.protocol.generation import Generation
+from cutwater.operations.generations.claim_turns import in_turn
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.regions.mirror_control import control_mirror
 from cutwater.watch.metrics import Metrics
@@ -62,8 +63,10 @@ class SafeActions:
         audited: Callable[[SafeAction], AbstractContextManager[object]],
         claims: Claims,
         now_ms: Callable[[], int],
+        pause: Callable[[float], object],
     ) -> None:
         """`audited`: returns the block that an action runs in."""
+        self._pause = pause
         self._claims = claims
         self._settings, self._actions, self._audited, self._now_ms = settings, actions, audited, now_ms
         self._rules = rules_of(settings)
@@ -90,7 +93,8 @@ class SafeActions:
     def _do(self, action: SafeAction, state: JobStatus) -> None:
         if action.kind == HOLD:
             why = f"alert {action.alert}"
-            self._claims.hold(Generation.parse(action.target), action.value, "watch", why)
+            candidate = Generation.parse(action.target)
+            in_turn(lambda: self._claims.hold(candidate, action.value, "watch", why), self._pause)
             return
         if action.kind == PAUSE_MIRROR:
             control_mirror(self._settings.cluster, state.job, action.target, True, action.at_ms)

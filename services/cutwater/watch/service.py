@@ -95,7 +95,8 @@ class Watch:
         audit = AuditLog(self._cluster, settings.replication_factor, settings.min_insync_replicas)
         audited = ActionAudit(job.name, audit, log)
         claims = Claims(self._cluster, job, settings.region, now_ms)
-        self._actions = SafeActions(settings, actions, audited, claims, now_ms) if settings.safe_actions else None
+        acting = SafeActions(settings, actions, audited, claims, now_ms, self._stopped.wait)
+        self._actions = acting if settings.safe_actions else None
 
     def stop(self, *_signal: object) -> None:
         """End `run` within a few seconds."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from cutwater.core.checks.replication import UNREPLICATED
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.operations.generations.claims import Claims
+from cutwater.operations.regions.failover import release
 from simulation.clients import SimCluster
 from simulation.job import GENERATION, JOB
 from simulation.processes import Process
@@ -106,3 +108,42 @@ def meetings(
         noted = note(world)
         yield Met(world, world.finish(process), error, noted)
     raise AssertionError("it does not come to its end")
+
+
+def start(world: Meeting, _cluster: Any, claims: Claims) -> Generation:
+    claim = claims.start(None, None, False, "by hand", UNREPLICATED, lambda _: None)
+    world.drive(claim.generation)
+    return claim.generation
+
+
+def start_and_promote(world: Meeting, cluster: Any, claims: Claims) -> None:
+    claims.promote(start(world, cluster, claims))
+
+
+def newest(world: Meeting) -> Generation:
+    return list(world.known().by_id)[-1]
+
+
+def ask_for_newest(world: Meeting, _cluster: Any, claims: Claims) -> None:
+    claims.promote(newest(world))
+
+
+def begin(world: Meeting) -> None:
+    assert world.act(start) is None
+
+
+def begin_and_ask(world: Meeting) -> None:
+    assert world.act(start_and_promote) is None
+
+
+def is_promoted(world: Meeting) -> bool:
+    return world.stream()[-1].generation != GENERATION
+
+
+def promote(world: Meeting) -> None:
+    """Its commit-signal comes to it."""
+    world.settle(lambda: is_promoted(world))
+
+
+def give_away(world: Meeting, cluster: Any, _claims: Claims) -> None:
+    release(cluster, JOB, "local", "eu", lambda: world.log.now_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,67 +10,37 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from cutwater.canary.decision import GateDecision
+from cutwater.canary.service import _Comparing
 from cutwater.core.canary.gate import GateVerdict
 from cutwater.core.checks.replication import UNREPLICATED
-from cutwater.core.errors import ForeignRowsError, UnavailableError, UsageError
+from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.pacing.schedules import WorkBounds
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.records import Release
-from cutwater.local.processes.auto_recovery import AutoRecovery
 from cutwater.local.processes.candidate_processes import CANDIDATES_MAX, CandidateProcesses
-from cutwater.local.processes.exit_policy import Fate, ProcessEnd
 from cutwater.operations.generations.claims import Claims
 from cutwater.operations.generations.prune import ExclusiveWriter
 from cutwater.operations.generations.requests import RequestedBounds
-from cutwater.operations.regions.failover import release
 from simulation.clients import SimProducer
-from simulation.job import GENERATION, JOB
-from simulation.meeting.meetings import Meeting, meetings
+from simulation.job import JOB
+from simulation.meeting.meetings import (
+    Meeting,
+    ask_for_newest,
+    begin,
+    begin_and_ask,
+    give_away,
+    is_promoted,
+    meetings,
+    newest,
+    promote,
+    start_and_promote,
+)
 from simulation.world import _Silent
-
-
-def start(world: Meeting, _cluster: Any, claims: Claims) -> Generation:
-    claim = claims.start(None, None, False, "by hand", UNREPLICATED, lambda _: None)
-    world.drive(claim.generation)
-    return claim.generation
-
-
-def start_and_promote(world: Meeting, cluster: Any, claims: Claims) -> None:
-    claims.promote(start(world, cluster, claims))
-
-
-def newest(world: Meeting) -> Generation:
-    return list(world.known().by_id)[-1]
-
-
-def ask_for_newest(world: Meeting, _cluster: Any, claims: Claims) -> None:
-    claims.promote(newest(world))
-
-
-def begin(world: Meeting) -> None:
-    assert world.act(start) is None
-
-
-def begin_and_ask(world: Meeting) -> None:
-    assert world.act(start_and_promote) is None
-
-
-def is_promoted(world: Meeting) -> bool:
-    return world.stream()[-1].generation != GENERATION
-
-
-def promote(world: Meeting) -> None:
-    """Its commit-signal comes to it."""
-    world.settle(lambda: is_promoted(world))
 
 
 def released(world: Meeting) -> bool:
     return any(isinstance(one, Release) for one in world._decoded(topics.milestones(JOB.name)))
-
-
-def give_away(world: Meeting, cluster: Any, _claims: Claims) -> None:
-    release(cluster, JOB, "local", "eu", lambda: world.log.now_ms)
 
 
 def test_a_release_gives_up_who_is_claimed_during_it() -> None:
@@ -158,48 +129,79 @@ def test_a_gate_does_not_drop_whom_a_person_promotes_meanwhile() -> None:
     assert kept > 3
 
 
-def renew(told: list[str | None]) -> Any:
-    def act(_world: Meeting, cluster: Any, claims: Claims) -> None:
-        made: Any = (lambda: UNREPLICATED, lambda _planned: None, lambda: {newest_of(_world)}, lambda _line: None)
-        asked = AutoRecovery(cluster, JOB.name, claims, *made, pause=lambda _s: None)
-        told.append(asked.reason_to_continue(ProcessEnd(GENERATION, True, ForeignRowsError.exit_code)))
-
-    return act
+def drop_newest(world: Meeting, _cluster: Any, claims: Claims) -> None:
+    claims.abort(newest(world), "by hand")
 
 
-def newest_of(world: Meeting) -> Generation:
-    return list(world.known().by_id or {GENERATION: None})[-1]
+def promote_another(world: Meeting) -> BaseException | None:
+    error = world.act(start_and_promote)
+    if error is None:
+        promote(world)
+    return error
 
 
-def test_a_stack_whose_driver_ends_while_its_successor_is_promoted_goes_on() -> None:
-    """And it claims no other generation behind one that works."""
-    told: list[str | None] = []
-    for met in meetings(renew(told), promote, begin_and_ask):
+@pytest.mark.parametrize(
+    ("second", "expected"), [(lambda world: world.act(drop_newest), None), (promote_another, FencedError)]
+)
+def test_a_gate_that_promotes_too_late_ends_as_the_candidate_does(second: Any, expected: Any) -> None:
+    """A usage error would be final: what starts the process again would not."""
+
+    def carry_out(world: Meeting, cluster: Any, _claims: Claims) -> None:
+        settings: Any = SimpleNamespace(
+            cluster=cluster, region="local", replication_factor=1, min_insync_replicas=1
+        )
+        decision = GateDecision(JOB, settings, _Silent(), lambda _s: None)
+        decision._write = lambda _one: None  # type: ignore[method-assign]
+        of: Any = SimpleNamespace(context=(JOB, settings, _Silent()), decision=decision, stopped=threading.Event())
+        known = next(iter(world.known().by_id.values()))
+        feed: Any = SimpleNamespace(candidate=known, poll=lambda _s: ())
+        found: Any = SimpleNamespace(
+            verdict=GateVerdict.PROMOTE.value,
+            generation=known.claim.generation,
+            compared=3,
+            differing=0,
+            reason="3 are equal",
+        )
+        assert _Comparing(of, feed, None, None)._carry_out(found)  # type: ignore[arg-type]
+
+    ended = 0
+    for met in meetings(carry_out, second, begin):
+        assert met.first is None or type(met.first) is expected
+        ended += met.first is not None or met.second is None
+    assert ended > 5
+
+
+def test_a_gate_that_drops_too_late_says_so() -> None:
+    """An error would end the comparing process, and nothing would keep the way back."""
+
+    def ask_and_promote(world: Meeting) -> BaseException | None:
+        error = world.act(ask_for_newest)
+        if error is None:
+            promote(world)
+        return error
+
+    gate, late = Gate(GateVerdict.DROP), 0
+    for met in meetings(gate.decide, ask_and_promote, begin):
         assert met.first is None
-        assert told[-1] in (Fate.REPLACED.value, Fate.RENEW.value)
-        assert len(met.world.known().by_id) == 1
-    assert len(set(told)) == 2
+        assert gate.done[-1] != is_promoted(met.world)
+        late += is_promoted(met.world)
+    assert late > 3
 
 
-def test_a_stack_that_another_process_fences_renews_all_the_same() -> None:
-    told: list[str | None] = []
-    aborted = 0
-    for met in meetings(renew(told), lambda world: world.act(start)):
-        assert (met.first, told[-1]) == (None, Fate.RENEW.value)
-        assert met.world.known().promoting is not None
-        aborted += len(met.world.known().by_id)
-    assert aborted > len(told)
+def test_a_claim_that_is_refused_behind_its_record_is_given_up_for_that_reason() -> None:
+    asked: list[None] = []
 
+    def require(_planned: object) -> None:
+        asked.append(None)
+        if len(asked) == 2:
+            raise UsageError("the job was released")
 
-def test_a_stack_does_not_renew_a_job_that_is_released_meanwhile() -> None:
-    told: list[str | None] = []
-    for met in meetings(renew(told), lambda world: world.act(give_away)):
-        for one in met.world.known().by_id:
-            met.world.drive(one)
-        met.world.settle()
-        assert (met.first, met.second) == (None, None)
-        assert not is_promoted(met.world)
-    assert None in told
+    def refused(_world: Meeting, _cluster: Any, claims: Claims) -> None:
+        claims.start(None, None, False, "by hand", UNREPLICATED, require)
+
+    world = Meeting()
+    assert isinstance(world.act(refused), UsageError)
+    assert world.known().by_id[newest(world)].withdrawn == "the job was released"
 
 
 def test_the_driver_of_the_generation_that_a_rollback_undoes_is_ended() -> None:

@@ -13,7 +13,7 @@ from cutwater.adapters.config.settings import Settings, load_settings
 from cutwater.adapters.runtime import restart_request
 from cutwater.adapters.runtime.restart_request import RestartRequest, take_requests
 from cutwater.core.access.audit_log import AuditRecord
-from cutwater.core.errors import UnavailableError, UsageError
+from cutwater.core.errors import FencedError, UnavailableError, UsageError
 from cutwater.core.monitoring import alerts
 from cutwater.core.monitoring.alerts import Alert
 from cutwater.core.monitoring.disk_forecast import Disk, FreeSpace
@@ -55,8 +55,15 @@ class Acting:
         audit = SimpleNamespace(write=self.audited.append)
         made = ActionAudit(JOB, audit, self.log)  # type: ignore[arg-type]
         self.held: list[tuple[Any, ...]] = []
-        claims = SimpleNamespace(hold=lambda *words: self.held.append(words))
-        self.made = SafeActions(self.settings, self.actions, made, claims, lambda: self.now)  # type: ignore[arg-type]
+        self.fenced = 0
+        claims: Any = SimpleNamespace(hold=self._hold)
+        self.made = SafeActions(self.settings, self.actions, made, claims, lambda: self.now, lambda _s: None)
+
+    def _hold(self, *words: Any) -> None:
+        if self.fenced:
+            self.fenced -= 1
+            raise FencedError("another process claims")
+        self.held.append(words)
 
     def act(
         self, kind: str, part: str, since_ms: int = NOW - HOUR_MS, candidate: Generation | None = None
@@ -140,6 +147,15 @@ def test_fewer_epochs_are_a_restart_with_a_setting(tmp_path: Path) -> None:
     (request,) = Acting(tmp_path).act(alerts.SLOWER, alerts.SIGNAL)
     assert (request.process, request.env) == ("driver", {"CUTWATER_TRIGGER_MS": "2000"})
     assert set(request.env) == restart_request.MAY_CHANGE
+
+
+def test_a_candidate_is_held_although_another_process_claims(tmp_path: Path) -> None:
+    """What failed is not done again for the same alert."""
+    one = Acting(tmp_path, "hold")
+    one.fenced = 1
+    one.act(alerts.DEAD_LETTERS, alerts.SOURCE, candidate=OTHER)
+    assert len(one.held) == 1
+    assert one.count("hold", "done") == 1
 
 
 def test_a_candidate_is_held_once_and_on_record(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidates, promoted
@@ -18,7 +19,7 @@ from cutwater.core.checks.replication import Replication
 from cutwater.core.errors import CutwaterError, ForeignRowsError, UsageError
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
-from cutwater.core.protocol.records import Milestone
+from cutwater.core.protocol.records import Claim, Milestone
 from cutwater.local.processes.exit_policy import Fate, ProcessEnd, Stage, decide_fate
 from cutwater.operations.generations.claim_turns import in_turn
 from cutwater.operations.generations.claims import Claims
@@ -54,9 +55,12 @@ class AutoRecovery:
         self._forsaken: set[Generation] = set()
         self._stage = Stage(None, ())
         self._begun = 0
+        self._ended: set[Generation] = set()
+        """The generations of which a process has ended for good here."""
 
     def reason_to_continue(self, ended: ProcessEnd) -> str | None:
         """Return why the other processes continue without this one; None if they cannot."""
+        self._ended.add(ended.generation)
         fate = decide_fate(ended, self._look())
         if fate is Fate.RENEW:
             fate = self._renew(ended)
@@ -82,9 +86,9 @@ class AutoRecovery:
 
     def _wait(self, ended: ProcessEnd) -> Fate:
         """Report the milestone from which the job can continue, and clear the way for a rollback to it."""
+        if ended.generation != self._stage.promoted:
+            self._give_up(self._claims.abort, ended.generation, "records of its parent are lost")
         try:
-            if ended.generation != self._stage.promoted:
-                self._claims.abort(ended.generation, "records of its parent are lost")
             self._report(f"warning: records are lost. {newest_provable(self._cluster, self._job).advise()}")
         except CutwaterError as error:
             self._report(f"warning: records are lost, and no milestone to continue from is known: {error}")
@@ -93,24 +97,54 @@ class AutoRecovery:
     def _renew(self, ended: ProcessEnd) -> Fate:
         """Start and promote the next generation, unless that is in progress. Return what really follows."""
         why = "foreign rows have ended" if ended.exit_code == ForeignRowsError.exit_code else "no checkpoint fits"
+        reason = f"{why} {ended.generation}"
         try:
             last = self._last()
-            successor = self._successor(last)
-            if successor is None or successor == ended.generation:
+            successor = self._other_successor(last, ended)
+            if successor is None:
                 if self._begun >= RENEWALS_MAX:
                     self._report(f"this stack has started {RENEWALS_MAX} generations by itself: it starts no more")
                     return Fate.ENDS
                 self._begun += 1
-                successor = self._follow(last, ended.generation, f"{why} {ended.generation}")
+                successor = self._follow(last, ended.generation, reason)
         except CutwaterError as error:
-            fate = decide_fate(ended, self._look())
-            if fate in (Fate.REPLACED, Fate.SPARE):
-                return fate  # another generation was promoted meanwhile
-            self._report(f"the next generation cannot be started automatically: {error}")
-            return self._wait(ended) if isinstance(error, UsageError) and self._has_losses() else Fate.ENDS
+            return self._after_refusal(ended, reason, error)
+        return self._give_over(last, successor, reason)
+
+    def _give_over(self, last: Milestone, successor: Generation, reason: str) -> Fate:
         self._forsaken.add(last.generation)
-        self._report(f"{why} {ended.generation}: {successor} follows from {last.token}")
+        self._report(f"{reason}: {successor} follows from {last.token}")
         return Fate.RENEW
+
+    def _after_refusal(self, ended: ProcessEnd, reason: str, error: CutwaterError) -> Fate:
+        """Another generation may have been promoted, or its promotion requested, meanwhile."""
+        fate = decide_fate(ended, self._look())
+        if fate in (Fate.REPLACED, Fate.SPARE):
+            return fate
+        with suppress(CutwaterError):  # what follows is not known: `error` is told
+            last = self._last()
+            if successor := self._other_successor(last, ended):
+                for claim in self._own(last, reason):
+                    if claim.generation != successor:
+                        self._give_up(self._claims.abort_unasked, claim.generation, f"{successor} is promoted")
+                return self._give_over(last, successor, reason)
+        self._report(f"the next generation cannot be started automatically: {error}")
+        return self._wait(ended) if isinstance(error, UsageError) and self._has_losses() else Fate.ENDS
+
+    def _other_successor(self, last: Milestone, ended: ProcessEnd) -> Generation | None:
+        """Return the candidate whose promotion is requested, unless it is the one that has ended."""
+        successor = self._successor(last)
+        return None if successor == ended.generation else successor
+
+    def _own(self, last: Milestone, reason: str) -> list[Claim]:
+        """Return the open claims for `reason` that may follow `last`, also those of an earlier stack."""
+        return [one for one in self._claims.known().coming(last) if one.reason == reason]
+
+    def _give_up(self, give_up: Callable[[Generation, str], object], generation: Generation, why: str) -> None:
+        try:
+            in_turn(lambda: give_up(generation, why), self._pause)
+        except CutwaterError as error:
+            self._report(f"warning: {generation} is not given up: {error}")
 
     def _last(self) -> Milestone:
         """Return the newest milestone. Raises UsageError if no generation may follow it here."""
@@ -135,8 +169,15 @@ class AutoRecovery:
         if ended != last.generation:
             # A candidate; while its promotion is requested it blocks others.
             in_turn(lambda: self._claims.abort(ended, reason), self._pause)
-        asked = (None, None, False, reason, self._copies(), require)
-        claim = in_turn(lambda: self._claims.start(*asked), self._pause)
+        claim = in_turn(lambda: self._claim(last, reason, require), self._pause)
         # Despite a hold: nothing commits meanwhile.
         in_turn(lambda: self._claims.promote(claim.generation, despite_hold_by="cutwater up"), self._pause)
         return claim.generation
+
+    def _claim(self, last: Milestone, reason: str, require: Callable[[Planned], object]) -> Claim:
+        """Claim the next generation, or return the claim of an earlier turn or stack."""
+        own = [one for one in self._own(last, reason) if one.generation not in self._ended]
+        if not own:
+            return self._claims.start(None, None, False, reason, self._copies(), require)
+        require(Planned(own[-1], again=True))
+        return own[-1]

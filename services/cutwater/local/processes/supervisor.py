@@ -83,6 +83,7 @@ class Supervisor:
         self._report = report
         self._failed = failed
         self._clock = clock
+        self._stop = threading.Event()
 
     @property
     def members(self) -> tuple[Supervised, ...]:
@@ -116,12 +117,17 @@ class Supervisor:
     def run(self, stop: threading.Event) -> None:
         """Watch and restart the children until `stop` is set or all have finished; then end them. Raise a
         CutwaterError, after ending all, if a child must not be restarted."""
+        self._stop = stop
         try:
             while not all(member.finished for member in self._members) and not stop.is_set():
                 self.check()
                 stop.wait(TICK_SECONDS)
         finally:
             self.stop()
+
+    def pause(self, seconds: float) -> None:
+        """Wait in a call of `run`, at most until its event is set."""
+        self._stop.wait(seconds)
 
     def restart(self, names: Sequence[str], why: str, env: Mapping[str, str]) -> bool:
         """Restart the first of these children that runs, with settings in addition; return False if none does.
@@ -143,7 +149,7 @@ class Supervisor:
         self._requested(self)
         for member in self._more():
             self._members.append(member)
-            self._start_one(member)
+            member.child.start()
         for member in self._members:
             if member.finished:
                 continue
@@ -244,17 +250,7 @@ class Supervisor:
         if member.restart_at is not None and self._clock() >= member.restart_at:
             member.restart_at = None
             member.restarts.append(self._clock())
-            self._start_one(member)
-
-    def _start_one(self, member: Supervised) -> None:
-        """Start a member beside those that run. Raises CutwaterError if that fails and they need it."""
-        try:
             member.child.start()
-        except CutwaterError as error:
-            if member.essential:
-                raise
-            member.finished = True
-            self._report(f"{error}; the others continue without it")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Repetition for processes that nobody runs again: whoever claims, promotes or gives up may fence them."""
+"""Repetition for processes that no operator runs again. Each claim, promotion and withdrawal fences the others."""
 
 from __future__ import annotations
 

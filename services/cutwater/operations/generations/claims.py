@@ -81,9 +81,9 @@ class Claims(GenerationRequests):
         [planned] = plans
         try:
             require(planned)
-        except UsageError:
+        except UsageError as error:
             if not planned.again:  # an earlier one may have read that state already: the caller decides
-                self.abort(planned.claim.generation, "its parent's changelog was removed meanwhile")
+                self.abort(planned.claim.generation, str(error))
             raise
         return planned
 
@@ -178,14 +178,14 @@ class Claims(GenerationRequests):
         self._abort(generation, reason)
 
     def abort_unasked(self, generation: Generation, reason: str) -> bool:
-        """Give a candidate up unless somebody has asked for its promotion; return whether it is. Raises as
-        `abort`. For a process that decides by a rule: a person's request counts more."""
+        """Give a candidate up unless its promotion is requested or done; return whether it is given up. Raises
+        UsageError if it was never claimed. For a process that decides by a rule: a person's request counts."""
         return self._abort(generation, reason, unasked=True)
 
     def _abort(self, generation: Generation, reason: str, unasked: bool = False) -> bool:
         writer = self._alone()
-        candidate = self.to_abort(generation)
-        if unasked and candidate.open and candidate.promoting:
+        candidate = self.known().require(generation)
+        if (unasked and candidate.open and candidate.promoting) or self._comes_too_late(generation, unasked):
             return False
         if candidate.open:
             self._write(writer, Withdrawal(self._job.name, generation, reason, self._now_ms()))
@@ -193,10 +193,17 @@ class Claims(GenerationRequests):
         if candidate.promoting and (last is None or generation.number > last.generation.number):
             # commit-signal may not have read the withdrawal. Fenced, it can no longer promote.
             TransactionalWriter(self._cluster, topics.signal_id(self._job.name)).initialise()
-        self._require_unpromoted(generation)  # before its driver ends: a promoted one's must not
+        if self._comes_too_late(generation, unasked):  # before its driver ends: a promoted one's must not
+            return False
         # Also on a repeated call, since the one before may have been killed after the withdrawal.
         TransactionalWriter(self._cluster, topics.driver_id(self._job.name, generation)).initialise()
         return True
+
+    def _comes_too_late(self, generation: Generation, unasked: bool) -> bool:
+        """Return whether it is promoted, which is an error if the withdrawal was asked for."""
+        if not unasked:
+            self._require_unpromoted(generation)
+        return unasked and self._is_promoted(generation)
 
     def abort_coming(self, reason: str) -> list[Generation]:
         """Give up all candidates that may still be promoted; return them. A claim that another process is about to

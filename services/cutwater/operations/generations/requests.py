@@ -74,13 +74,14 @@ class GenerationRequests:
 
     def plan(self, token: str | None, partitions: int | None, rewinds: bool, reason: str) -> Claim:
         """Return the claim that `start` would write. `token` and `partitions`: None for the newest milestone
-        and the parent's. Raises UsageError if there is no such milestone, or none may be started from it."""
+        and the parent's. Raises UsageError if there is no such milestone, or none may be started from it;
+        NotYetError if another generation is being promoted."""
         last = self._last()
         parent = self._milestone(token, last)
         known = candidates(self._cluster, self._job.name)
         asked = known.promoting_behind(last)
         if asked is not None:
-            raise UsageError(
+            raise NotYetError(
                 f"{asked.claim.generation} is being promoted: wait for that, or run 'cutwater generation abort'"
             )
         if not rewinds and parent.generation != last.generation:
@@ -199,8 +200,11 @@ class GenerationRequests:
         """Return all claims ever made."""
         return candidates(self._cluster, self._job.name)
 
+    def _is_promoted(self, generation: Generation) -> bool:
+        return newest_milestone(self._cluster, self._job.name, generation) is not None
+
     def _require_unpromoted(self, generation: Generation) -> None:
-        if newest_milestone(self._cluster, self._job.name, generation) is not None:
+        if self._is_promoted(generation):
             raise UsageError(
                 f"{generation} is promoted, so it is too late to give it up; run 'cutwater rollback --to TOKEN' "
                 "to go back to an earlier milestone"

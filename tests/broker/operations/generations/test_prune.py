@@ -173,4 +173,4 @@ def test_a_claim_whose_parent_went_meanwhile_is_given_up(job: Pruned) -> None:
     with pytest.raises(UsageError, match="is gone, and with it the state"):
         claims.start(f"{job.generations[0]}:1", None, True, "", UNREPLICATED)
     [*_, made] = claims.known().by_id.values()
-    assert made.withdrawn == "its parent's changelog was removed meanwhile"
+    assert "is gone, and with it the state" in str(made.withdrawn)

@@ -394,6 +394,23 @@ def test_children_end_in_reverse_order(tmp_path: Path) -> None:
     assert order.read_text() == "cba"
 
 
+def test_a_pause_of_a_supervisor_ends_with_it(tmp_path: Path) -> None:
+    """What a member waits for on the supervisor's thread must not keep it from ending."""
+    stop = threading.Event()
+    asked: list[bool] = []
+
+    def pause(supervisor: Supervisor) -> None:
+        stop.set()
+        supervisor.pause(3_600)
+        asked.append(True)
+
+    unstarted = Supervised(make(tmp_path, ""))
+    unstarted.restart_at = float("inf")
+    with Supervisor([unstarted], requested=pause) as supervisor:
+        supervisor.run(stop)
+    assert asked == [True]
+
+
 def test_signals_set_the_event_and_handlers_come_back() -> None:
     """SIGTERM and Ctrl-C become an event inside the block; afterwards they mean what they meant before."""
     before = signal.getsignal(signal.SIGTERM)
