@@ -22,11 +22,11 @@ from cutwater.core.job.job import Job
 from cutwater.core.state.point_in_time_restore import RestorePlan, Target, plan
 from cutwater.core.state.selection import Selection
 from cutwater.core.util.timestamps import iso, moment_ms
-from cutwater.past.working_folder import working_folder
 from cutwater.views.bulk.loader import Unobserved
 from cutwater.views.query.milestone_json import milestone_fields
 from cutwater.views.query.view import View
 from cutwater.views.snapshots.point_in_time import Rebuild, read_sources
+from cutwater.views.store.working_folder import working_folder
 
 AT_ONCE_MAX = 2
 """Rebuilds at one time: each takes a core."""

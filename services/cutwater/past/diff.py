@@ -40,12 +40,12 @@ from cutwater.core.state.bulk_load import Done
 from cutwater.core.state.point_in_time_restore import RestorePlan, RestoreSources, Target, plan
 from cutwater.past.milestone_lookup import NamedMilestone, find_milestone, job_of, restore_sources
 from cutwater.past.snapshot_tiers import restorer_of, tiers_of
-from cutwater.past.working_folder import working_folder
 from cutwater.views.query.presenter import Presenter
 from cutwater.views.query.view import View
 from cutwater.views.snapshots.point_in_time import Rebuild
 from cutwater.views.snapshots.restore import Tier
 from cutwater.views.store import key_layout
+from cutwater.views.store.working_folder import working_folder
 
 RECORDS_MAX = 100_000_000
 FOLDER = "diff"

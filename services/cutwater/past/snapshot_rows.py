@@ -14,10 +14,10 @@ from cutwater.core.past.row_history import Gap, LoggedValue
 from cutwater.past.row_logs import RowOfKey
 from cutwater.past.snapshot_tiers import restorer_of, tiers_of
 from cutwater.past.visible_milestones import VisibleMilestone
-from cutwater.past.working_folder import working_folder
 from cutwater.views.query.presenter import plain
 from cutwater.views.query.view import View
 from cutwater.views.store.store import Store
+from cutwater.views.store.working_folder import working_folder
 
 FOLDER = "blame"
 ROWS = 1

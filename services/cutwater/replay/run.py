@@ -23,7 +23,6 @@ from cutwater.core.protocol.records import Milestone
 from cutwater.local.machine.extras import require
 from cutwater.past.diff import DiffRequest
 from cutwater.past.milestone_lookup import find_milestone
-from cutwater.past.working_folder import working_folder
 from cutwater.replay.comparison import (
     Compared,
     Expectation,
@@ -38,6 +37,7 @@ from cutwater.replay.excluded_events import ExcludedEvents, exclude_events
 from cutwater.replay.files import WrittenFile, difference_file, require_folder, write_states
 from cutwater.replay.sandbox import Sandbox
 from cutwater.replay.source_copy import Copied, CopyRequest, copy_source
+from cutwater.views.store.working_folder import working_folder
 
 FOLDER = "replay"
 Progress = Callable[[str, int, int | None], None]

@@ -16,7 +16,7 @@ import pytest
 from cutwater.core.errors import MachineError
 from cutwater.operations.service_main import interrupt_on_signals
 from cutwater.past import diff
-from cutwater.past.working_folder import TRIES, remove_left_over, working_folder
+from cutwater.views.store.working_folder import TRIES, remove_left_over, working_folder
 
 
 @pytest.fixture
