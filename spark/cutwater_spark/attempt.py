@@ -280,16 +280,17 @@ class Attempt:
         if self._decoding is None:
             return None, None
         if self.decodings is None:
-            holds, floor_ms = self._job.max_jump_ms is not None, self._first_floor()
-            self.decodings = Decodings(self._checkpoint, self._number, self._decoding, self._log, holds, floor_ms)
+            amends = self._job.amend_for_ms is not None
+            self.decodings = Decodings(
+                self._checkpoint,
+                self._number,
+                self._decoding,
+                self._log,
+                self._job.max_jump_ms is not None,
+                (lambda: first_floor(self.origin, epochs.steps.newest)) if amends else None,
+            )
         self.unfinished_epoch = epochs.steps.unfinished()
         return self.decodings.choose(self.unfinished_epoch)
-
-    def _first_floor(self) -> int | None:
-        """Return the floor of a generation that has none yet; None if Spark's watermark closes its windows."""
-        if self._job.amend_for_ms is None:
-            return None
-        return first_floor(self.origin, self._past.newest)
 
     def _cleaning_ended(self, epochs: EpochWriter, decoding: Decoding) -> bool:
         """Return whether Spark has evicted the windows up to the floor, and committed that."""
@@ -308,8 +309,15 @@ class Attempt:
                 return None
             cleanings.end(floor_ms)
             return decodings.end_cleaning
-        raised = cleanings.due(epochs.newest_own, self.seen.oldest_ms, self.seen.full)
+        raised, plan = (
+            cleanings.due(epochs.newest_own, self.seen.oldest_ms, self.seen.full),
+            epochs.steps.newest_plan,
+        )
         if raised is None or raised <= floor_ms:
+            return None
+        # Spark's own watermark is older than the floors, if it closed the windows before, and never goes back: a
+        # cleaning evicts up to it, so a floor below it would let events into windows that are evicted.
+        if plan is None or raised < plan.watermark_ms:
             return None
         cleanings.begin()
         return lambda: decodings.raise_floor(raised)
@@ -335,15 +343,17 @@ class Attempt:
             finished = last is not None and self._checkpoint.is_committed(last)
             closing = self._next_closing(epochs, decoding) if decoding is not None and not finished else None
             if finished or closing is not None:
-                self._stop_after_commit(query, epochs)
-                if closing is not None:
+                committed = self._stop_after_commit(query, epochs)
+                # An epoch that is not committed runs again, and must have the same floor then.
+                if closing is not None and committed:
                     closing()
                 epochs.accept_next_query()
                 return False
         return True
 
-    def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> None:
-        """Stop between two epochs, so that the next start replays nothing."""
+    def _stop_after_commit(self, query: StreamingQuery, epochs: EpochWriter) -> bool:
+        """Stop between two epochs, so that the next start replays nothing. Return whether the newest epoch is
+        committed: Spark's commit may take too long, or fail."""
         with epochs.lock:
             deadline = time.monotonic() + STOP_AFTER_COMMIT_S
             # Not for an earlier attempt's barrier: its replay commits it, and that waits for this lock.
@@ -353,6 +363,7 @@ class Attempt:
             epochs.stopping = True
         # Outside the lock: stop() waits for the epoch, which waits for the lock.
         query.stop()
+        return newest is None or self._checkpoint.is_committed(newest.epoch)
 
     def _observe_epoch(self) -> InputStats:
         if not self._query_set.wait(timeout=60):

@@ -16,6 +16,8 @@ from cutwater.operations.generations.start_check import DEFINITION
 
 _DECODINGS = "cutwater-decodings"
 _KEPT = re.compile(r"(\d+)(?:-(\d+))?")
+_KEPT_MAX = 20
+"""Stored decodings. Only the newest counts; a cleaning stores two, and a folder of thousands is slow to list."""
 _SEEDS, _SEED = "cutwater-seeds", "cutwater-seed"
 
 
@@ -49,18 +51,22 @@ class Checkpoint:
 
     def keep_decoding(self, attempt: int, decoding: str) -> None:
         """Store an attempt's decoding from now on, never over another. Attempt 5's files: `5`, `5-1`, `5-2`."""
-        mine = [number for of, number in self._decodings() if of == attempt]
-        name = f"{attempt}-{max(mine) + 1}" if mine else str(attempt)
-        self._keep(self._path(f"{self.location}/{_DECODINGS}/{name}"), decoding)
+        kept = sorted(self._decodings())
+        mine = [number for of, number in kept if of == attempt]
+        self._keep(self._decoding_path(attempt, max(mine) + 1 if mine else 0), decoding)
+        for old in kept[:-_KEPT_MAX]:
+            self._files.delete(self._decoding_path(*old), False)
 
     def newest_decoding(self) -> str | None:
         """Return the last decoding of the newest attempt that stored one; None if there is none."""
         kept = self._decodings()
         if not kept:
             return None
-        attempt, number = max(kept)
+        return self._text(self._decoding_path(*max(kept)))
+
+    def _decoding_path(self, attempt: int, number: int) -> Any:
         name = f"{attempt}-{number}" if number else str(attempt)
-        return self._text(self._path(f"{self.location}/{_DECODINGS}/{name}"))
+        return self._path(f"{self.location}/{_DECODINGS}/{name}")
 
     def _decodings(self) -> list[tuple[int, int]]:
         """Return (attempt, number within it) of each stored decoding."""
@@ -91,9 +97,15 @@ class Checkpoint:
         self._keep(path, f"{attempt} {floor_ms}")
 
     def seed(self) -> Seed | None:
-        """Return the seed that every attempt starts from; None if none is complete."""
+        """Return the seed that every attempt starts from; None if none is complete.
+
+        A record without its folder is of an attempt that did not notice its fencing: the next one had deleted its
+        files before, and was killed before it recorded its own.
+        """
         said = self._read_seed_record()
-        return None if said is None else Seed(self.seed_folder(said[0]), *said[1:])
+        if said is None or not self._files.exists(self._path(self.seed_folder(said[0]))):
+            return None
+        return Seed(self.seed_folder(said[0]), *said[1:])
 
     def _read_seed_record(self) -> list[int] | None:
         """Return the attempt and its floor; earlier versions recorded no floor."""

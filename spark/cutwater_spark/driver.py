@@ -198,7 +198,7 @@ class Driver:
                 attempt.unfinished_epoch,
                 attempt.decodings.hold,
                 self._log,
-                epochs.steps.watermark_before if amends else None,
+                epochs.steps.newest_event_before,
             )
         # A canary's first epoch is as small as can be: only the next one can end at a cut.
         first, trigger_ms = self._limited(spark, epochs, attempt, 1 if canary else 0)

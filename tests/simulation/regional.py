@@ -241,9 +241,9 @@ class RegionDriver(Driver):
     def _query(self, epochs: Epochs) -> None:
         epochs.lists = SimLists(self._log, self._process, self._late)
         if self._amends:
-            first = first_floor(self.origin, epochs.newest)
             checkpoint: Any = self._checkpoint
-            self._pins = Decodings(checkpoint, self._attempt, _PLAIN, _Silent(), floor_ms=first)
+            about = (checkpoint, self._attempt, _PLAIN, _Silent())
+            self._pins = Decodings(*about, first_floor=lambda: first_floor(self.origin, epochs.newest))
             self._cleanings = cleanings_of(
                 self.job, self.origin, epochs.newest, 0, lambda *_: None, lambda: self._log.now_ms / 1000
             )

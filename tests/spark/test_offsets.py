@@ -24,7 +24,7 @@ from cutwater.core.generations.source_topics import Sources, only
 from cutwater.core.generations.start_state import FIRST, StartState
 from cutwater.core.protocol import topics
 from cutwater.core.protocol.cuts import Cut, TopicPartition
-from cutwater_spark.checkpoint import Checkpoint, parse_plan
+from cutwater_spark.checkpoint import Checkpoint, Seed, parse_plan
 from cutwater_spark.epoch.source_limit import SourceLimit, set_limit
 from cutwater_spark.query.query import read_events, seen_of, starting_offsets
 from support.events import counting
@@ -61,6 +61,31 @@ def test_a_file_that_a_power_failure_has_left_empty_is_named(spark: SparkSession
         one.write_bytes(b"")
     with pytest.raises(MachineError, match=rf"{kept} is empty, .* Put back a copy"):
         checkpoint.newest_decoding()
+
+
+def test_a_checkpoint_keeps_the_newest_decodings_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """A job that amends stores two with each cleaning, for years; a fenced attempt's are not the newest."""
+    checkpoint = Checkpoint(spark, str(tmp_path))
+    for number in range(30):
+        checkpoint.keep_decoding(2, f"decoding {number}")
+    checkpoint.keep_decoding(1, "of a fenced attempt")
+    assert checkpoint.newest_decoding() == "decoding 29"
+    files = [one.name for one in tmp_path.rglob("*") if one.is_file()]
+    assert len(files) <= 2 * 21, "with a checksum each"
+    assert "2-29" in files
+    assert "2" not in files
+
+
+def test_a_seed_without_its_files_is_made_again(spark: SparkSession, tmp_path: Path) -> None:
+    """A fenced attempt records its seed although the next one has deleted it, and that one is killed."""
+    older, checkpoint = Checkpoint(spark, str(tmp_path)), Checkpoint(spark, str(tmp_path))
+    spark.range(1).write.parquet(older.seed_folder(1))
+    checkpoint.drop_seeds()
+    older.keep_seed(1, 70)
+    assert checkpoint.seed() is None
+    spark.range(1).write.parquet(checkpoint.seed_folder(3))
+    checkpoint.keep_seed(3, 80)
+    assert checkpoint.seed() == Seed(checkpoint.seed_folder(3), 80)
 
 
 def test_a_query_begins_where_the_cut_says_and_at_the_first_offset_elsewhere() -> None:

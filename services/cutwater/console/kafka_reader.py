@@ -187,13 +187,14 @@ class KafkaReader:
         if offsets > LISTED_MAX:
             raise UsageError(f"{topic} holds {offsets:,} offsets, too many for a page: run '{instead}'")
 
-    def _tail(self, topic: str) -> Iterator[protocol_records.Record]:
+    def _tail(self, topic: str) -> Iterator[protocol_records.Record | None]:
+        """Return the newest records, None for one of an unknown schema."""
         partition_count(self._cluster, topic)
         with closing(make_consumer(self._cluster)) as consumer:
             low, high = bounds(consumer, topic, 0)
             first = max(low, high - OFFSETS_EACH * KEPT_MAX)
             for message in read_range(consumer, topic, 0, first, high) if first < high else ():
-                yield protocol_records.decode(bytes(message.value()))
+                yield _decoded(bytes(message.value() or b""))
 
 
 class _Notes:

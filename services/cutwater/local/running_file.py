@@ -131,10 +131,18 @@ class RunningStack:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """Send SIGTERM, then wait until the stack has ended; raise MachineError if it does not end."""
+        """Send SIGTERM, then wait until the stack has ended; raise MachineError if it does not end, or is another
+        user's."""
         deadline = time.monotonic() + STOP_SECONDS_MAX
         if self.alive:
-            os.kill(self.pid, signal.SIGTERM)
+            try:
+                os.kill(self.pid, signal.SIGTERM)
+            except ProcessLookupError:  # it has ended meanwhile
+                return
+            except PermissionError:
+                raise MachineError(
+                    f"the stack (process {self.pid}) belongs to another user: end it as that user, or as root"
+                ) from None
         while self.alive:
             if time.monotonic() > deadline:
                 raise MachineError(f"the stack (process {self.pid}) does not end; see {self.data_dir}/logs")
@@ -205,7 +213,7 @@ def _read(data_dir: Path) -> RunningStack | None:
         kept = json.loads((data_dir / FILE).read_text(encoding="utf-8"))
         failures = {name: Failure(**one) for name, one in kept.pop("failures", {}).items()}
         return RunningStack(**kept, failures=failures)
-    except (OSError, json.JSONDecodeError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

@@ -290,8 +290,12 @@ class Stack:
 
     def _update_file(self) -> None:
         # Update the stack's file once everything has answered.
-        if running_file.find_at(self.data_dir):
+        if not running_file.find_at(self.data_dir):
+            return
+        try:
             replace(self.describe(), ready=True).write()
+        except OSError as error:  # a full disk may be the reason of a failure, which must not end the others
+            self._report(f"warning: {self.data_dir / running_file.FILE} is out of date: {error}")
 
     def _ports_of(self, role: str, generation: Generation) -> dict[str, str]:
         """Return ports for a process that runs beside the one with the ports of the settings."""
@@ -401,7 +405,11 @@ class Stack:
 
     def _clock_of(self, module: str) -> dict[str, str]:
         """Name to a service the file by which `cutwater chaos` moves its clock, if the stack has such clocks."""
-        return {SHIFT_VARIABLE: str(self.data_dir / CLOCKS / module)} if self._movable_clocks else {}
+        if not self._movable_clocks:
+            return {}
+        file = self.data_dir / CLOCKS / module
+        file.unlink(missing_ok=True)  # of a fault whose command was killed; one that goes on writes it again
+        return {SHIFT_VARIABLE: str(file)}
 
 
 def api_answers(url: str) -> bool:

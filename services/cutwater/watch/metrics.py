@@ -38,6 +38,7 @@ class Metrics:
             ["disk"],
             **here,
         )
+        self._disks: set[str] = set()
         self._actions = Counter("actions", "Safe actions by kind and outcome.", ["kind", "outcome"], **here)
         self.blind = Gauge("blind", "1 if the brokers do not answer: no alert rule is evaluated.", **here)
         self.delivered = Counter("webhook_delivered", "Alerts accepted by the webhook.", **here)
@@ -73,6 +74,9 @@ class Metrics:
         self._sequence.set(state.sequence)
         self._idle.set(state.idle)
         self._unreadable.set(state.unreadable)
+        for gone in self._disks - state.disks.keys():
+            self._full.remove(gone)
+        self._disks = set(state.disks)
         for name, disk in state.disks.items():
             left_ms = disk.forecast.full_in_ms
             self._full.labels(name).set(_UNKNOWN if left_ms is None else left_ms / 1000)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
@@ -23,6 +23,20 @@ from cutwater_spark.query.sql import kafka_options
 _BUILD = (
     "give attach a function that builds the query, and read by the options of start.kafka(...) (docs/ATTACH.md)"
 )
+_BY_TIME = ("startingTimestamp", "startingOffsetsByTimestamp")
+"""Options of Spark's source that count instead of `startingOffsets`."""
+_COMMITTED = "read_committed"
+
+
+class _Source(NamedTuple):
+    """One Kafka source of a query."""
+
+    topics: list[str]
+    offsets: str
+    """Its starting offsets."""
+    by_time: str
+    """An option that counts instead of them; empty if there is none."""
+    isolation: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,9 @@ class Start:
         read = {place.topic for place, _ in self.cut}
         copies = {topic for topic in read if any(copied_region(name, topic) is not None for name in names)}
         names = (*names, *sorted(copies - set(names)))
-        options = {**kafka_options(self.cluster), "subscribe": ",".join(names)}
+        # Spark's default also reads aborted records, which copies have.
+        isolation = {"kafka.isolation.level": _COMMITTED}
+        options = {**kafka_options(self.cluster), **isolation, "subscribe": ",".join(names)}
         if self.parent is None:
             return {**options, "startingOffsets": "earliest"}
         found = descriptions(self.cluster, names)
@@ -72,8 +88,9 @@ def require_start(frame: DataFrame, start: Start, source: str = "") -> None:
     """
     read = list(_sources(frame))
     if source:
-        _require_only(source, {name for names, _ in read for name in names})
-    for topic, times in Counter(name for names, _ in read for name in names).items():
+        _require_only(source, {name for one in read for name in one.topics})
+        _require_committed(source, read)
+    for topic, times in Counter(name for one in read for name in one.topics).items():
         if times > 1:
             raise UsageError(
                 f"the query reads topic {topic} {times} times, so a milestone does not say which of its events "
@@ -81,11 +98,17 @@ def require_start(frame: DataFrame, start: Start, source: str = "") -> None:
             )
     if start.parent is None:
         return
-    there = {name for names, _ in read for name in names}
+    there = {name for one in read for name in one.topics}
     if gone := sorted({place.topic for place, _ in start.cut} - there):
         raise UsageError(f"{start.parent.token} has read {gone[0]}, but the query does not: {_BUILD}")
-    for names, offsets in read:
-        _require_offsets(names, offsets, start)
+    for one in read:
+        if one.by_time:
+            raise UsageError(
+                f"{start.generation} starts from {start.parent.token}, but the query reads "
+                f"{', '.join(one.topics)} by {one.by_time}, which Spark prefers to startingOffsets: events would "
+                f"count twice or never; {_BUILD}"
+            )
+        _require_offsets(one.topics, one.offsets, start)
 
 
 def _require_only(source: str, read: Collection[str]) -> None:
@@ -96,6 +119,16 @@ def _require_only(source: str, read: Collection[str]) -> None:
             "mirror copies that topic alone, so a failover would lose the others' events. Correct the name; a "
             "query of several topics has no 'source', and cannot fail over"
         )
+
+
+def _require_committed(source: str, read: Iterable[_Source]) -> None:
+    for one in read:
+        copies = [name for name in one.topics if copied_region(source, name) is not None]
+        if copies and one.isolation != _COMMITTED:
+            raise UsageError(
+                f"the query reads {', '.join(copies)} without kafka.isolation.level read_committed: events that "
+                f"the mirror wrote in a transaction that was aborted would count, too; {_BUILD}"
+            )
 
 
 def _require_offsets(names: Iterable[str], offsets: str, start: Start) -> None:
@@ -118,8 +151,8 @@ def _require_offsets(names: Iterable[str], offsets: str, start: Start) -> None:
         )
 
 
-def _sources(frame: DataFrame) -> Iterator[tuple[list[str], str]]:
-    """Return topics and starting offsets of each source. Raise UsageError for a source that is not in the cut."""
+def _sources(frame: DataFrame) -> Iterator[_Source]:
+    """Return each source. Raise UsageError for a source that is not in the cut."""
     jvm: Any = frame._jdf
     leaves = jvm.queryExecution().analyzed().collectLeaves()
     for leaf in (leaves.apply(number) for number in range(leaves.size())):
@@ -133,5 +166,10 @@ def _sources(frame: DataFrame) -> Iterator[tuple[list[str], str]]:
                 f"a stream of the query ({what}) is no Kafka source with the option 'subscribe', so a milestone "
                 "does not say which of its events are in the state: with 'merges' read Kafka topics by name"
             )
-        offsets = leaf.extraOptions().getOrDefault("startingOffsets", "latest")
-        yield [name.strip() for name in str(names).split(",")], str(offsets)
+        given = leaf.extraOptions()
+        yield _Source(
+            [name.strip() for name in str(names).split(",")],
+            str(given.getOrDefault("startingOffsets", "latest")),
+            next((one for one in _BY_TIME if given.containsKey(one)), ""),
+            str(given.getOrDefault("kafka.isolation.level", "read_uncommitted")),
+        )

@@ -19,7 +19,6 @@ from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.adapters.topics.candidates import candidacy, candidates, parent_of
 from cutwater.adapters.topics.commit_stream import Tail
 from cutwater.core.canary.alignment import LiveCuts
-from cutwater.core.errors import CutwaterError
 from cutwater.core.generations.candidates import Candidate, Candidates
 from cutwater.core.generations.start_state import is_claimed
 from cutwater.core.protocol import topics
@@ -82,7 +81,7 @@ class SourceAlignment:
         while not self._stopped.is_set():
             try:
                 self._follow()
-            except CutwaterError as error:
+            except Exception as error:  # without this thread the canary would stay at its last cut
                 self._log.warning("the promoted generation's cuts are not read", error=str(error)[:300])
                 self._stopped.wait(RETRY_S)
 
@@ -115,7 +114,7 @@ class SourceAlignment:
                 cuts.add(one.source_cut)
 
     def _apply(self) -> None:
-        """Set the next cut at the query, if it is another one."""
+        """Set the next cut at the query, if it is another one. If that fails, the query reads on unaligned."""
         with self._lock:
             reading = self._reading()
             if reading is None or self._stopped.is_set():
@@ -128,7 +127,9 @@ class SourceAlignment:
                     self._set = reading.query, wanted
             except (Py4JError, AttributeError, TypeError, ValueError, KeyError) as error:
                 self._log.warning("an epoch cannot be ended at a cut", error=str(error)[:300])
-                self._stopped.set()
+                if self._released:  # nor can the last end be taken away
+                    self._stopped.set()
+                self._released = True
 
 
 def set_end(spark: SparkSession, query: StreamingQuery, position: Cut, end: Cut | None) -> bool:

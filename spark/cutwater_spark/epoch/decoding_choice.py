@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from cutwater.core.job.event_decoding import Decoding
@@ -18,11 +19,11 @@ class Decodings:
         wanted: Decoding,
         log: Any,
         holds: bool = False,
-        floor_ms: int | None = None,
+        first_floor: Callable[[], int] | None = None,
     ) -> None:
-        """`wanted`: the job file's decoding. `holds`: whether the job file has a `max_jump`. `floor_ms`: the floor
-        of a generation that has none yet; None if Spark's watermark closes its windows."""
-        self._holds, self._floor_ms = holds, floor_ms
+        """`wanted`: the job file's decoding. `holds`: whether the job file has a `max_jump`. `first_floor`:
+        returns now's floor of a generation that has stored none; None if Spark's watermark closes its windows."""
+        self._holds, self._first_floor = holds, first_floor
         self._own = False
         self._checkpoint = checkpoint
         self._attempt = attempt
@@ -38,9 +39,10 @@ class Decodings:
         kept = self._read_newest()
         if kept is not None and self._holds:
             self._wanted = self._wanted.holding(kept.held_ms)
-        if self._floor_ms is not None:
+        if self._first_floor is not None:
             stands = kept if kept is not None and kept.floor_ms is not None else None
-            floor_ms = self._floor_ms if stands is None or stands.floor_ms is None else stands.floor_ms
+            # Asked each time: the epochs that are finished first may close more windows.
+            floor_ms = self._first_floor() if stands is None or stands.floor_ms is None else stands.floor_ms
             self._wanted = self._wanted.closing(floor_ms, stands is not None and stands.cleans)
         if kept is not None and kept != self._wanted and begun is not None:
             self._log.warning(
@@ -81,5 +83,5 @@ class Decodings:
         Otherwise an older driver that has not noticed its fencing could store a newer one, and the next attempt
         would finish this attempt's epoch with that.
         """
-        if (self._holds or self._floor_ms is not None) and not self._own:
+        if (self._holds or self._first_floor is not None) and not self._own:
             self._keep(decoding)

@@ -8,6 +8,7 @@ from typing import Any
 from cutwater.core.driver.ports import Checkpoint, NewQueryError
 from cutwater.core.driver.time_jumps import held_from, judged_alike
 from cutwater.core.generations.start_state import StartState
+from cutwater.core.protocol.cuts import EpochPlan
 from cutwater_spark.epoch.rejected_events import RejectedEventLists
 
 Keep = Callable[[int | None], None]
@@ -32,12 +33,12 @@ class JumpCheck:
         begun: int | None,
         keep: Keep,
         log: Any,
-        watermark_before: Callable[[int], int] | None = None,
+        newest_before: Callable[[int], int | None],
     ) -> None:
         """`held_ms`: the query's bound. `begun`: an epoch that is partly written, which is not checked.
-        `watermark_before`: the watermark of the epoch before one; None: Spark's of the epoch's own plan."""
+        `newest_before`: returns the newest event time of the epochs before one, as far as barriers tell."""
         self._lists, self._checkpoint, self._origin = lists, checkpoint, origin
-        self._watermark_before = watermark_before
+        self._newest_before = newest_before
         self._max_jump_ms, self._lateness_ms = max_jump_ms, lateness_ms
         self._held_ms, self._begun = held_ms, begun
         self._keep, self._log = keep, log
@@ -45,7 +46,7 @@ class JumpCheck:
     def check_epoch(self, epoch: int) -> None:
         """Raise BoundChangedError if another bound would hold other events of the epoch.
 
-        Retries agree, as only the epoch's plan counts.
+        Retries agree: an epoch that is partly written keeps its bound.
         """
         if epoch == self._begun:
             return
@@ -54,10 +55,8 @@ class JumpCheck:
         if range_.before == range_.cut:
             return
         segments = self._lists.event_times(range_, self._max_jump_ms)
-        # Spark's watermark is the newest event time of all earlier epochs minus the lateness; 0 if there is none.
-        told = self._watermark_before
-        watermark_ms = self._origin.watermark_ms(plan) if told is None else told(epoch)
-        newest_ms = watermark_ms + self._lateness_ms if watermark_ms > 0 else None
+        told = (self._newest_before(epoch), self._newest_by_watermark(plan))
+        newest_ms = max((one for one in told if one is not None), default=None)
         wanted = held_from(segments, newest_ms, self._max_jump_ms)
         if judged_alike(segments, wanted, self._held_ms):
             return
@@ -70,3 +69,9 @@ class JumpCheck:
             max_jump_ms=self._max_jump_ms,
         )
         raise BoundChangedError
+
+    def _newest_by_watermark(self, plan: EpochPlan) -> int | None:
+        # Spark's watermark is the newest event time of all earlier epochs minus the lateness; 0 if there is none.
+        # Of a job that amends, or did lately, it is only the floor.
+        watermark_ms = self._origin.watermark_ms(plan)
+        return watermark_ms + self._lateness_ms if watermark_ms > 0 else None

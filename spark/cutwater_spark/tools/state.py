@@ -24,6 +24,7 @@ from cutwater.adapters.job_files.loader import load_job
 from cutwater.adapters.topics.generation_jobs import working_for
 from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
 from cutwater.core.job.job import Job
+from cutwater.core.job.kinds.positions import EVENT_TIME_ALIAS
 from cutwater.core.job.kinds.quantiles import EMPTY
 from cutwater.core.job.measures import Measure, Partial
 from cutwater.core.protocol.changelog_rows import Writer
@@ -42,9 +43,11 @@ _CALL = re.compile(
 def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str]:
     """Return a row's partials as SQL over the state's columns, which Spark names after its aggregates' buffers.
 
-    Equal aggregates share one buffer. `seeded`: the query groups a seed with the events. Raise UsageError if the
-    buffers are not those of the job's measures.
+    Equal aggregates share one buffer. Those over the places of events do not if Spark's watermark closes windows,
+    since it keeps the alias of the event time then. `seeded`: the query groups a seed with the events. Raise
+    UsageError if the buffers are not those of the job's measures.
     """
+    apart = "" if job.amend_for_ms is not None else EVENT_TIME_ALIAS
     buffers: dict[str, int] = {}
     names: list[str] = []
     found = []
@@ -52,7 +55,7 @@ def state_columns(job: Job, value: StructType, seeded: bool = False) -> list[str
         sql, made = partial.over_both if seeded else partial.over_events, ""
         while call := _aggregate(sql):
             wanted = _buffers(call.kind, _type_of(call.text, measure, partial))
-            if call.text not in buffers:
+            if call.text not in buffers or (apart and apart in call.text):
                 buffers[call.text] = len(names)
                 names += wanted
             at = buffers[call.text]

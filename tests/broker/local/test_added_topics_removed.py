@@ -15,6 +15,8 @@ from cutwater.core.protocol import topics
 from cutwater.core.protocol.generation import Generation
 from cutwater.core.protocol.topics import TopicSpec
 from cutwater.local import added_topics, job_topics
+from cutwater.local.chaos.replay import _remove_left_over
+from cutwater.local.chaos.target import ChaosTarget
 from cutwater.operations.generations.claims import Claims
 from support.views.changelogs import Sold, Writing, make_job, now_ms
 
@@ -82,3 +84,15 @@ def test_a_stack_that_begins_with_a_later_generation_forgets_nothing(
     second = topics.changelog(stack.job.name, stack.claimed)
     assert stack.first in left.created
     assert (second in left.created, second in left.found) == (claims_ours, not claims_ours)
+
+
+def test_topics_of_a_replay_that_was_killed_are_removed(broker: Any, tmp_path: Path) -> None:
+    """Else the next one would go on behind it. Its folder tells which they are; the source stays."""
+    stack = Stack(broker.cluster, tmp_path / "chaos" / "stack")
+    created, said = stack.left().created, list[str]()
+    _remove_left_over(ChaosTarget(broker.cluster, tmp_path, ""), tmp_path / "chaos", said.append)
+    assert created
+    assert not admin.describe_topics(broker.cluster, created)
+    assert admin.describe_topics(broker.cluster, [stack.job.topic])
+    assert not (tmp_path / "chaos").exists()
+    assert said == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,8 +34,8 @@ PARENT = milestone(5, source_cut=Cut.of_topic("orders", [7, 9]))
 SECOND = Start(Cluster("127.0.0.1:1"), Generation(2, "local", "0badcafe"), PARENT)
 
 
-def events(spark: SparkSession, topic: str = "orders", offsets: str = "earliest") -> DataFrame:
-    options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": topic, "startingOffsets": offsets}
+def events(spark: SparkSession, topic: str = "orders", offsets: str = "earliest", **more: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": topic, "startingOffsets": offsets, **more}
     read = spark.readStream.format("kafka").options(**options).load().selectExpr(*EVENT.split(", "))
     return read.withWatermark("at", "1 hour")
 
@@ -114,6 +115,8 @@ def test_a_query_must_read_from_its_generations_start(spark: SparkSession) -> No
         require_start(events(spark, offsets=offsets), start)
     known = events(spark, offsets=json.dumps(OFFSETS))
     require_start(known.union(events(spark, "returns")), SECOND)
+    later = partial(events, spark, offsets=json.dumps(OFFSETS))
+    require_start(events(spark, startingTimestamp="1"), first)
     rated = ("'a' as region", "timestamp as at", "value as cents", "'' as event_id")
     rate = spark.readStream.format("rate").load().selectExpr(*rated)
     for said, frame, start in (
@@ -122,6 +125,8 @@ def test_a_query_must_read_from_its_generations_start(spark: SparkSession) -> No
         ("from startingOffsets", events(spark, offsets='{"orders": {"0": 7}}'), SECOND),
         ("from startingOffsets", events(spark, offsets='{"orders": {"0": 7, "1": 9, "2": 1}}'), SECOND),
         ("from startingOffsets", known.union(events(spark, "returns", "latest")), SECOND),
+        ("reads orders by startingTimestamp", later(startingTimestamp="1"), SECOND),
+        ("by startingOffsetsByTimestamp", later(startingOffsetsByTimestamp='{"orders": {"0": 1}}'), SECOND),
         ("has read orders, but the query does not", events(spark, "returns"), SECOND),
         ("reads topic orders 2 times", known.union(known), first),
         ("from rate.* is no Kafka source", known.union(rate), first),
@@ -146,8 +151,11 @@ def test_a_query_that_can_fail_over_reads_one_topic_and_its_copies(
     assert options["subscribe"] == "orders,orders.from-us"
     offsets = {"orders": {"0": 7, "1": 9, "2": -2}, "orders.from-us": {"0": 40}}
     assert json.loads(options["startingOffsets"]) == offsets
-    whole = events(spark, options["subscribe"], options["startingOffsets"])
-    require_start(whole, third, "orders")
+    about = {"kafka.isolation.level": "read_committed"}
+    assert options["kafka.isolation.level"] == "read_committed"
+    require_start(events(spark, options["subscribe"], options["startingOffsets"], **about), third, "orders")
+    with pytest.raises(UsageError, match=r"reads orders\.from-us without kafka\.isolation\.level read_committed"):
+        require_start(events(spark, options["subscribe"], options["startingOffsets"]), third, "orders")
     with pytest.raises(UsageError, match=r"has read orders\.from-us, but the query does not"):
         require_start(events(spark, offsets=json.dumps({"orders": offsets["orders"]})), third, "orders")
     first = Start(SECOND.cluster, Generation(1, "local"))

@@ -82,6 +82,14 @@ def test_the_history_has_the_milestones_only(broker: Broker, reader: KafkaReader
     assert (broker.first, broker.closed) == ([0], 1)
 
 
+@pytest.mark.parametrize("strange", [b"", b"\xc3\x01of a later version", None])
+def test_a_record_that_is_not_known_hides_no_history(broker: Broker, reader: KafkaReader, strange: Any) -> None:
+    """As the watch, which counts it: the console would never read more than it."""
+    stream: list[Any] = [protocol_records.encode(one) for one in milestones(3, 3)]
+    broker.records[topics.milestones(JOB)] = [*stream[:2], strange, *stream[2:]]
+    assert [one.sequence for one in reader.history()] == [1, 2, 3]
+
+
 def test_of_a_long_history_only_the_end_is_read(broker: Broker, reader: KafkaReader) -> None:
     broker.ends[topics.milestones(JOB)] = (7, 10**9)
     list(reader.history())

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cutwater.cli.stack.status_rows import repeated_failures
-from cutwater.core.errors import UsageError
+from cutwater.core.errors import MachineError, UsageError
 from cutwater.core.monitoring.alerts import TEXT_MAX, plain
 from cutwater.local import running_file
 from cutwater.local.processes.restart_policy import Failure
 from cutwater.local.running_file import RunningStack
+from cutwater.local.stack import Stack
 
 FIRST, SECOND, THIRD = "g1-local-00000000", "g2-local-0badcafe", "g3-local-5f0c21aa"
 STACK = RunningStack(
@@ -110,3 +113,37 @@ def test_what_ran_last_is_found(tmp_path: Path) -> None:
     assert found is not None
     assert "the job file is wrong" in found.ended
     assert running_file.last(tmp_path, "orders") is None
+
+
+def test_a_stack_that_ends_at_the_moment_it_is_stopped_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(20)
+    alive = iter([True, False])
+    monkeypatch.setattr(RunningStack, "alive", property(lambda _one: next(alive)))
+    replace(STACK, pid=ended.pid).stop()
+
+
+def test_a_stack_of_another_user_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_pid: int, _number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.kill", refused)
+    monkeypatch.setattr(RunningStack, "alive", property(lambda _one: True))
+    with pytest.raises(MachineError, match=r"process 1.*belongs to another user"):
+        STACK.stop()
+
+
+def test_a_file_that_is_no_text_is_no_stack(tmp_path: Path) -> None:
+    (tmp_path / running_file.FILE).write_bytes(b"\xff\xfe")
+    assert running_file.find(tmp_path) is None
+
+
+def test_a_failure_that_cannot_be_noted_ends_no_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk may be its reason: the supervisor restarts the process, and the others go on."""
+    stack, said = Stack.__new__(Stack), list[str]()
+    stack.data_dir, stack._failures, stack._report = tmp_path, {}, said.append
+    monkeypatch.setattr(stack, "describe", lambda: replace(STACK, data_dir=str(tmp_path / "no-such-folder")))
+    monkeypatch.setattr(running_file, "find_at", lambda _folder: STACK)
+    stack._note_failure("driver", 1, "no space left")
+    assert stack._failures["driver"].said == "no space left"
+    assert "stack.json" in said[0]

@@ -104,7 +104,7 @@ def test_a_floor_stays_until_it_is_raised_and_a_cleaning_until_it_has_ended() ->
     beside: Any = Several()
 
     def driver(attempt: int) -> Decodings:
-        return Decodings(beside, attempt, OLD, structlog.get_logger(), floor_ms=70)
+        return Decodings(beside, attempt, OLD, structlog.get_logger(), first_floor=lambda: 70)
 
     one = driver(1)
     assert one.choose(None) == (OLD.closing(70), None)

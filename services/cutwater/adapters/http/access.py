@@ -132,7 +132,7 @@ class BrowserGuard:
 def is_from_another_site(scope: Scope, names: Collection[str]) -> bool:
     """Return whether a page of another site sends the request. `names`: of the port, besides that in `Host`."""
     hosts = _values(scope, b"host")
-    origins = [urlsplit(one).netloc if "//" in one else one for one in _values(scope, b"origin")]
+    origins = [_place_of(one) for one in _values(scope, b"origin")]
     foreign = [one for one in origins if one not in hosts and name_of(one) not in names]
     # A page's own requests have an origin; a browser without one sends sec-fetch-site.
     sites = {"none", "same-origin"}.issuperset(_values(scope, b"sec-fetch-site"))
@@ -148,6 +148,14 @@ def guard(app: App, address: str, tokens: Tokens, names: Collection[str], settin
 
 def _values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for one, value in scope["headers"] if one == name]
+
+
+def _place_of(origin: str) -> str:
+    """Return host and port of an Origin header; an invalid value unchanged."""
+    try:
+        return urlsplit(origin).netloc if "//" in origin else origin
+    except ValueError:
+        return origin
 
 
 def name_of(host: str) -> str:

@@ -24,6 +24,7 @@ from cutwater.local.chaos.compose_project import ComposeProject
 from cutwater.local.chaos.replay import ReplayComparison, compare_with_replay
 from cutwater.local.chaos.run import ChaosResult, faults_of_stack, run_chaos
 from cutwater.local.chaos.target import ChaosTarget, Make, target_of
+from cutwater.operations.service_main import interrupt_on_signals
 
 COLUMNS = ("at", "fault", "alert", "after", "largest lag", "recovered after")
 
@@ -66,6 +67,7 @@ def chaos(
         raise UsageError(
             f"job {job.name} is attached to a query of your own: chaos knows only Cutwater's processes"
         )
+    interrupt_on_signals()  # no fault may stay, and no topic of the replay
     with audit_action(CHAOS, settings, target.cluster, job.name, plan_file.name) as action:
         result = run_chaos(plan, target, make, job, settings, print_note)
         action.record_result("; ".join(str(one.fault) for one in result.reactions))

@@ -67,7 +67,7 @@ def reactions(plan: ChaosPlan, looks: Sequence[Look]) -> list[Reaction]:
         within = [(look, lag) for look, lag in series if fault.at_s <= look.at_s < following]
         known = _alerts_before(looks, fault.at_s)
         alert, alerted_s = _first_alert(within, known, fault)
-        recovered_s = _recovered_s(series, fault, plan.lag_bound_s)
+        recovered_s = _recovered_s(series, fault, following, plan.lag_bound_s)
         in_time = recovered_s is not None and recovered_s <= plan.recovery_s
         lag_max_s = max((lag for _, lag in within), default=0.0)
         found.append(Reaction(fault, alert, alerted_s, lag_max_s, recovered_s, in_time))
@@ -89,13 +89,28 @@ def _first_alert(
     return "", None
 
 
-def _recovered_s(series: Sequence[tuple[Look, float]], fault: Fault, bound_s: float) -> float | None:
-    """Return the time from the fault's end to the first look from which on a milestone had followed it."""
+def _recovered_s(
+    series: Sequence[tuple[Look, float]], fault: Fault, following_s: float, bound_s: float
+) -> float | None:
+    """Return the time from the fault's end to the first look from which on a milestone had followed it.
+
+    A milestone that was under way at the fault follows it, too. So a look does not count if a longer lag begins
+    within the bound behind it, unless that may be of the next fault.
+    """
     begun = next((look for look, _ in series if look.at_s >= fault.at_s), None)
     if begun is None:
         return None
+    found: Look | None = None
     for look, lag in series:
-        moved = look.read > begun.read or look.read >= look.produced
-        if look.at_s >= max(fault.end_s, begun.at_s) and look.answers and moved and lag <= bound_s:
-            return max(0.0, look.at_s - fault.end_s)
-    return None
+        if found is None:
+            moved = look.read > begun.read or look.read >= look.produced
+            if look.at_s >= max(fault.end_s, begun.at_s) and look.answers and moved and lag <= bound_s:
+                found = look
+        elif _is_still_behind(look, lag, bound_s, min(found.at_s, following_s - 2 * bound_s) + bound_s):
+            found = None
+    return None if found is None else max(0.0, found.at_s - fault.end_s)
+
+
+def _is_still_behind(look: Look, lag: float, bound_s: float, until_s: float) -> bool:
+    """Return whether the lag is above the bound and began before `until_s`."""
+    return lag > bound_s and look.at_s - lag < until_s

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cutwater.core.driver.clock_check import LOOK_MS, require_clock
 from cutwater.core.driver.input_stats import InputStats
-from cutwater.core.driver.lateness import ByWatermark, Closing
+from cutwater.core.driver.lateness import ByFloor, ByWatermark, Closing
 from cutwater.core.driver.ports import (
     Barriers,
     Checkpoint,
@@ -63,6 +63,8 @@ class Epochs:
         self._origin = origin
         self._planned: tuple[int, EpochPlan] | None = None
         self._clock_looked_ms = 0
+        self._newest_event_ms: int | None = None
+        """The newest event time of the epochs up to this attempt's last one."""
 
     def _require_clock(self, cut: Cut, written: Written, began_ms: int) -> None:
         """Raise UnavailableError if this clock differs from the brokers'; checked every `LOOK_MS`."""
@@ -93,6 +95,21 @@ class Epochs:
         """Return the watermark of the epoch before, which is committed; that of the start state if none is."""
         before = self._past.newest_before(epoch)
         return before.watermark_ms if before else self._origin.first_watermark_ms
+
+    def newest_event_before(self, epoch: int) -> int | None:
+        """Return the newest event time of the epochs before; None if none is known.
+
+        In a backlog it is ahead of the watermark by more than the lateness: that follows the partition furthest
+        behind. For an attempt's first epoch it is at most ahead of the real one by how far the partitions were
+        apart in the epoch before.
+        """
+        before, watermark_ms = self._past.newest_before(epoch), self.watermark_before(epoch)
+        if watermark_ms <= 0:
+            return self._newest_event_ms
+        told_ms = watermark_ms + self._job.lateness_ms
+        if self._newest_event_ms is None:
+            return told_ms + before.skew_ms if before and isinstance(self.closing, ByFloor) else told_ms
+        return max(told_ms, self._newest_event_ms)
 
     def unfinished(self) -> int | None:
         """Return the uncommitted epoch with rows or a barrier of any attempt. No query may run meanwhile."""
@@ -155,6 +172,8 @@ class Epochs:
         self._barriers.write(barrier)
         self._reached("barrier-written")
         self._planned = (epoch, plan)
+        times_ms = [self.newest_event_before(epoch), *seen.newest_ms.values()]
+        self._newest_event_ms = max((one for one in times_ms if one is not None), default=None)
         self._past = self._past.with_(barrier)
 
     def _range(self, plan: EpochPlan, epoch: int) -> Range:

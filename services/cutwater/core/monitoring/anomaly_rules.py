@@ -13,6 +13,8 @@ from cutwater.core.util.suggestions import listed
 
 SLOWER_FACTOR, HOTTER_FACTOR = 2.0, 1.5
 """A step is not slow, and a partition not hot, below so many times the usual."""
+STEP_MS = 1.0
+"""Times of steps are whole milliseconds, so they vary by one by themselves."""
 EXPECTED_MIN = 30.0
 """Records that a partition would have had. By chance alone it has none once in 10^13 times."""
 SHOWN_MAX = 5
@@ -20,7 +22,7 @@ SHOWN_MAX = 5
 
 def _slower(step: str, of: Callable[[Slot], float | None], advice: str) -> Judge:
     def judge(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | None) -> Verdict | None:
-        found = compare_recent(_values(state.history.slots, of), SLOWER_FACTOR)
+        found = compare_recent(_values(state.history.slots, of), SLOWER_FACTOR, STEP_MS)
         if found is None:
             return None
         if found.is_high:
@@ -53,7 +55,7 @@ def _watermark(state: JobStatus, limits: Limits, now_ms: int, is_on: Alert | Non
     if newest is None or not history.moved_ms:
         return None
     age = newest.committed_ms - history.moved_ms
-    if not history.unmoved and not age:
+    if history.has_risen and age <= limits.window_ms:
         return Verdict(False, "the watermark rises")
     if age > limits.window_ms and history.unmoved:
         text = (

@@ -61,6 +61,8 @@ class History:
     """When the watermark last rose, by the milestone's time; 0 before the first milestone."""
     unmoved: int = 0
     """Usable events since then."""
+    has_risen: bool = False
+    """Whether it rose then; the first milestone that is known shows no rise."""
 
 
 def add_milestone(history: History, one: Milestone, bucket_ms: int) -> History:
@@ -73,6 +75,7 @@ def add_milestone(history: History, one: Milestone, bucket_ms: int) -> History:
         watermark_ms=max(history.watermark_ms, one.watermark_ms),
         moved_ms=one.committed_ms if rises else history.moved_ms,
         unmoved=0 if rises else history.unmoved + one.events - one.rejected,
+        has_risen=bool(history.moved_ms) if rises else history.has_risen,
     )
 
 
@@ -136,18 +139,19 @@ class Comparison(NamedTuple):
     """Whether each of the newest is usual again."""
 
 
-def compare_recent(values: Sequence[float], least_factor: float) -> Comparison | None:
+def compare_recent(values: Sequence[float], least_factor: float, least_spread: float = 0.0) -> Comparison | None:
     """Return how the newest values are beside the others, oldest first; None if too few are known.
 
-    They are high if each is above the usual by RAISE deviations and `least_factor` times as high.
+    They are high if each is above the usual by RAISE deviations and `least_factor` times as high, and the usual is
+    above 0. `least_spread`: a deviation counts as at least this.
     """
     base, recent = values[:-RECENT], values[-RECENT:]
     if len(base) < USUAL_MIN:
         return None
     usual = median(base)
-    spread = max(_NORMAL * median(abs(one - usual) for one in base), LEAST_SPREAD * usual)
+    spread = max(_NORMAL * median(abs(one - usual) for one in base), LEAST_SPREAD * usual, least_spread)
     now = min(recent)
-    is_high = now > usual + RAISE * spread and now > least_factor * usual
+    is_high = usual > 0 and now > usual + RAISE * spread and now > least_factor * usual
     return Comparison(usual, now, is_high, max(recent) <= usual + RESOLVE * spread)
 
 

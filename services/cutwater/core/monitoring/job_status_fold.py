@@ -21,6 +21,7 @@ from cutwater.core.protocol.records import Barrier, Committed, Heartbeat, Milest
 BUCKETS_MAX = 12
 SAMPLES_MAX = 10
 DISKS_MAX = 200
+DISK_GONE_MS = 3_600_000
 
 
 def take_signal(state: JobStatus, topic: str, offset: int, signal: Signal) -> JobStatus:
@@ -92,9 +93,10 @@ def observe_view(state: JobStatus, sequence: int, now_ms: int) -> JobStatus:
 
 
 def observe_disk(state: JobStatus, name: str, free_bytes: int, total_bytes: int, now_ms: int) -> JobStatus:
-    """Add a disk's free space."""
+    """Add a disk's free space. One that was not told for DISK_GONE_MS is gone, as with its broker."""
     disk = add_sample(state.disks.get(name), now_ms, free_bytes, total_bytes)
-    known = {**state.disks, name: disk}
+    told = {one: each for one, each in state.disks.items() if now_ms - each.newest.at_ms < DISK_GONE_MS}
+    known = {**told, name: disk}
     return replace(state, disks=dict(sorted(known.items())[:DISKS_MAX]))
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from cutwater.adapters.kafka.client_config import Cluster
@@ -70,15 +71,14 @@ class ComposeProject:
         found = containers_for(fault.process, self.containers())
         if not found:
             raise UnavailableError(f"'{fault}' cannot be made: {fault.process} does not run in {self.name}")
-        planned = [commands_for(fault, one) for one in found]
-        try:
-            for one in planned:
-                _run_all(one.make)
+        with ExitStack() as undo:  # it goes on behind a command that fails, and raises its error at the end
+            for one in found:
+                planned = commands_for(fault, one)
+                undo.callback(_run_each, planned.undo)
+                for command in planned.make:
+                    _docker(command)
             if fault.for_s:
                 span.rest()
-        finally:
-            for one in planned:
-                _run_all(one.undo)
         return self._killed(found) if fault.kind == KILL else len(found)
 
     def _killed(self, found: Sequence[Container]) -> int:
@@ -96,9 +96,11 @@ def _published(containers: Sequence[Container], port: int) -> str:
     return next((one.ports[port] for one in containers if port in one.ports), "")
 
 
-def _run_all(commands: Sequence[Command]) -> None:
-    for one in commands:
-        _docker(one)
+def _run_each(commands: Sequence[Command]) -> None:
+    """Run all, also behind one that fails. Raises the error of the last that did."""
+    with ExitStack() as left:
+        for one in reversed(commands):
+            left.callback(_docker, one)
 
 
 def _docker(command: Command) -> str:

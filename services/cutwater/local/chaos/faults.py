@@ -14,7 +14,7 @@ from contextlib import suppress
 import psutil
 
 from cutwater.core.chaos.plan import CLOCK, CUT, DELAY_S, FULL_DISK, KILL, ON_TIME_S, SLOW, SLOW_DISK, STOP, Fault
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import CutwaterError, UnavailableError
 from cutwater.local.chaos.moved_clock import move_clock
 from cutwater.local.chaos.slow_disk import slow_disk
 from cutwater.local.chaos.span import Find, Span
@@ -40,8 +40,8 @@ def _kill(_fault: Fault, find: Find, _span: Span) -> int:
 
 def _stop(_fault: Fault, find: Find, span: Span) -> int:
     stopped = find()
-    count = _each(stopped, lambda one: one.suspend())
     try:
+        count = _each(stopped, lambda one: one.suspend())
         span.rest()
     finally:
         _each(stopped, lambda one: one.resume())
@@ -71,19 +71,36 @@ def _full_disk(_fault: Fault, find: Find, span: Span) -> int:
                     limited[one.pid] = (one, before)
             span.rest(ON_TIME_S)
     finally:
-        for one, (soft, _) in limited.values():
-            _limit(one, soft)
+        _lift_limits(find, [*limited.values()])
     return len(limited)
+
+
+def _lift_limits(find: Find, limited: Sequence[tuple[psutil.Process, tuple[int, int]]]) -> None:
+    """Set the limits back. A process that was started meanwhile has inherited 0, and gets what the others had."""
+    usual = next((soft for _, (soft, _) in limited if soft), resource.RLIM_INFINITY)
+    for one, (soft, _) in limited:
+        _limit(one, soft or usual)
+    with suppress(CutwaterError):  # the stack has ended
+        for one in find():
+            if (now := _limits(one)) is not None and now[0] == 0:
+                _limit(one, usual)
 
 
 def _limit(process: psutil.Process, size: int) -> tuple[int, int] | None:
     """Set the soft limit of a file's size; return the limits before, None if the process has ended."""
+    before = _limits(process)
     try:
-        before = process.rlimit(resource.RLIMIT_FSIZE)
-        process.rlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        if before is not None:
+            process.rlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     except psutil.Error:
         return None
     return before
+
+
+def _limits(process: psutil.Process) -> tuple[int, int] | None:
+    with suppress(psutil.Error):
+        return process.rlimit(resource.RLIMIT_FSIZE)
+    return None
 
 
 def _each(processes: Sequence[psutil.Process], act: Callable[[psutil.Process], None]) -> int:

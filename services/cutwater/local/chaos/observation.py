@@ -37,6 +37,7 @@ class Observation:
         self.looks: list[Look] = []
         self.alerts: dict[str, Alert] = {}
         """Every alert that was active at a look, by kind and part."""
+        self._one_at_a_time = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observation", daemon=True)
 
@@ -56,26 +57,28 @@ class Observation:
         return self._clock() - self.began_s
 
     def look(self) -> Look:
-        """Take one look and return it."""
-        before = self.looks[-1] if self.looks else Look(0.0, 0, 0, frozenset())
+        """Take one look and return it. It begins now, or once that of the other thread has ended."""
+        with self._one_at_a_time:
+            made = self._take(self.looks[-1] if self.looks else Look(0.0, 0, 0, frozenset()))
+            if len(self.looks) < LOOKS_MAX:
+                self.looks.append(made)
+            return made
+
+    def _take(self, before: Look) -> Look:
         asked_s = self._clock()
         try:
             produced = commit_stream.source_end(self._cluster, self._job.topic).records
             newest = commit_stream.milestones(self._cluster, self._job.name, 1)
             active = {f"{one.kind}/{one.part}": one for one in self._known() if one.on}
         except CutwaterError:
-            made = before._replace(at_s=self.now_s, answers=False)
-        else:
-            read = newest[0][0].source_cut.records if newest else 0
-            self.alerts |= active
-            answers = self._clock() - asked_s <= SLOW_S
-            # A milestone that a rollback has withdrawn was read, too.
-            counts = max(produced, before.produced), max(read, before.read)
-            lag_s = self._region_lag_s(newest[0][0].committed_ms, before) if newest else None
-            made = Look(self.now_s, *counts, frozenset(active), answers, lag_s)
-        if len(self.looks) < LOOKS_MAX:
-            self.looks.append(made)
-        return made
+            return before._replace(at_s=self.now_s, answers=False)
+        read = newest[0][0].source_cut.records if newest else 0
+        self.alerts |= active
+        answers = self._clock() - asked_s <= SLOW_S
+        # A milestone that a rollback has withdrawn was read, too.
+        counts = max(produced, before.produced), max(read, before.read)
+        lag_s = self._region_lag_s(newest[0][0].committed_ms, before) if newest else None
+        return Look(self.now_s, *counts, frozenset(active), answers, lag_s)
 
     def _region_lag_s(self, committed_ms: int, before: Look) -> float | None:
         if self._arrived_ms is None:

@@ -17,7 +17,7 @@ from cutwater.adapters.config.settings import Settings
 from cutwater.adapters.kafka import admin
 from cutwater.adapters.topics import commit_stream
 from cutwater.client.export.parquet import open_rehydrators, write
-from cutwater.core.errors import UnavailableError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.protocol.cuts import Cut
 from cutwater.core.protocol.generation import Token
@@ -26,12 +26,24 @@ from cutwater.local.background_stack import Background
 from cutwater.local.changed_job_file import changed_job_file
 from cutwater.local.chaos.target import ChaosTarget
 from cutwater.local.machine.extras import require
+from cutwater.local.running_file import require_none
 from cutwater.local.stack import Stack, start_stack
 
 SUFFIX = "-replay"
 NAME_CHARS_MAX = 63
 PATIENCE_S = 1_800.0
 _LOOK_S = 0.5
+_EMPTY = (
+    *("CHECKPOINT", "PEERS", "PEER", "REPLICA_OF", "BEGIN_BESIDE", "GO_ON_BEHIND", "SPARK_APPLICATION"),
+    *("SELECT_PARTITIONS", "SELECT_KEYS", "SELECT_PREFIXES", "SELECT_SINCE", "ORIGIN_REGION"),
+    *("ORIGIN_BOOTSTRAP_SERVERS", "ALERT_WEBHOOK_URL", "OTLP_URL", "WATCH_ACTIONS"),
+)
+OWN = {
+    **{f"CUTWATER_{name}": "" for name in _EMPTY},
+    **{f"CUTWATER_{name}_PORT": "0" for name in ("DRIVER", "SIGNAL", "PUBLISHER")},
+    "CUTWATER_REPLICA": "false",
+}
+"""Variables of the replay: no setting of the user's reaches beyond it, and it takes no port of the job."""
 
 
 class ReplayComparison(NamedTuple):
@@ -59,8 +71,8 @@ def compare_with_replay(
     require("local", "pyspark", "jgo")
     require("demo", "duckdb")
     end = commit_stream.source_end(target.cluster, job.topic)
-    with _replaying(target, job, settings, folder, say) as (other, url):
-        _wait_for(target, other, end)
+    with _replaying(target, job, settings, folder, say) as (other, url, check):
+        _wait_for(target, other, end, check)
         files = folder / "replayed.parquet", folder / "served.parquet"
         _export(other, url, settings, _newest(target, other), files[0])
         _export(job, target.api_url, settings, _newest(target, job), files[1])
@@ -92,14 +104,20 @@ def compare_files(replayed: Path, served: Path) -> ReplayComparison:
 @contextmanager
 def _replaying(
     target: ChaosTarget, job: Job, settings: Settings, folder: Path, say: Callable[[str], None]
-) -> Iterator[tuple[Job, str]]:
-    shutil.rmtree(folder, ignore_errors=True)
+) -> Iterator[tuple[Job, str, Callable[[], None]]]:
+    """Yield the other job, the address of its API, and what raises the error that has ended its stack."""
+    require_none(folder / "stack")
+    _remove_left_over(target, folder, say)
     own = settings.model_copy(
         update={
             "data_dir": folder / "stack",
             "bootstrap_servers": target.cluster.bootstrap,
             "kafka_security_protocol": target.cluster.security.protocol,
             "snapshots": "",
+            "checkpoint": None,
+            "origin_region": "",
+            "origin_bootstrap_servers": "",
+            "spark_application": "",
             "port": 0,
             "driver_port": 0,
             "signal_port": 0,
@@ -110,21 +128,32 @@ def _replaying(
     )
     changes = {"job": job.name[: NAME_CHARS_MAX - len(SUFFIX)] + SUFFIX, "output": {"mode": "none"}}
     changed = changed_job_file(target.job_file, folder / "job", changes)
-    other = Stack(changed, own, say, own_cluster=True)
+    other = Stack(changed, own, say, OWN, own_cluster=True)
     try:
-        with start_stack(other, threading.Event()), Background(other):
-            yield other.job, other.api_url
+        with start_stack(other, threading.Event()), Background(other) as background:
+            yield other.job, other.api_url, background.raise_error
     finally:
         _remove(target, own.data_dir)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_for(target: ChaosTarget, job: Job, end: Cut) -> None:
+def _remove_left_over(target: ChaosTarget, folder: Path, say: Callable[[str], None]) -> None:
+    """Remove the topics and the folder of a replay that was killed: another one would go on behind it."""
+    try:
+        _remove(target, folder / "stack")
+    except UsageError as error:  # it was on other brokers
+        say(f"warning: topics of an earlier replay may be left: {error}")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for(target: ChaosTarget, job: Job, end: Cut, check: Callable[[], None]) -> None:
+    """Wait until a milestone has the end. `check`: raises an error after which none will come."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         newest = commit_stream.milestones(target.cluster, job.name, 1)
         if newest and newest[0][0].source_cut.covers(end):
             return
+        check()
         time.sleep(_LOOK_S)
     raise UnavailableError(f"the replay of {job.topic} as {job.name} has not ended within {PATIENCE_S:g} s")
 

@@ -15,7 +15,7 @@ from cutwater.adapters.events.registry import registry_for
 from cutwater.adapters.kafka.client_config import Cluster
 from cutwater.core.chaos.plan import LINK, OF_STACKS, SLOW_DISK, ChaosPlan, Fault, LoadWish, unmade
 from cutwater.core.chaos.recovery import Look, Reaction, reactions
-from cutwater.core.errors import CutwaterError, UnavailableError, UsageError
+from cutwater.core.errors import UnavailableError, UsageError
 from cutwater.core.job.job import Job
 from cutwater.core.load.load_draw import LoadDraw
 from cutwater.core.monitoring.alerts import Alert
@@ -30,9 +30,12 @@ from cutwater.local.running_file import RunningStack
 from cutwater.operations.load_sender import LoadPlan, send_load
 
 Say = Callable[[str], None]
+_LOAD = "the load"
 TICK_S = 0.2
-JOIN_S = 10.0
-"""For a fault that is ended early. A load that is in progress ends with the process."""
+LONGER_S = 60.0
+JOIN_S, UNDO_S = 10.0, 150.0
+"""For the load, and for a fault, whose containers may be slow to continue. A load in progress ends with the
+process."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class _Running:
 
     processes: dict[int, int] = field(default_factory=dict)
     produced: int = 0
-    errors: list[CutwaterError] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
     """Set if the run is ended early: no fault may stay."""
 
@@ -110,41 +113,48 @@ def run_chaos(
     state = _Running()
     with Observation(target.cluster, job, arrived_ms) as seen:
         threads = [
-            _thread(f"fault-{number}", state, _of_fault(number, fault, make, seen, state, say))
+            _thread(f"'{fault}'", state, _of_fault(number, fault, make, seen, state, say))
             for number, fault in enumerate(plan.faults)
         ]
         if plan.load:
             threads.append(
-                _thread("load", state, partial(_send, plan.load, plan, target.cluster, job, settings, state))
+                _thread(_LOAD, state, partial(_send, plan.load, plan, target.cluster, job, settings, state))
             )
         for one in threads:
             one.start()
         try:
-            _wait(lambda: seen.now_s >= plan.seconds and not any(map(_lives, threads)), plan.seconds)
+            _wait(lambda: bool(state.errors) or _is_over(plan, seen, threads), plan.seconds)
         finally:
             state.ended.set()
             for one in threads:
-                one.join(JOIN_S)
+                one.join(JOIN_S if one.name == _LOAD else UNDO_S)
         if state.errors:
             raise state.errors[0]
+        _raise_unended(threads)
         _raise_unmade(plan, state)
         say("waiting for the last milestone")
-        caught_up = _wait(lambda: _has_read_all(seen), plan.recovery_s)
+        caught_up = _wait(lambda: _has_read_all(seen.look()), plan.recovery_s)
         seen.look()
     return ChaosResult(
         plan, seen.looks, reactions(plan, seen.looks), seen.alerts, state.processes, state.produced, caught_up
     )
 
 
-def _lives(thread: threading.Thread) -> bool:
-    return thread.is_alive()
+def _is_over(plan: ChaosPlan, seen: Observation, threads: Sequence[threading.Thread]) -> bool:
+    return seen.now_s >= plan.seconds and not any(one.is_alive() for one in threads)
+
+
+def _raise_unended(threads: Sequence[threading.Thread]) -> None:
+    for one in threads:
+        if one.is_alive():
+            raise UnavailableError(f"{one.name} has not ended, so its result is not known: do the brokers answer?")
 
 
 def _thread(name: str, state: _Running, work: Callable[[], None]) -> threading.Thread:
     def run() -> None:
         try:
             work()
-        except CutwaterError as error:
+        except Exception as error:  # any: nobody else is told
             state.errors.append(error)
 
     return threading.Thread(target=run, name=name, daemon=True)
@@ -176,7 +186,7 @@ def _send(
 
 def _wait(done: Callable[[], bool], planned_s: float) -> bool:
     """Wait until it is done, at most three times as long as is planned, and a minute."""
-    deadline = time.monotonic() + 3 * planned_s + 60
+    deadline = time.monotonic() + 3 * planned_s + LONGER_S
     while time.monotonic() < deadline:
         if done():
             return True
@@ -184,8 +194,7 @@ def _wait(done: Callable[[], bool], planned_s: float) -> bool:
     return False
 
 
-def _has_read_all(seen: Observation) -> bool:
-    newest = seen.looks[-1]
+def _has_read_all(newest: Look) -> bool:
     return newest.answers and newest.read >= newest.produced
 
 

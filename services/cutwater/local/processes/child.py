@@ -76,8 +76,11 @@ class Child:
         """Start the process, after killing what is left of an earlier start, which could still write. Raise
         MachineError if the log cannot be written, or an earlier process cannot be killed."""
         self.kill()
-        if self._before_start:
-            self._before_start()
+        try:
+            if self._before_start:
+                self._before_start()
+        except OSError as error:
+            raise MachineError(f"{self.name} cannot be started: {error}") from error
         reader, writer = os.pipe()
         try:
             with self._open_log() as log:

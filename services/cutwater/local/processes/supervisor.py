@@ -149,7 +149,7 @@ class Supervisor:
         self._requested(self)
         for member in self._more():
             self._members.append(member)
-            member.child.start()
+            self._start_one(member)
         for member in self._members:
             if member.finished:
                 continue
@@ -250,7 +250,17 @@ class Supervisor:
         if member.restart_at is not None and self._clock() >= member.restart_at:
             member.restart_at = None
             member.restarts.append(self._clock())
+            self._start_one(member)
+
+    def _start_one(self, member: Supervised) -> None:
+        """Start a member beside those that run. Raises CutwaterError if that fails and they need it."""
+        try:
             member.child.start()
+        except CutwaterError as error:
+            if member.essential:
+                raise
+            member.finished = True
+            self._report(f"{error}; the others continue without it")
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -16,6 +18,7 @@ from cutwater.cli.main import app
 from cutwater.core.protocol import topics
 from support.cli.jsonshapes import parsed
 from support.cli.stack_file import write_stack
+from support.harness import wait_until
 from support.views.changelogs import make_job
 
 PLAN = "duration: 1s\nfaults:\n  0s: {stop: watch, for: 1s}\n"
@@ -55,3 +58,17 @@ def test_a_fault_that_cannot_be_made_is_no_result(folder: Path) -> None:
     done = chaos(folder, PLAN.replace("watch", "publisher"))
     assert done.exit_code == 4
     assert "publisher does not run" in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_command_that_is_ended_leaves_no_fault(folder: Path, number: int) -> None:
+    """By Ctrl-C, by its end from outside, and with its terminal: the stopped process goes on."""
+    (folder / "plan.yaml").write_text("duration: 10m\nfaults:\n  0s: {stop: watch, for: 9m}\n")
+    (watch,) = [one for one in psutil.Process().children() if "cutwater.watch" in one.cmdline()]
+    words = [sys.executable, "-m", "cutwater.cli.main", "chaos", str(folder / "plan.yaml"), "--no-replay"]
+    with subprocess.Popen([*words, "--data-dir", str(folder)], start_new_session=True) as command:
+        wait_until(lambda: watch.status() == psutil.STATUS_STOPPED, "the fault", 60)
+        command.send_signal(number)
+        assert command.wait(60)
+    assert watch.status() != psutil.STATUS_STOPPED

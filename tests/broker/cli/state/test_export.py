@@ -105,7 +105,7 @@ def test_every_measure_of_every_type(
         "cutwater.sequence": "7",
         "cutwater.generation": "g1-local-00000000",
         "cutwater.epoch": "6",
-        "cutwater.watermark": "1970-01-01T00:00:00Z",
+        "cutwater.watermark": "1970-01-01T06:00:00Z",
         "cutwater.horizon": "1970-01-01T01:00:00Z",
         "cutwater.committed": about(out)["cutwater.committed"],
         "cutwater.partitions": "all",

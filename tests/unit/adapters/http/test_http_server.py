@@ -311,6 +311,7 @@ def test_no_page_takes_a_snapshot(own: Own, address: str) -> None:
         assert posted(Origin="http://evil.example", Sec_Fetch_Site="cross-site") == 403
         assert posted(Origin="http://evil.example") == 403
         assert posted(Origin="null") == 403
+        assert posted(Origin="http://[") == 403, "no origin of a page, and no bug"
         assert posted(Origin=f"http://127.0.0.1:{port.number + 1}") == 403
         assert posted(Sec_Fetch_Site="cross-site") == 403
         assert posted(Sec_Fetch_Site="same-site", Content_Type="text/plain") == 403

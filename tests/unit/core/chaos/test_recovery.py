@@ -95,3 +95,24 @@ def test_a_link_is_recovered_from_once_the_other_region_has_followed() -> None:
     looks = [one._replace(region_lag_s=0.5 if one.at_s > 45 else one.region_lag_s) for one in looks]
     (found,) = reactions(plan(Fault(CUT, "link", 20, 20)), looks)
     assert (found.recovered_s, found.lag_max_s, found.in_time) == (6, 25, True)
+
+
+def test_a_milestone_that_was_under_way_is_no_recovery() -> None:
+    """It follows the kill at once; then nothing does, until the job is back."""
+    looks = [one._replace(read=2_050) if 21 <= one.at_s < 71 else one for one in course([(20, 71)])]
+    (found,) = reactions(plan(Fault(KILL, "driver", 20)), looks)
+    assert (found.recovered_s, found.in_time) == (51, False)
+
+
+def test_what_the_next_fault_does_is_not_of_the_one_before() -> None:
+    faults = plan(Fault(KILL, "driver", 20), Fault(KILL, "driver", 40))
+    first, second = reactions(faults, course([(20, 25), (40, 90)]))
+    assert (first.recovered_s, first.in_time) == (5, True)
+    assert (second.recovered_s, second.in_time) == (50, False)
+
+
+def test_a_lag_of_the_next_fault_may_begin_before_it() -> None:
+    """What was not read yet when it came."""
+    late = [one._replace(read=max(0, one.read - RATE)) for one in course([(20, 36), (40, 60)])]
+    first, _ = reactions(plan(Fault(KILL, "driver", 20), Fault(KILL, "driver", 40)), late)
+    assert (first.recovered_s, first.in_time) == (16, True)

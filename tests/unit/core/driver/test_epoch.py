@@ -10,6 +10,7 @@ import pytest
 
 from cutwater.core.driver.epoch import Epochs
 from cutwater.core.driver.input_stats import InputStats
+from cutwater.core.driver.lateness import ByFloor
 from cutwater.core.driver.ports import ListCounts, Past, Proved, summarise
 from cutwater.core.driver.row_proof import Written
 from cutwater.core.generations.start_state import FIRST, StartState
@@ -19,6 +20,7 @@ from support.protocol_samples import GENERATION, JOB, OTHER, barrier, committed,
 
 ATTEMPT = 3
 RETENTION_MS = 5_000_000
+LATENESS_MS = 1_000
 WRITTEN = Written({1: 4, 0: 3}, {1: 40, 0: 30})
 PROVED = Proved(Cut.of_topic("rows", [7, 9]), ())
 
@@ -42,7 +44,13 @@ class Driver:
     def __post_init__(self) -> None:
         clearing = SimpleNamespace(collect=self._collect, collected=(8, 9)) if self.buried is not None else None
         self.epochs = Epochs(
-            SimpleNamespace(name=JOB, rows_retention_ms=RETENTION_MS, overlap_ms=0, fingerprint="definition"),  # type: ignore[arg-type]
+            SimpleNamespace(
+                name=JOB,
+                rows_retention_ms=RETENTION_MS,
+                overlap_ms=0,
+                fingerprint="definition",
+                lateness_ms=LATENESS_MS,
+            ),  # type: ignore[arg-type]
             GENERATION,
             ATTEMPT,
             self.past,
@@ -229,3 +237,32 @@ def test_the_past_keeps_what_proofs_may_still_need() -> None:
     assert sorted(past.barriers) == [3, 4, 5]
     assert past.attempt == 2
     assert sorted(past.with_(barrier(5, attempt=3)).barriers) == [4, 5]
+
+
+def test_the_newest_event_of_a_backlog_is_ahead_of_its_watermark() -> None:
+    """That follows the partition furthest behind; a later attempt knows how far they were apart."""
+    apart = InputStats(events=10, newest_ms={0: 5_000_000, 1: 9_000_000}, full=True)
+    one = Driver(seen=apart)
+    one.epochs.closing = ByFloor(FIRST, 0, LATENESS_MS)
+    assert one.epochs.newest_event_before(0) is None
+    told = one.write(0)
+    assert told.watermark_ms == 5_000_000 - LATENESS_MS
+    assert one.epochs.newest_event_before(1) == 9_000_000
+    again = Driver(Past(ATTEMPT, {0: told}), 0)
+    assert again.epochs.newest_event_before(1) == 5_000_000, "Spark's watermark follows the newest partition"
+    again.epochs.closing = one.epochs.closing
+    assert again.epochs.newest_event_before(1) == 9_000_000
+    one.seen = InputStats(events=10, newest_ms={0: 6_000_000}, full=True)
+    one.write(1)
+    assert one.epochs.newest_event_before(2) == 9_000_000, "also if that partition has no event"
+
+
+def test_an_old_event_of_another_partition_moves_no_newest_event() -> None:
+    """Without a backlog the watermark follows the newest partition; nothing before 1970 moves it."""
+    one = Driver(seen=InputStats(events=1, newest_ms={0: -9_000, 1: -5_000}))
+    one.epochs.closing = ByFloor(FIRST, 0, LATENESS_MS)
+    one.write(0)
+    assert one.epochs.newest_event_before(1) == -5_000
+    one.seen = InputStats(events=2, newest_ms={0: 2_000_000, 1: 8_000_000})
+    one.write(1)
+    assert one.epochs.newest_event_before(2) == 8_000_000

@@ -42,7 +42,7 @@ def test_each_measure_is_what_users_see_of_it_as_a_double() -> None:
     assert sql("mean").startswith("cast(try_divide(cast(cast(sum(")
     assert sql("planes").startswith("cast(coalesce(hll_sketch_estimate(hll_sketch_agg(")
     assert sql("sample").startswith("cast(coalesce(theta_sketch_estimate(case when count(`t`) > 0 then")
-    assert sql("fast").endswith("'value', `f`) end)).value as double)")
+    assert sql("fast").endswith("`f` as value) end)).value as double)")
 
 
 def test_operations_keep_null_and_divide_by_zero_to_null() -> None:

@@ -216,3 +216,35 @@ def test_history_is_bounded() -> None:
     assert len(job.state.history.slots) == SLOTS_MAX
     assert len(job.state.history.cuts) <= 12
     assert job.state.history.unmoved == 0
+
+
+def test_a_watermark_that_rose_between_two_looks_is_resolved() -> None:
+    """The newest milestone at a look is another one, which did not raise it; then the source is quiet."""
+    job = Played()
+    job.run(60)
+    job.run(400, watermark=False)
+    assert STUCK in job.on
+    look, job.look = job.look, lambda: None  # type: ignore[method-assign]
+    job.run(1)
+    job.run(2, watermark=False)
+    look()
+    assert STUCK not in job.on
+
+
+def test_a_watch_that_starts_again_does_not_take_the_first_milestone_for_a_rise() -> None:
+    job = Played()
+    job.run(60)
+    job.run(400, watermark=False)
+    known = job.state.alerts
+    job.state = replace(JobStatus(JOB, GENERATION), alerts=known)
+    job.run(60, watermark=False)
+    assert STUCK in job.on
+
+
+@pytest.mark.parametrize("now", [1, 40])
+def test_a_step_that_took_no_time_has_no_usual(now: int) -> None:
+    """As by the clocks of two machines, of which one is ahead: whatever comes then is endlessly more."""
+    job = Played()
+    job.run(300, commit_ms=0)
+    job.run(60, commit_ms=now)
+    assert SLOW_COMMIT not in job.raised

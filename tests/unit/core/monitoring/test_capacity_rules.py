@@ -146,3 +146,17 @@ def test_a_restore_is_its_start_the_snapshot_and_the_rows() -> None:
 )
 def test_a_duration_in_words(ms: float, text: str) -> None:
     assert duration_text(ms) == text
+
+
+def test_a_disk_that_is_gone_keeps_no_alert_on() -> None:
+    """As of a broker that was replaced. One that is not told for a while is still known."""
+    state = EMPTY
+    for minute in range(180):
+        state = observe_disk(state, "broker 2", 900 * GB, 1_000 * GB, NOW + minute * 60_000)
+        if minute < 30:
+            state = observe_disk(state, "broker 1", GB, 1_000 * GB, NOW + minute * 60_000)
+        found = CAPACITY[BROKERS](state, LIMITS, NOW, RAISED)
+        if minute < 60:
+            assert found is None or found.on
+    assert found == Verdict(False, "each broker has space for longer")
+    assert list(state.disks) == ["broker 2"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -104,3 +106,30 @@ def test_a_run_that_is_ended_leaves_no_fault(writer: psutil.Process, file: Path,
     thread.join(10)
     assert not thread.is_alive()
     wait_for_bytes(file, size(file) + 20)
+
+
+PARENT = """
+import subprocess, sys, time
+time.sleep(0.5)
+subprocess.run([sys.executable, "-c", "import time; time.sleep(600)"])
+"""
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_process_that_is_started_on_a_full_disk_has_room_again(is_seen: bool) -> None:
+    """It inherits the limit of the one that starts it, whose own is set back."""
+    with subprocess.Popen([sys.executable, "-c", PARENT]) as child:
+        parent = psutil.Process(child.pid)
+        limits = parent.rlimit(psutil.RLIMIT_FSIZE)
+        span = Span(time.monotonic() + 1.2, threading.Event())
+
+        def find() -> list[psutil.Process]:
+            return [parent, *(parent.children() if is_seen or span.is_over else ())]
+
+        make_fault(Fault(FULL_DISK, "watch", 0, 1.2), find, span)
+        (started,) = parent.children()
+        try:
+            assert (parent.rlimit(psutil.RLIMIT_FSIZE), started.rlimit(psutil.RLIMIT_FSIZE)) == (limits, limits)
+        finally:
+            started.kill()
+            child.kill()

@@ -19,6 +19,7 @@ from cutwater.core.chaos.plan import CLOCK, Fault
 from cutwater.core.errors import UsageError
 from cutwater.local.chaos.moved_clock import move_clock
 from cutwater.local.chaos.span import Span
+from cutwater.local.stack import CLOCKS, Stack
 
 TELLER = """
 import sys, time
@@ -86,3 +87,13 @@ def test_a_stack_without_movable_clocks_is_no_result(seen: Path) -> None:
         with pytest.raises(UsageError, match="cutwater up --movable-clocks"):
             make(psutil.Process(process.pid), Fault(CLOCK, "watch", 0, 0.1, 5))
         process.kill()
+
+
+def test_a_new_stack_begins_with_the_machines_clock(tmp_path: Path) -> None:
+    """A `cutwater chaos` that was killed could not move it back."""
+    stack, file = Stack.__new__(Stack), tmp_path / CLOCKS / "cutwater.watch"
+    stack.data_dir, stack._movable_clocks = tmp_path, True
+    file.parent.mkdir()
+    file.write_text("-1200000")
+    assert stack._clock_of("cutwater.watch") == {SHIFT_VARIABLE: str(file)}
+    assert not file.exists()

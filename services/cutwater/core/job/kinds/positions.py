@@ -23,8 +23,8 @@ from cutwater.core.job.measures import (
     spark_order,
 )
 
-_PLACE = "'event_time', `__event_time`, 'origin', `__origin`, 'partition', `__partition`, 'offset', `__offset`"
-"""With names as texts: Spark keeps an alias of a column with a watermark, and takes equal ones as several."""
+EVENT_TIME_ALIAS = "`__event_time` as event_time"
+_PLACE = f"{EVENT_TIME_ALIAS}, `__origin` as origin, `__partition` as partition, `__offset` as offset"
 _PLACE_TYPES = {
     "event_time": FieldType("timestamp-micros").avro,
     "origin": "string",
@@ -51,9 +51,9 @@ def positioned(kind: str) -> Callable[[Declaration], Measure]:
             "fields": [{"name": part, "type": type_} for part, type_ in types.items()],
         }
         there = f"{field} is not null" + (f" and {by} is not null" if decides else "")
-        place = f"'{BY}', {by}, {_PLACE}" if decides else _PLACE
-        place += f", '{INDEX}', `__index`" if declared.exploded else ""
-        over = f"{aggregate}(case when {there} then named_struct({place}, 'value', {field}) end)"
+        place = f"{by} as {BY}, {_PLACE}" if decides else _PLACE
+        place += f", `__index` as {INDEX}" if declared.exploded else ""
+        over = f"{aggregate}(case when {there} then struct({place}, {field} as value) end)"
         partial = Partial(
             name,
             record,

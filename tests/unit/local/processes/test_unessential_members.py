@@ -1,0 +1,78 @@
+"""Members without which the others continue: not even their start may end a stack."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from cutwater.core.errors import MachineError
+from cutwater.local.processes.child import Child
+from cutwater.local.processes.restart_policy import RestartPolicy
+from cutwater.local.processes.supervisor import Supervised, Supervisor
+from support.waits import wait_until
+
+ENDS, STAYS = "import sys; sys.exit(4)", "import time; time.sleep(600)"
+
+
+class Starts:
+    """Lets the first start pass, and no other."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count > 1:
+            raise OSError(28, "No space left on device")
+
+
+def member(folder: Path, name: str, program: str, essential: bool) -> Supervised:
+    before = None if program == STAYS else Starts()
+    child = Child(
+        name,
+        [sys.executable, "-c", program],
+        {},
+        folder / f"{name}.log",
+        RestartPolicy(delay_seconds=0.01),
+        before_start=before,
+    )
+    return Supervised(child, essential=essential)
+
+
+def test_a_restart_that_fails_ends_no_other(tmp_path: Path) -> None:
+    said: list[str] = []
+    stays, console = member(tmp_path, "stays", STAYS, True), member(tmp_path, "console", ENDS, False)
+    with Supervisor([stays, console], report=said.append) as supervisor:
+        supervisor.start(threading.Event())
+
+        def is_over() -> bool:
+            supervisor.check()
+            return console.finished
+
+        wait_until(is_over, "the end of the console", 30)
+        supervisor.check()
+        assert stays.child.poll() is None
+    assert "No space left on device" in said[-1]
+    assert "the others continue without it" in said[-1]
+
+
+def test_a_restart_that_fails_ends_all_if_they_need_it(tmp_path: Path) -> None:
+    """With an error of Cutwater's: it is no bug of the supervisor."""
+    with Supervisor([member(tmp_path, "driver", ENDS, True)]) as supervisor:
+        supervisor.start(threading.Event())
+        with pytest.raises(MachineError, match=r"driver cannot be started.*No space left"):
+            supervisor.run(threading.Event())
+
+
+def test_a_member_that_is_added_and_cannot_start_ends_no_other(tmp_path: Path) -> None:
+    stays, canary = member(tmp_path, "stays", STAYS, True), member(tmp_path, "canary", ENDS, False)
+    canary.child.start()  # the next one fails
+    added = [[canary]]
+    with Supervisor([stays], more=lambda: added.pop() if added else []) as supervisor:
+        supervisor.start(threading.Event())
+        supervisor.check()
+        assert canary.finished
+        assert stays.child.poll() is None
