@@ -52,7 +52,7 @@ def test_no_history_of_promotions_breaks_the_stream(seeds: range) -> None:
 
 
 @pytest.mark.variations
-@pytest.mark.parametrize("seeds", [range(SEEDS), range(SEEDS, 12 * SEEDS)], ids=["first", "others"])
+@pytest.mark.parametrize("seeds", [range(SEEDS), range(SEEDS, 13 * SEEDS)], ids=["first", "others"])
 def test_no_history_with_holds_breaks_the_stream_or_ends_it(seeds: range) -> None:
     """Promotions are held, released and forced at any moment; somebody writes the stream in the end."""
     faults, followed = Counter[str](), 0
@@ -62,7 +62,7 @@ def test_no_history_with_holds_breaks_the_stream_or_ends_it(seeds: range) -> Non
         followed += len({one.generation for one in world.stream()}) - 1
     wanted = {"hold", "release", "force", "promote", "kill"}
     assert wanted | ({"hold done", "release done"} if len(seeds) > SEEDS else set()) <= faults.keys()
-    assert followed >= len(seeds) // 5
+    assert followed >= len(seeds) // 4
 
 
 @pytest.mark.variations

@@ -347,7 +347,12 @@ class CommitSignal:
         done = promoting.look(duty.state, written)
         if done is None:
             return
-        duty.state, duty.writer, duty.topic, duty.promoting = (*done[:2], topics.milestones(self._job), None)
+        duty.state, duty.writer, duty.topic, duty.promoting = (
+            done.state,
+            done.writer,
+            topics.milestones(self._job),
+            None,
+        )
         duty.own_log = self._start_own_log()
         self._require_promotion(duty)
         promoting.close()

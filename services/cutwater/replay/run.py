@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -91,6 +91,11 @@ class ReplayResult:
         return not self.compared.summary.differences.rows
 
 
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # other replays work there
+        folder.rmdir()
+
+
 def run_replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     """Replay and compare. Everything is removed at the end, whatever ends it.
 
@@ -105,7 +110,9 @@ def run_replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     _require_source(request, ranges, after)
     own = exclude_events(request.cluster, request.job, after.generation, ranges, count_late=request.count_late)
     with ExitStack() as stack:
-        folder = stack.enter_context(working_folder(request.settings.data_dir.resolve() / FOLDER))
+        parent = request.settings.data_dir.resolve() / FOLDER
+        stack.callback(_remove_empty, parent)
+        folder = stack.enter_context(working_folder(parent))
         made = _Replaying(request, progress, folder, stack)
         old, live = made.live(before, after)
         comparer = comparer_of(live.job, request.by, old.job if old else None, request.tolerance)

@@ -303,27 +303,8 @@ def settings_of(job: Flow) -> Any:
     return load_settings({"CUTWATER_BOOTSTRAP_SERVERS": job.cluster.bootstrap})
 
 
-@pytest.mark.slow
-def test_the_old_signaller_leaves_and_does_not_come_back(region: Region) -> None:
-    """Exit code 6, though nothing comes that it could write, and at every further start."""
-    old = Driver(region.job)
-    signaller = region.signal(GENERATION)
-    old.epoch(0, 10)
-    region.await_token(f"{GENERATION}:1")
-    generation = region.start().generation
-    new = Driver(region.job, generation, WIDER)
-    region.signal(generation)
-    region.claims.promote(generation)
-    new.epoch(0, 10)
-    region.await_token(f"{generation}:2")
-    assert signaller.wait(60) == FencedError.exit_code
-    assert region.signal(GENERATION).wait(60) == FencedError.exit_code
-    region.check()
-
-
-@pytest.mark.slow
-def test_the_old_signaller_leaves_while_the_new_generation_never_rests(region: Region) -> None:
-    """It has nothing to write, and the barriers that it follows are never silent."""
+def hand_over(region: Region) -> tuple[Any, Driver]:
+    """Promote a second generation; return the first one's signaller, and the second one's driver."""
     old, signaller = Driver(region.job), region.signal(GENERATION)
     old.epoch(0, 10)
     region.await_token(f"{GENERATION}:1")
@@ -333,6 +314,22 @@ def test_the_old_signaller_leaves_while_the_new_generation_never_rests(region: R
     region.claims.promote(generation)
     new.epoch(0, 10)
     region.await_token(f"{generation}:2")
+    return signaller, new
+
+
+@pytest.mark.slow
+def test_the_old_signaller_leaves_and_does_not_come_back(region: Region) -> None:
+    """Exit code 6, though nothing comes that it could write, and at every further start."""
+    signaller, _ = hand_over(region)
+    assert signaller.wait(60) == FencedError.exit_code
+    assert region.signal(GENERATION).wait(60) == FencedError.exit_code
+    region.check()
+
+
+@pytest.mark.slow
+def test_the_old_signaller_leaves_while_the_new_generation_never_rests(region: Region) -> None:
+    """It has nothing to write, and the barriers that it follows are never silent."""
+    signaller, new = hand_over(region)
     epochs = itertools.count(1)
 
     def left() -> bool:

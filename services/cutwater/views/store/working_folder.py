@@ -25,7 +25,6 @@ _ADVICE = "set CUTWATER_DATA_DIR to a folder on a disk with file locks, as local
 def working_folder(parent: Path) -> Iterator[Path]:
     """Yield an empty folder of this call's own below `parent`. Raises OSError if it cannot be made, MachineError
     on a disk without file locks."""
-    parent.mkdir(parents=True, exist_ok=True)
     remove_left_over(parent)
     own, lock = _claimed(parent)
     with lock:
@@ -46,9 +45,10 @@ def remove_left_over(parent: Path) -> None:
 def _claimed(parent: Path) -> tuple[Path, IO[bytes]]:
     for _ in range(TRIES):
         own = parent / uuid4().hex
+        parent.mkdir(parents=True, exist_ok=True)
         try:
             return own, locked(_lock_of(own))
-        except BlockingIOError:  # another command saw the lock before it was held
+        except (BlockingIOError, FileNotFoundError):  # another command saw the lock or the empty parent first
             continue
         except OSError as error:
             if not _lock_of(own).exists():  # no file could be made
