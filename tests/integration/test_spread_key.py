@@ -20,6 +20,7 @@ from cutwater.adapters.topics.audit_log import read_audit
 from cutwater.cli.main import app
 from cutwater.client import EventProducer
 from cutwater.core.errors import UnavailableError
+from cutwater.core.skew.recommendations import EVENTS_MIN
 from support.cli.jsonshapes import parsed
 from support.events import counting
 from support.harness import Flow
@@ -116,7 +117,7 @@ def test_rows_stay_exact_while_a_key_is_spread_and_put_together(flow: Flow) -> N
     flow.driver()
     sending = Sending(flow.job_file, flow.cluster)
     try:
-        counted(300)
+        counted(EVENTS_MIN)
         before = skew("show", "--milestones", "5000")
         made = skew("spread", "hot", "--over", str(PARTITIONS), "--reason", "a test")
         assert (made["version"], made["written"]) == (1, True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import datasketches
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cutwater.adapters.avro.codec import Codec
@@ -107,6 +107,7 @@ def test_a_row_of_few_values_has_as_many_as_are_to_be_expected(name: str, events
 
 @settings(max_examples=20, deadline=None)
 @given(NUMBERS, st.integers(5, 500))
+@example(KLL_K, 5)
 def test_a_quantile_that_epochs_merge_is_about_as_large(events: int, of_epoch: int) -> None:
     """Nine of ten within a seventh: it is compressed at other moments. Up to 200 values it has all of them."""
     values = random.Random(events).sample(range(10**6), events)

@@ -131,7 +131,7 @@ def _compress(levels: list[list[float]]) -> list[list[float]]:
     kept, at = sum(map(len, levels)), 0
     while at < len(levels):
         values = levels[at]
-        if kept >= _total_capacity(len(levels)) and len(values) >= _capacity(len(levels), at):
+        if kept > _total_capacity(len(levels)) and len(values) >= _capacity(len(levels), at):
             odd = len(values) % 2  # a single value stays behind
             stay, move = values[:odd], values[odd:]
             if at + 1 == len(levels):
